@@ -1,4 +1,5 @@
-//! Compresses the scripts of the pages. The binary holds them compressed, which makes it 2.1 MB smaller.
+//! Compresses the scripts of the pages. The binary holds them compressed, which makes it 2.1 MB
+//! smaller.
 
 use std::env;
 use std::error::Error;
@@ -9,7 +10,10 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-#[expect(clippy::disallowed_methods, reason = "a build script reads and writes files")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script reads and writes files"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     let output = env::var("OUT_DIR")?;
     for name in ["plotly-cartesian.min.js", "plotly-gl3d.min.js"] {

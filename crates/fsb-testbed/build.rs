@@ -1,5 +1,5 @@
-//! The commit that the program was built from, for the record of every run. A package of a registry knows it from a
-//! file beside it; a source tree without git has none.
+//! The commit that the program was built from, for the record of every run. A package of a registry
+//! knows it from a file beside it; a source tree without git has none.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,11 @@ const OF_PACKAGE: &str = ".cargo_vcs_info.json";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // A package that is unpacked within another repository is not of that repository.
-    let commit = if Path::new("Cargo.toml.orig").exists() { of_package() } else { of_repository() };
+    let commit = if Path::new("Cargo.toml.orig").exists() {
+        of_package()
+    } else {
+        of_repository()
+    };
     if let Some(commit) = commit {
         println!("cargo::rustc-env=FSB_COMMIT={commit}");
     }
@@ -26,7 +30,9 @@ fn of_package() -> Option<String> {
 fn of_repository() -> Option<String> {
     // In a linked worktree `.git` is a file, and only git knows where HEAD and the branches are.
     for file in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", file]).filter(|path| Path::new(path).exists()) {
+        if let Some(path) =
+            git(&["rev-parse", "--git-path", file]).filter(|path| Path::new(path).exists())
+        {
             println!("cargo::rerun-if-changed={path}");
         }
     }

@@ -1,5 +1,6 @@
-//! Two files of any tools against each other: whatever was read is compared, and shown in a form. One form at a time,
-//! and short files, because a page alone is megabytes of a script that never changes.
+//! Two files of any tools against each other: whatever was read is compared, and shown in a form.
+//! One form at a time, and short files, because a page alone is megabytes of a script that never
+//! changes.
 #![no_main]
 
 use fsb_stats::compare::{CompareRequest, compare};

@@ -1,4 +1,5 @@
-//! Entries of the undo ledger: any bytes are an entry or an error, and an entry is written as it was read.
+//! Entries of the undo ledger: any bytes are an entry or an error, and an entry is written as it
+//! was read.
 #![no_main]
 
 use fsb_testbed::ledger::Entry;

@@ -1,4 +1,5 @@
-//! Run directories: any bytes in the two files give an answer, with checksums that fit the lines, too.
+//! Run directories: any bytes in the two files give an answer, with checksums that fit the lines,
+//! too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -31,8 +31,9 @@ const LATENCY_MAX: MetricKind = MetricKind {
     about: "The longest time of one operation.",
 };
 
-/// The tests on one large file, in the order of the columns. `update` is the test that bonnie++ calls rewrite: it reads
-/// each block, changes it and writes it back. IOzone's rewrite is another operation.
+/// The tests on one large file, in the order of the columns. `update` is the test that bonnie++
+/// calls rewrite: it reads each block, changes it and writes it back. IOzone's rewrite is another
+/// operation.
 static LARGE: [(&str, MetricKind); 6] = [
     ("write_char", THROUGHPUT),
     ("write", THROUGHPUT),
@@ -76,7 +77,10 @@ static MESSAGES: &Messages = &[
 ];
 
 fn recognise(head: &[u8]) -> bool {
-    holds(head, TABLE) || head.split(|byte| *byte == b'\n').any(|line| is_csv(line.trim_ascii()))
+    holds(head, TABLE)
+        || head
+            .split(|byte| *byte == b'\n')
+            .any(|line| is_csv(line.trim_ascii()))
 }
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
@@ -95,19 +99,28 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         match fields(&line) {
             Ok(mut row) => {
                 started = None;
-                messages.drain(..).for_each(|message: message::Found| message.report(None, &mut row.draft));
+                messages
+                    .drain(..)
+                    .for_each(|message: message::Found| message.report(None, &mut row.draft));
                 runs.push(row.read()?)?;
             }
-            Err(text) if odd.len() < MOST_ODD => odd.push(Remark { line: Some(line.number), text }),
+            Err(text) if odd.len() < MOST_ODD => odd.push(Remark {
+                line: Some(line.number),
+                text,
+            }),
             Err(_) => {}
         }
     }
     // bonnie++ ends at a failure without its CSV line.
     let mut last = Draft::new(TOOL.name);
     started.into_iter().for_each(|line| last.begin(line));
-    messages.into_iter().for_each(|message| message.report(None, &mut last));
+    messages
+        .into_iter()
+        .for_each(|message| message.report(None, &mut last));
     runs.push(last)?;
-    let first = odd.first().map(|remark: &Remark| format!("line {} has {}", remark.line.unwrap_or(0), remark.text));
+    let first = odd
+        .first()
+        .map(|remark: &Remark| format!("line {} has {}", remark.line.unwrap_or(0), remark.text));
     if let Some(run) = runs.first_mut() {
         run.warnings.append(&mut odd);
     }
@@ -125,28 +138,41 @@ fn is_csv(line: &[u8]) -> bool {
 fn versions(line: &[u8]) -> Option<(&str, &str)> {
     let mut fields = line.splitn(3, |byte| *byte == b',');
     let version = |field: &'_ [u8]| {
-        let known = [&b"1.9"[..], b"2."].iter().any(|start| field.starts_with(start));
-        known && field.len() <= 8 && field.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
+        let known = [&b"1.9"[..], b"2."]
+            .iter()
+            .any(|start| field.starts_with(start));
+        known
+            && field.len() <= 8
+            && field
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
     };
     let (format, program) = (fields.next()?, fields.next()?);
     fields.next()?;
     let text = |field| std::str::from_utf8(field).ok();
-    (version(format) && version(program)).then(|| Some((text(format)?, text(program)?))).flatten()
+    (version(format) && version(program))
+        .then(|| Some((text(format)?, text(program)?)))
+        .flatten()
 }
 
 /// Columns of a line of 1.03 and 1.04, which name no version.
 const OLD_COLUMNS: usize = 27;
 
-/// Returns whether this is a line of 1.03 or 1.04: the host, the size, twelve columns of a large file, the number of
-/// files, and twelve columns of many files. Tests that did not run have empty columns.
+/// Returns whether this is a line of 1.03 or 1.04: the host, the size, twelve columns of a large
+/// file, the number of files, and twelve columns of many files. Tests that did not run have empty
+/// columns.
 fn is_old(line: &[u8]) -> bool {
-    let Ok(line) = std::str::from_utf8(line) else { return false };
+    let Ok(line) = std::str::from_utf8(line) else {
+        return false;
+    };
     let fields: Vec<&str> = line.split(',').collect();
     if fields.len() != OLD_COLUMNS || (fields[1].is_empty() && fields[14].is_empty()) {
         return false;
     }
     let is_number = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') || text.bytes().all(|byte| byte == b'+')
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+            || text.bytes().all(|byte| byte == b'+')
     };
     let numbers = || fields[2..14].iter().chain(&fields[15..]);
     (fields[1].is_empty() || bytes(size_part(fields[1])).is_some())
@@ -203,7 +229,13 @@ impl Columns {
     /// Returns the columns of a line and their number.
     fn of(fields: &csv::StringRecord, is_old: bool) -> (Columns, usize) {
         if is_old {
-            let columns = Columns { size: 1, large: 2, small: 15, latencies: None, settings: &[(14, "files")] };
+            let columns = Columns {
+                size: 1,
+                large: 2,
+                small: 15,
+                latencies: None,
+                settings: &[(14, "files")],
+            };
             return (columns, OLD_COLUMNS);
         }
         // Since format 1.98, two columns state how seeks were made.
@@ -212,11 +244,24 @@ impl Columns {
         let small = large + 2 * LARGE.len() + BETWEEN;
         let latencies = small + 2 * SMALL.len();
         let count = latencies + LARGE.len() + SMALL.len();
-        let columns =
-            Columns { size: 5, large, small, latencies: Some(latencies), settings: SETTINGS[usize::from(is_new)] };
+        let columns = Columns {
+            size: 5,
+            large,
+            small,
+            latencies: Some(latencies),
+            settings: SETTINGS[usize::from(is_new)],
+        };
         if fields.len() + 1 == count && fields.get(5) == Some("") {
             // Without a large file (-s 0) 1.9x leaves out one of the empty columns in its place.
-            return (Columns { small: small - 1, latencies: Some(latencies - 1), settings: &[], ..columns }, count - 1);
+            return (
+                Columns {
+                    small: small - 1,
+                    latencies: Some(latencies - 1),
+                    settings: &[],
+                    ..columns
+                },
+                count - 1,
+            );
         }
         (columns, count)
     }
@@ -233,9 +278,15 @@ struct Fields {
 /// Splits a line into its columns, or returns the problem with it.
 fn fields(line: &Line) -> Result<Fields, String> {
     let text = line.bytes.trim_ascii();
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text);
     let mut fields = csv::StringRecord::new();
-    if !reader.read_record(&mut fields).map_err(|error| error.to_string())? {
+    if !reader
+        .read_record(&mut fields)
+        .map_err(|error| error.to_string())?
+    {
         return Err("no columns".to_owned());
     }
     let (columns, expected) = Columns::of(&fields, versions(text).is_none());
@@ -248,21 +299,38 @@ fn fields(line: &Line) -> Result<Fields, String> {
     }
     let mut draft = Draft::new(TOOL.name);
     if fields.len() < expected {
-        let text = format!("{} columns instead of {expected}; fsb reads those that are present", fields.len());
+        let text = format!(
+            "{} columns instead of {expected}; fsb reads those that are present",
+            fields.len()
+        );
         draft.remark(line.number, text);
     }
     // The last column is a time since 1.97, so that its unit is certain to be its end.
     let is_whole = fields.len() == expected && columns.latencies.is_some() && text.ends_with(b"s");
     if !line.ended && !is_whole {
-        draft.remark(line.number, ends_early(TOOL.name, "the rest of the CSV line"));
+        draft.remark(
+            line.number,
+            ends_early(TOOL.name, "the rest of the CSV line"),
+        );
         fields.truncate(fields.len() - 1);
     }
-    Ok(Fields { fields, columns, line: line.number, draft })
+    Ok(Fields {
+        fields,
+        columns,
+        line: line.number,
+        draft,
+    })
 }
 
 impl Fields {
     fn read(mut self) -> Result<Draft, ReadError> {
-        let Columns { size, large, small, latencies, settings } = self.columns;
+        let Columns {
+            size,
+            large,
+            small,
+            latencies,
+            settings,
+        } = self.columns;
         if latencies.is_some() {
             self.draft.run.version = self.fields.get(1).map(str::to_owned);
         }
@@ -280,7 +348,12 @@ impl Fields {
         if !file.is_empty() {
             self.tests(&LARGE, large, latencies, bytes(size_part(&file)))?;
         }
-        self.tests(&SMALL, small, latencies.map(|first| first + LARGE.len()), None)?;
+        self.tests(
+            &SMALL,
+            small,
+            latencies.map(|first| first + LARGE.len()),
+            None,
+        )?;
         Ok(self.draft)
     }
 
@@ -292,31 +365,57 @@ impl Fields {
         latencies: Option<usize>,
         file_size: Option<u64>,
     ) -> Result<(), ReadError> {
-        let place = Position { file_size, record_size: None, line: self.line };
+        let place = Position {
+            file_size,
+            record_size: None,
+            line: self.line,
+        };
         for (at, (operation, metric)) in tests.iter().enumerate() {
-            let name = Name { workload: None, operation };
-            let (unit, factor) = if metric.unit == Unit::BytesPerSecond { ("K/sec", 1024.0) } else { ("/sec", 1.0) };
+            let name = Name {
+                workload: None,
+                operation,
+            };
+            let (unit, factor) = if metric.unit == Unit::BytesPerSecond {
+                ("K/sec", 1024.0)
+            } else {
+                ("/sec", 1.0)
+            };
             if let Some(value) = self.number(rates + 2 * at) {
-                self.draft.add(name, metric, unit, place, value.and_then(|value| rate(value * factor)))?;
+                self.draft.add(
+                    name,
+                    metric,
+                    unit,
+                    place,
+                    value.and_then(|value| rate(value * factor)),
+                )?;
             }
             if let Some(value) = self.number(rates + 2 * at + 1) {
-                self.draft.add(name, &CPU_UTILIZATION, "%", place, value.and_then(|value| time(value / 100.0)))?;
+                self.draft.add(
+                    name,
+                    &CPU_UTILIZATION,
+                    "%",
+                    place,
+                    value.and_then(|value| time(value / 100.0)),
+                )?;
             }
             if let Some((seconds, unit)) = latencies.and_then(|first| self.time(first + at)) {
-                self.draft.add(name, &LATENCY_MAX, unit, place, time(seconds))?;
+                self.draft
+                    .add(name, &LATENCY_MAX, unit, place, time(seconds))?;
             }
         }
         Ok(())
     }
 
-    /// Returns the number of a column. Pluses mean that the test was too fast. Returns `None` if the column is empty,
-    /// because the test did not run.
+    /// Returns the number of a column. Pluses mean that the test was too fast. Returns `None` if
+    /// the column is empty, because the test did not run.
     fn number(&mut self, column: usize) -> Option<Result<f64, GapReason>> {
         let text = self.fields.get(column).filter(|text| !text.is_empty())?;
         if text.bytes().all(|byte| byte == b'+') {
             return Some(Err(GapReason::TooFast));
         }
-        let shaped = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let shaped = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
         match text.parse() {
             Ok(number) if shaped => Some(Ok(number)),
             _ => {
@@ -330,9 +429,12 @@ impl Fields {
     fn time(&mut self, column: usize) -> Option<(f64, &'static str)> {
         let text = self.fields.get(column).filter(|text| !text.is_empty())?;
         let units = [("us", 1e6), ("ms", 1e3), ("s", 1.0)];
-        let found = units
-            .into_iter()
-            .find_map(|(unit, a_second)| Some((whole(text.strip_suffix(unit)?.as_bytes())? as f64 / a_second, unit)));
+        let found = units.into_iter().find_map(|(unit, a_second)| {
+            Some((
+                whole(text.strip_suffix(unit)?.as_bytes())? as f64 / a_second,
+                unit,
+            ))
+        });
         if found.is_none() {
             self.odd(column);
         }
@@ -341,7 +443,10 @@ impl Fields {
 
     fn odd(&mut self, column: usize) {
         let text: String = self.fields[column].chars().take(40).collect();
-        self.draft.remark(self.line, format_args!("column {}: '{text}' is not a number; left out", column + 1));
+        self.draft.remark(
+            self.line,
+            format_args!("column {}: '{text}' is not a number; left out", column + 1),
+        );
     }
 }
 
@@ -349,7 +454,13 @@ impl Fields {
 fn bytes(text: &str) -> Option<u64> {
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let (number, shift) = units.into_iter().find_map(|(unit, shift)| {
-        Some((whole(text.strip_suffix([unit, unit.to_ascii_lowercase()])?.as_bytes())?, shift))
+        Some((
+            whole(
+                text.strip_suffix([unit, unit.to_ascii_lowercase()])?
+                    .as_bytes(),
+            )?,
+            shift,
+        ))
     })?;
     number.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
 }

@@ -28,7 +28,8 @@ const LOAD: &str = "load";
 /// The resolution of a time in seconds: three digits of a millisecond.
 const RESOLUTION: f64 = 1e-6;
 
-/// The messages of dbench and tbench 3.x and 4.0. A client of 4.0 ends after most errors, one of 3.x continues.
+/// The messages of dbench and tbench 3.x and 4.0. A client of 4.0 ends after most errors, one of
+/// 3.x continues.
 #[rustfmt::skip] // a table reads as one
 static MESSAGES: &Messages = &[
     // [3] open … failed for handle 16385 (…)
@@ -86,7 +87,14 @@ impl Report {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
         draft.run.clock_resolution = Some(RESOLUTION);
-        Report { draft, load: None, rows: Vec::new(), in_table: false, has_table: false, is_complete: false }
+        Report {
+            draft,
+            load: None,
+            rows: Vec::new(),
+            in_table: false,
+            has_table: false,
+            is_complete: false,
+        }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -115,10 +123,14 @@ impl Report {
         if let Some((seconds, _)) = text.split_once(" seconds") {
             self.draft.setting(None, "timelimit", seconds);
         }
-        let load = text.split('\'').nth(1).map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+        let load = text
+            .split('\'')
+            .nth(1)
+            .map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
         self.load = load.filter(|name| !name.is_empty());
         if let Some((_, warmup)) = text.split_once("minimum warmup ") {
-            self.draft.setting(None, "warmup", warmup.trim_end_matches(" secs"));
+            self.draft
+                .setting(None, "warmup", warmup.trim_end_matches(" secs"));
         }
     }
 
@@ -127,7 +139,11 @@ impl Report {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let row = match fields[..] {
             [operation, count, mean, longest] if line.ended => {
-                let numbers = (whole(count.as_bytes()), fixed(mean, 3..=3), fixed(longest, 3..=3));
+                let numbers = (
+                    whole(count.as_bytes()),
+                    fixed(mean, 3..=3),
+                    fixed(longest, 3..=3),
+                );
                 match numbers {
                     (Some(_), Some(mean), Some(longest)) => Some(Row {
                         operation: operation.to_owned(),
@@ -142,40 +158,92 @@ impl Report {
         };
         match row {
             Some(row) => self.rows.push(row),
-            None => self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt())),
+            None => self.draft.remark(
+                line.number,
+                format_args!("no row of the table, left out: '{}'", line.excerpt()),
+            ),
         }
     }
 
-    /// Reads `228.377 MB/sec (sync dirs)  2 clients  2 procs  max_latency=40.074 ms`; 3.x ends with the processes.
+    /// Reads `228.377 MB/sec (sync dirs)  2 clients  2 procs  max_latency=40.074 ms`; 3.x ends with
+    /// the processes.
     fn throughput(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let (rate_text, rest) = text.split_once(" MB/sec").unwrap_or((text, ""));
-        let (before, longest) =
-            rest.split_once("max_latency=").map_or((rest, None), |(before, rest)| (before, Some(rest)));
+        let (before, longest) = rest
+            .split_once("max_latency=")
+            .map_or((rest, None), |(before, rest)| (before, Some(rest)));
         let words: Vec<&str> = before.split_whitespace().collect();
-        let count =
-            |unit: &str| words.iter().position(|word| *word == unit).and_then(|at| words.get(at.checked_sub(1)?));
-        let clients = count("clients").or(count("procs")).and_then(|count| whole(count.as_bytes()));
+        let count = |unit: &str| {
+            words
+                .iter()
+                .position(|word| *word == unit)
+                .and_then(|at| words.get(at.checked_sub(1)?))
+        };
+        let clients = count("clients")
+            .or(count("procs"))
+            .and_then(|count| whole(count.as_bytes()));
         let is_whole = text.ends_with(" ms") || text.ends_with(" procs");
         let (Some(number), Some(clients), true) = (general(rate_text), clients, is_whole) else {
-            self.draft.remark(line.number, format_args!("no throughput, left out: '{}'", line.excerpt()));
-            let workload = clients.map(|clients| self.workload(clients, before)).unwrap_or_default();
-            return self.add(&workload, LOAD, &THROUGHPUT, "MB/sec", line.number, Err(GapReason::Unreadable));
+            self.draft.remark(
+                line.number,
+                format_args!("no throughput, left out: '{}'", line.excerpt()),
+            );
+            let workload = clients
+                .map(|clients| self.workload(clients, before))
+                .unwrap_or_default();
+            return self.add(
+                &workload,
+                LOAD,
+                &THROUGHPUT,
+                "MB/sec",
+                line.number,
+                Err(GapReason::Unreadable),
+            );
         };
         self.is_complete = true;
         let workload = self.workload(clients, before);
         // dbench divides bytes by 10⁶.
-        self.add(&workload, LOAD, &THROUGHPUT, "MB/sec", line.number, rate(number * 1e6))?;
+        self.add(
+            &workload,
+            LOAD,
+            &THROUGHPUT,
+            "MB/sec",
+            line.number,
+            rate(number * 1e6),
+        )?;
         if let Some(longest) = longest.and_then(|text| fixed(text.trim_end_matches(" ms"), 3..=3)) {
-            self.add(&workload, LOAD, &LATENCY_MAX, "ms", line.number, time(longest.value / 1e3))?;
+            self.add(
+                &workload,
+                LOAD,
+                &LATENCY_MAX,
+                "ms",
+                line.number,
+                time(longest.value / 1e3),
+            )?;
         }
         for row in std::mem::take(&mut self.rows) {
-            self.add(&workload, &row.operation, &LATENCY_MEAN, "ms", row.line, time(row.mean / 1e3))?;
-            self.add(&workload, &row.operation, &LATENCY_MAX, "ms", row.line, time(row.longest / 1e3))?;
+            self.add(
+                &workload,
+                &row.operation,
+                &LATENCY_MEAN,
+                "ms",
+                row.line,
+                time(row.mean / 1e3),
+            )?;
+            self.add(
+                &workload,
+                &row.operation,
+                &LATENCY_MAX,
+                "ms",
+                row.line,
+                time(row.longest / 1e3),
+            )?;
         }
         Ok(())
     }
 
-    /// Returns the clients, the flags in the line of the throughput, and a load file other than the usual one.
+    /// Returns the clients, the flags in the line of the throughput, and a load file other than the
+    /// usual one.
     fn workload(&self, clients: u64, line: &str) -> String {
         let mut workload = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
         for flag in ["sync open", "sync dirs"] {
@@ -198,19 +266,33 @@ impl Report {
         line: u32,
         value: Result<f64, GapReason>,
     ) -> Result<(), ReadError> {
-        let name = Name { workload: Some(workload), operation };
-        self.draft.add(name, metric, unit, Position { line, ..Position::default() }, value)
+        let name = Name {
+            workload: Some(workload),
+            operation,
+        };
+        self.draft.add(
+            name,
+            metric,
+            unit,
+            Position {
+                line,
+                ..Position::default()
+            },
+            value,
+        )
     }
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if !self.is_complete && self.load.is_some() {
-            self.draft.remark(None, ends_early(TOOL.name, "the line 'Throughput …'"));
+            self.draft
+                .remark(None, ends_early(TOOL.name, "the line 'Throughput …'"));
         }
         runs.push(self.draft)
     }
 }
 
-/// Returns whether a client reports that its operation failed: `[3] unlink … failed (…) - expected …`.
+/// Returns whether a client reports that its operation failed: `[3] unlink … failed (…) - expected
+/// …`.
 fn is_numbered_failure(text: &str) -> bool {
     text.starts_with('[') && text.contains(" failed ")
 }
@@ -218,6 +300,8 @@ fn is_numbered_failure(text: &str) -> bool {
 /// Parses a number of C's `%g`: `228.377`, `1270`, `1.23457e+06`.
 fn general(text: &str) -> Option<f64> {
     let shaped = text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_digit() || b".e+-".contains(&byte));
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b".e+-".contains(&byte));
     shaped.then(|| text.parse().ok()).flatten()
 }

@@ -1,8 +1,9 @@
 //! elbencho: its results as CSV (`--csvfile`) and JSON (`--jsonfile`), a line per phase.
 //!
-//! Written from elbencho's documentation and source (3.x); not tried on its own output. A rate is that of the whole work,
-//! until the slowest thread was done (`[last]`). elbencho appends to its files. The n-th line of a phase with one label
-//! and one set of parameters belongs to the n-th run.
+//! Written from elbencho's documentation and source (3.x); not tried on its own output. A rate is
+//! that of the whole work, until the slowest thread was done (`[last]`). elbencho appends to its
+//! files. The n-th line of a phase with one label and one set of parameters belongs to the n-th
+//! run.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -24,7 +25,9 @@ pub(crate) const TOOL: Tool = Tool {
     looks_for: "the heading 'ISO date,label,path type,…', or JSON with \"phase_type\" and \"last_done\"",
     values: "MiB/s or B/s, IOPS, entries/s; µs (lower is better)",
     repetition: "the n-th line of each phase, until its last thread is done",
-    recognise: |head| head_line(head).is_some_and(|line| is_csv(line) || is_live(line) || is_json(line)),
+    recognise: |head| {
+        head_line(head).is_some_and(|line| is_csv(line) || is_live(line) || is_json(line))
+    },
     read,
 };
 
@@ -73,7 +76,8 @@ static SETTINGS: [&str; 9] = [
     "path type", "paths", "dirs", "files", "direct IO", "random aligned", "IO depth", "shared paths", "truncate",
 ];
 
-/// The columns of a metric, its unit in base units, and the unit as printed. The first that has a number counts.
+/// The columns of a metric, its unit in base units, and the unit as printed. The first that has a
+/// number counts.
 static VALUES: [(&str, &MetricKind, f64, &str); 6] = [
     ("bytes/s [last]", &THROUGHPUT, 1.0, "B/s"),
     ("MiB/s [last]", &THROUGHPUT, 1_048_576.0, "MiB/s"),
@@ -110,10 +114,20 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             message.report(None, repetitions.first());
             continue;
         }
-        let fields = if text.starts_with('{') { json_fields(&text) } else { csv_fields(&columns, &text) };
+        let fields = if text.starts_with('{') {
+            json_fields(&text)
+        } else {
+            csv_fields(&columns, &text)
+        };
         match fields.filter(|_| line.ended && !line.too_long) {
-            Some(fields) => repetitions.add(&Phase { line: line.number, fields })?,
-            None => repetitions.first().remark(line.number, format_args!("no phase, left out: '{}'", line.excerpt())),
+            Some(fields) => repetitions.add(&Phase {
+                line: line.number,
+                fields,
+            })?,
+            None => repetitions.first().remark(
+                line.number,
+                format_args!("no phase, left out: '{}'", line.excerpt()),
+            ),
         }
     }
     repetitions.finish()
@@ -121,8 +135,15 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
 
 fn csv_fields(columns: &[String], text: &str) -> Option<HashMap<String, String>> {
     let fields: Vec<&str> = text.split(',').collect();
-    let has_phase = columns.len() == fields.len() && columns.iter().any(|column| column == "operation");
-    has_phase.then(|| columns.iter().cloned().zip(fields.into_iter().map(str::to_owned)).collect())
+    let has_phase =
+        columns.len() == fields.len() && columns.iter().any(|column| column == "operation");
+    has_phase.then(|| {
+        columns
+            .iter()
+            .cloned()
+            .zip(fields.into_iter().map(str::to_owned))
+            .collect()
+    })
 }
 
 /// Returns the values of a phase in JSON under the names of the CSV.
@@ -149,7 +170,11 @@ fn json_fields(text: &str) -> Option<HashMap<String, String>> {
         }
     }
     for (prefix, part) in [("", ""), ("rwmix read ", "/rwmix_read")] {
-        for (name, key) in [("bytes/s", "bytes~1s"), ("IOPS", "iops"), ("entries/s", "entries~1s")] {
+        for (name, key) in [
+            ("bytes/s", "bytes~1s"),
+            ("IOPS", "iops"),
+            ("entries/s", "entries~1s"),
+        ] {
             if let Some(value) = phase.pointer(&format!("/last_done{part}/{key}")) {
                 keep(format!("{prefix}{name} [last]"), value);
             }
@@ -214,14 +239,19 @@ impl Repetitions {
 
     fn finish(self) -> Result<Vec<Run>, ReadError> {
         let mut runs = Runs::new(TOOL.name);
-        self.drafts.into_iter().try_for_each(|draft| runs.push(draft))?;
+        self.drafts
+            .into_iter()
+            .try_for_each(|draft| runs.push(draft))?;
         runs.finish(|| "it holds no phase with a rate".to_owned())
     }
 }
 
 impl Phase {
     fn get(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).map(|text| text.trim()).filter(|text| !text.is_empty())
+        self.fields
+            .get(name)
+            .map(|text| text.trim())
+            .filter(|text| !text.is_empty())
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -234,8 +264,19 @@ impl Phase {
 
     /// Returns the text that repetitions of a phase share.
     fn key(&self) -> String {
-        let names = ["operation", "label", "hosts", "threads", "file size", "block size", "random"];
-        let fields = names.iter().chain(&SETTINGS).map(|name| self.get(name).unwrap_or_default());
+        let names = [
+            "operation",
+            "label",
+            "hosts",
+            "threads",
+            "file size",
+            "block size",
+            "random",
+        ];
+        let fields = names
+            .iter()
+            .chain(&SETTINGS)
+            .map(|name| self.get(name).unwrap_or_default());
         fields.collect::<Vec<_>>().join("\u{1}")
     }
 
@@ -246,7 +287,10 @@ impl Phase {
             Some(format!("{number} {}", if number == 1 { one } else { more }))
         };
         let hosts = count("hosts", "host", "hosts").filter(|text| text != "1 host");
-        let mixed = self.operation().starts_with("RWMIX").then(|| self.operation().to_lowercase());
+        let mixed = self
+            .operation()
+            .starts_with("RWMIX")
+            .then(|| self.operation().to_lowercase());
         let label = self.get("label").map(str::to_owned);
         let parts = [label, hosts, count("threads", "thread", "threads"), mixed];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -260,10 +304,16 @@ impl Phase {
         let workload = self.workload();
         for (prefix, operation) in [("", self.operation()), ("rwmix read ", "READ")] {
             let operation = name_of(operation, self.get("random") == Some("1"));
-            let name = Name { workload: Some(&workload), operation: &operation };
+            let name = Name {
+                workload: Some(&workload),
+                operation: &operation,
+            };
             self.keep_values(prefix, name, draft)?;
         }
-        for (name, value) in SETTINGS.iter().filter_map(|name| Some((name, self.get(name)?))) {
+        for (name, value) in SETTINGS
+            .iter()
+            .filter_map(|name| Some((name, self.get(name)?)))
+        {
             draft.setting(Some(&workload), name, value);
         }
         Ok(())
@@ -271,18 +321,33 @@ impl Phase {
 
     fn keep_values(&self, prefix: &str, name: Name, draft: &mut Draft) -> Result<(), ReadError> {
         let (file_size, record_size) = (self.size("file size"), self.size("block size"));
-        let place = Position { file_size, record_size, line: self.line };
+        let place = Position {
+            file_size,
+            record_size,
+            line: self.line,
+        };
         let mut known = "";
         for (column, metric, unit, found) in VALUES {
             let column = format!("{prefix}{column}");
-            let Some(text) = self.get(&column).filter(|_| metric.name != known) else { continue };
+            let Some(text) = self.get(&column).filter(|_| metric.name != known) else {
+                continue;
+            };
             known = metric.name;
             let Some(number) = whole(text.as_bytes()) else {
-                draft.remark(self.line, format_args!("{column}: '{text}' is not a number; left out"));
+                draft.remark(
+                    self.line,
+                    format_args!("{column}: '{text}' is not a number; left out"),
+                );
                 draft.add(name, metric, found, place, Err(GapReason::Unreadable))?;
                 continue;
             };
-            draft.add(name, metric, found, place, value(metric, number as f64 * unit))?;
+            draft.add(
+                name,
+                metric,
+                found,
+                place,
+                value(metric, number as f64 * unit),
+            )?;
         }
         Ok(())
     }
@@ -293,7 +358,11 @@ impl Phase {
 }
 
 fn value(metric: &MetricKind, value: f64) -> Result<f64, GapReason> {
-    if metric.unit == Unit::Seconds { time(value) } else { rate(value) }
+    if metric.unit == Unit::Seconds {
+        time(value)
+    } else {
+        rate(value)
+    }
 }
 
 /// Returns the name of a phase. A phase of reads and writes reports its writes.
@@ -337,29 +406,63 @@ mod tests {
     fn parse(text: &str) -> Vec<Run> {
         assert!((TOOL.recognise)(text.as_bytes()));
         let others = crate::TOOLS.iter().filter(|tool| tool.name != TOOL.name);
-        assert!(others.clone().all(|tool| !(tool.recognise)(text.as_bytes())));
+        assert!(
+            others
+                .clone()
+                .all(|tool| !(tool.recognise)(text.as_bytes()))
+        );
         read(&mut text.as_bytes()).unwrap()
     }
 
     fn series<'r>(run: &'r Run, operation: &str, metric: &str) -> &'r Series {
-        run.series.iter().find(|series| series.operation == operation && series.metric == metric).unwrap()
+        run.series
+            .iter()
+            .find(|series| series.operation == operation && series.metric == metric)
+            .unwrap()
     }
 
     #[test]
     fn each_phase_is_an_operation_and_each_repetition_a_run() {
-        let [write, stat] = [row(4, "WRITE", "40,30,700,500,44,31,90,800,"), row(4, "STAT", "900,800,,,,,,5,")];
-        let runs = parse(&format!("{HEADING}{write}{stat}{}{write}{stat}", row(8, "WRITE", "1,2,3,4,5,6,7,8,")));
+        let [write, stat] = [
+            row(4, "WRITE", "40,30,700,500,44,31,90,800,"),
+            row(4, "STAT", "900,800,,,,,,5,"),
+        ];
+        let runs = parse(&format!(
+            "{HEADING}{write}{stat}{}{write}{stat}",
+            row(8, "WRITE", "1,2,3,4,5,6,7,8,")
+        ));
         assert_eq!(runs.len(), 2);
         let throughput = series(&runs[0], "write", "throughput");
         // The rate of the whole work, not that until the fastest thread was done.
-        assert_eq!((throughput.points[0].value, throughput.points[0].line), (31.0 * 1_048_576.0, 2));
-        assert_eq!((throughput.points[0].file_size, throughput.points[0].record_size), (Some(1 << 20), Some(1 << 16)));
-        assert_eq!(series(&runs[1], "file_stat", "entry_rate").points[0].value, 800.0);
+        assert_eq!(
+            (throughput.points[0].value, throughput.points[0].line),
+            (31.0 * 1_048_576.0, 2)
+        );
+        assert_eq!(
+            (
+                throughput.points[0].file_size,
+                throughput.points[0].record_size
+            ),
+            (Some(1 << 20), Some(1 << 16))
+        );
+        assert_eq!(
+            series(&runs[1], "file_stat", "entry_rate").points[0].value,
+            800.0
+        );
         assert!((series(&runs[0], "write", "latency_mean").points[0].value - 90e-6).abs() < 1e-12);
-        let workloads: Vec<_> = runs[0].series.iter().filter_map(|series| series.workload.as_deref()).collect();
+        let workloads: Vec<_> = runs[0]
+            .series
+            .iter()
+            .filter_map(|series| series.workload.as_deref())
+            .collect();
         assert!(workloads.contains(&"4 threads") && workloads.contains(&"8 threads"));
         assert_eq!(runs[0].version.as_deref(), Some("3.1-1"));
-        assert!(runs[0].settings.iter().any(|setting| setting.name == "IO depth" && setting.value == "1"));
+        assert!(
+            runs[0]
+                .settings
+                .iter()
+                .any(|setting| setting.name == "IO depth" && setting.value == "1")
+        );
     }
 
     #[test]
@@ -371,39 +474,89 @@ mod tests {
                      \"avg_us\":\"190\",\"max_us\":\"900\"}}}}\n";
         let runs = parse(&format!("{phase}{phase}"));
         assert_eq!(runs.len(), 2);
-        assert_eq!(series(&runs[1], "random_read", "throughput").points[0].value, 20_480_000.0);
-        assert!((series(&runs[1], "random_read", "latency_mean").points[0].value - 190e-6).abs() < 1e-12);
-        assert_eq!(series(&runs[1], "random_read", "operation_rate").points[0].value, 5000.0);
+        assert_eq!(
+            series(&runs[1], "random_read", "throughput").points[0].value,
+            20_480_000.0
+        );
+        assert!(
+            (series(&runs[1], "random_read", "latency_mean").points[0].value - 190e-6).abs()
+                < 1e-12
+        );
+        assert_eq!(
+            series(&runs[1], "random_read", "operation_rate").points[0].value,
+            5000.0
+        );
         for (name, value) in [("direct IO", "0"), ("shared paths", "1"), ("truncate", "0")] {
-            assert!(runs[0].settings.iter().any(|setting| setting.name == name && setting.value == value), "{name}");
+            assert!(
+                runs[0]
+                    .settings
+                    .iter()
+                    .any(|setting| setting.name == name && setting.value == value),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn mixed_phases_have_both_directions() {
-        let runs = parse(&format!("{HEADING}{}", row(4, "RWMIX30", "40,30,700,500,44,31,90,800,200")));
-        assert_eq!(series(&runs[0], "write", "operation_rate").points[0].value, 500.0);
+        let runs = parse(&format!(
+            "{HEADING}{}",
+            row(4, "RWMIX30", "40,30,700,500,44,31,90,800,200")
+        ));
+        assert_eq!(
+            series(&runs[0], "write", "operation_rate").points[0].value,
+            500.0
+        );
         let read = series(&runs[0], "read", "operation_rate");
-        assert_eq!((read.points[0].value, read.workload.as_deref()), (200.0, Some("4 threads, rwmix30")));
+        assert_eq!(
+            (read.points[0].value, read.workload.as_deref()),
+            (200.0, Some("4 threads, rwmix30"))
+        );
     }
 
     #[test]
     fn failed_cut_and_foreign_lines_have_no_values_and_times_are_not_labels() {
-        let killed = parse(&format!("{HEADING}{}Killed\n", row(4, "WRITE", "40,30,700,500,44,31,90,800,")));
-        assert_eq!((killed[0].failures[0].text.as_str(), killed[0].failures[0].line), ("Killed", Some(3)));
+        let killed = parse(&format!(
+            "{HEADING}{}Killed\n",
+            row(4, "WRITE", "40,30,700,500,44,31,90,800,")
+        ));
+        assert_eq!(
+            (
+                killed[0].failures[0].text.as_str(),
+                killed[0].failures[0].line
+            ),
+            ("Killed", Some(3))
+        );
         let good = row(4, "WRITE", "40,30,700,x,44,31,90,800,");
         let runs = parse(&format!("{HEADING}note\n{good}{}", good.trim_end()));
         let remarks: Vec<_> = runs[0].warnings.iter().map(ToString::to_string).collect();
         assert_eq!(remarks[0], "line 2: no phase, left out: 'note'");
-        assert_eq!(remarks[1], "line 3: IOPS [last]: 'x' is not a number; left out");
+        assert_eq!(
+            remarks[1],
+            "line 3: IOPS [last]: 'x' is not a number; left out"
+        );
         assert!(remarks[2].starts_with("line 4: no phase") && runs.len() == 1);
-        assert_eq!(series(&runs[0], "write", "operation_rate").gaps[0].why, GapReason::Unreadable);
+        assert_eq!(
+            series(&runs[0], "write", "operation_rate").gaps[0].why,
+            GapReason::Unreadable
+        );
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,").repeat(9)))
-            .unwrap();
+        std::fs::write(
+            file.path(),
+            format!(
+                "{HEADING}{}",
+                row(4, "WRITE", "40,30,700,500,44,31,90,800,").repeat(9)
+            ),
+        )
+        .unwrap();
         assert_eq!(crate::read_file(file.path()).unwrap().len(), 9);
         let live = "ISO Date,Label,Phase,RuntimeMS,Rank\n";
         assert!((TOOL.recognise)(live.as_bytes()));
-        assert!(read(&mut live.as_bytes()).unwrap_err().to_string().contains("live statistics"));
+        assert!(
+            read(&mut live.as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("live statistics")
+        );
     }
 }

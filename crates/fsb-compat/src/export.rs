@@ -1,8 +1,9 @@
 //! Plans for other tools: the files that make another tool run the cases of a plan.
 //!
-//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`ExportRequest`] into the tool's own files and names the cases
-//! that the tool cannot run, with the reasons. A new exporter is a file in the tool's folder and a line in
-//! `registry.rs`. All exporters share the script that creates, mounts and removes targets.
+//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`ExportRequest`] into the tool's own
+//! files and names the cases that the tool cannot run, with the reasons. A new exporter is a file
+//! in the tool's folder and a line in `registry.rs`. All exporters share the script that creates,
+//! mounts and removes targets.
 
 use fsb_model::{WorkloadSpec, shell};
 
@@ -134,17 +135,29 @@ pub enum Source {
 impl Piece {
     /// Returns a parameter as a number, or 0 if it has no such value.
     pub(crate) fn number(&self, key: &str) -> u64 {
-        self.workload.params.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0)
+        self.workload
+            .params
+            .get(key)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(0)
     }
 
     /// Returns a parameter as a word, or an empty text if it has no such value.
     pub(crate) fn word(&self, key: &str) -> &str {
-        self.workload.params.get(key).and_then(serde_json::Value::as_str).unwrap_or("")
+        self.workload
+            .params
+            .get(key)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or("")
     }
 
     /// Returns whether a parameter is true.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        self.workload.params.get(key).and_then(serde_json::Value::as_bool).unwrap_or(false)
+        self.workload
+            .params
+            .get(key)
+            .and_then(serde_json::Value::as_bool)
+            .unwrap_or(false)
     }
 }
 
@@ -152,7 +165,11 @@ impl Piece {
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::new();
     for c in text.chars() {
-        let c = if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' };
+        let c = if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
+            c
+        } else {
+            '-'
+        };
         if c != '-' || !plain.ends_with('-') {
             plain.push(c);
         }
@@ -160,11 +177,13 @@ pub(crate) fn plain(text: &str) -> String {
     plain.trim_matches(['-', '.']).to_owned()
 }
 
-// The shell script that creates each target, runs the cases on it and removes it, with the commands that fsb uses.
+// The shell script that creates each target, runs the cases on it and removes it, with the commands
+// that fsb uses.
 
 /// A case as a step of the script.
 pub(crate) struct ScriptStep {
-    /// The name of the case in the tool's files, made of characters that a shell does not interpret.
+    /// The name of the case in the tool's files, made of characters that a shell does not
+    /// interpret.
     pub name: String,
     /// Whether the page cache must not hold the files when the case begins.
     pub cold: bool,
@@ -177,8 +196,8 @@ pub(crate) struct ScriptStep {
 /// The parts of the script that depend on the tool.
 pub(crate) struct Tool {
     pub program: &'static str,
-    /// The body of a function that creates the files of the case `$1` in the directory `$1.files` of the working
-    /// directory.
+    /// The body of a function that creates the files of the case `$1` in the directory `$1.files`
+    /// of the working directory.
     pub prepare: String,
     /// The body of a function that runs the case `$1` there and writes its result to the file `$2`.
     pub measure: String,
@@ -187,19 +206,43 @@ pub(crate) struct Tool {
 }
 
 pub(crate) fn script(request: &ExportRequest, tool: &Tool, steps: &[ScriptStep]) -> String {
-    let Tool { program, prepare, measure, compare } = tool;
-    let ExportRequest { name, author, dir, .. } = request;
+    let Tool {
+        program,
+        prepare,
+        measure,
+        compare,
+    } = tool;
+    let ExportRequest {
+        name, author, dir, ..
+    } = request;
     let numbered = || (1..).zip(&request.targets);
-    let targets: String = numbered().map(|(number, target)| function(number, target)).collect();
-    let calls: String = numbered().map(|(number, target)| call(number, target)).collect();
+    let targets: String = numbered()
+        .map(|(number, target)| function(number, target))
+        .collect();
+    let calls: String = numbered()
+        .map(|(number, target)| call(number, target))
+        .collect();
     let word = |yes: bool, word: &'static str| if yes { word } else { "-" };
     let row = |step: &ScriptStep| {
-        let ScriptStep { name, cold, prepared, durable } = step;
-        let words = [word(*cold, "cold"), word(*prepared, "prepared"), word(*durable, "durable")];
+        let ScriptStep {
+            name,
+            cold,
+            prepared,
+            durable,
+        } = step;
+        let words = [
+            word(*cold, "cold"),
+            word(*prepared, "prepared"),
+            word(*durable, "durable"),
+        ];
         format!("    run_case {name} {}\n", words.join(" "))
     };
     let rows: String = steps.iter().map(row).collect();
-    let rows = if rows.is_empty() { "    :\n".to_owned() } else { rows };
+    let rows = if rows.is_empty() {
+        "    :\n".to_owned()
+    } else {
+        rows
+    };
     let dir = shell::word(dir);
     format!(
         r#"#!/bin/sh
@@ -315,23 +358,41 @@ fn function(number: usize, target: &TargetRecipe) -> String {
             shell::word(&name),
             shell::word(path),
         ),
-        Made::FileSystem { mkfs, mount, source } => {
+        Made::FileSystem {
+            mkfs,
+            mount,
+            source,
+        } => {
             let device = match source {
-                Source::Image { bytes, in_memory: false } => {
+                Source::Image {
+                    bytes,
+                    in_memory: false,
+                } => {
                     format!("make_image {bytes} \"$dir\" oflag=direct --direct-io=on")
                 }
-                Source::Image { bytes, in_memory: true } => format!("make_image {bytes} /dev/shm \"\" --direct-io=off"),
+                Source::Image {
+                    bytes,
+                    in_memory: true,
+                } => format!("make_image {bytes} /dev/shm \"\" --direct-io=off"),
                 Source::Device(path) => format!("may_wipe {}", shell::word(path)),
                 Source::Word(word) => format!("device={}", shell::word(word)),
             };
-            let making = if mkfs.is_empty() { String::new() } else { format!("    {} \"$device\"\n", joined(mkfs)) };
+            let making = if mkfs.is_empty() {
+                String::new()
+            } else {
+                format!("    {} \"$device\"\n", joined(mkfs))
+            };
             format!(
                 "\n# {}\n{function}() {{\n    target={} memory={}\n    root=$point/fsb\n    {device}\n{making}    \
                  attach() {{ {} \"$device\" \"$point\"; attached=yes; }}\n    \
                  cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    run_cases\n    undo\n}}\n",
                 target.name,
                 shell::word(&name),
-                if matches!(source, Source::Word(_)) { "yes" } else { "no" },
+                if matches!(source, Source::Word(_)) {
+                    "yes"
+                } else {
+                    "no"
+                },
                 joined(mount),
             )
         }

@@ -32,10 +32,17 @@ const COLUMNS: usize = 5;
 const VERBOSE_COLUMNS: usize = 5 + 3 * CALLS.len();
 
 const fn call(name: &'static str, about: &'static str) -> MetricKind {
-    MetricKind { name, unit: Unit::Seconds, better: Better::Lower, role: Role::Cost, about }
+    MetricKind {
+        name,
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        role: Role::Cost,
+        about,
+    }
 }
 
-/// The system calls in the order of the columns: mean and maximum. With several threads the mean is that of their means.
+/// The system calls in the order of the columns: mean and maximum. With several threads the mean is
+/// that of their means.
 #[rustfmt::skip] // a table reads as one
 static CALLS: [(&str, MetricKind, MetricKind); 6] = [
     ("CREAT", call("creat_time_mean", "Mean time of creat."), call("creat_time_max", "Longest time of creat.")),
@@ -72,20 +79,28 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     while let Some(line) = lines.next()? {
         let text = line.text();
         // The first line of the head is the command line: '#  ./fs_mark  -d  DIR  …'.
-        let command = text.strip_prefix('#').map(str::trim_start).filter(|text| is_command(text));
+        let command = text
+            .strip_prefix('#')
+            .map(str::trim_start)
+            .filter(|text| is_command(text));
         if let Some(command) = command {
             std::mem::replace(&mut execution, Execution::new()).finish(&mut runs)?;
-            execution.draft.run.command = Some(command.split_whitespace().collect::<Vec<_>>().join(" "));
+            execution.draft.run.command =
+                Some(command.split_whitespace().collect::<Vec<_>>().join(" "));
         } else {
             execution.take(&line, &text)?;
         }
     }
     execution.finish(&mut runs)?;
-    runs.finish(|| "its table has no row: fs_mark was stopped before its first loop ended".to_owned())
+    runs.finish(|| {
+        "its table has no row: fs_mark was stopped before its first loop ended".to_owned()
+    })
 }
 
 fn is_command(text: &str) -> bool {
-    text.split_whitespace().next().is_some_and(|word| word.ends_with("fs_mark"))
+    text.split_whitespace()
+        .next()
+        .is_some_and(|word| word.ends_with("fs_mark"))
 }
 
 /// One execution while it is read.
@@ -137,16 +152,31 @@ impl Execution {
 
     /// Reads a line of the head, such as `Version 3.3, 2 thread(s) starting at …`.
     fn head(&mut self, text: &str) {
-        if let Some((version, rest)) = text.strip_prefix("Version ").and_then(|text| text.split_once(", ")) {
+        if let Some((version, rest)) = text
+            .strip_prefix("Version ")
+            .and_then(|text| text.split_once(", "))
+        {
             self.draft.run.version = Some(version.to_owned());
-            self.threads = rest.split(' ').next().and_then(|count| whole(count.as_bytes()));
+            self.threads = rest
+                .split(' ')
+                .next()
+                .and_then(|count| whole(count.as_bytes()));
         } else if let Some(method) = text.strip_prefix("Sync method: ") {
-            self.sync = Some(method.split_once(": ").map_or(method, |(name, _)| name).to_owned());
+            self.sync = Some(
+                method
+                    .split_once(": ")
+                    .map_or(method, |(name, _)| name)
+                    .to_owned(),
+            );
         } else if let Some(directories) = text.strip_prefix("Directories:") {
             let directories = directories.trim().trim_end_matches('.');
-            self.directories = Some(directories.to_owned()).filter(|text| text != "no subdirectories used");
+            self.directories =
+                Some(directories.to_owned()).filter(|text| text != "no subdirectories used");
         } else if let Some((_, rest)) = text.split_once("written with an IO size of ") {
-            self.write_size = rest.split(' ').next().and_then(|size| whole(size.as_bytes()));
+            self.write_size = rest
+                .split(' ')
+                .next()
+                .and_then(|size| whole(size.as_bytes()));
         }
     }
 
@@ -160,7 +190,8 @@ impl Execution {
         } else if words.iter().copied().eq(head.into_iter().chain(calls)) {
             VERBOSE_COLUMNS
         } else {
-            self.draft.remark(line.number, "unknown columns; the table is left out");
+            self.draft
+                .remark(line.number, "unknown columns; the table is left out");
             0
         };
     }
@@ -168,23 +199,45 @@ impl Execution {
     fn row(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         self.rows += 1;
-        let [_, count, size, files, _, calls @ ..] = &fields[..] else { return self.odd(line) };
-        let numbers = (whole(count.as_bytes()), whole(size.as_bytes()), fixed(files, 1..=1));
-        let (Some(count), Some(size), Some(files)) = numbers else { return self.odd(line) };
+        let [_, count, size, files, _, calls @ ..] = &fields[..] else {
+            return self.odd(line);
+        };
+        let numbers = (
+            whole(count.as_bytes()),
+            whole(size.as_bytes()),
+            fixed(files, 1..=1),
+        );
+        let (Some(count), Some(size), Some(files)) = numbers else {
+            return self.odd(line);
+        };
         // The end of a line may be cut, which does not matter in a column that is not read.
         if fields.len() != self.columns || !line.ended && self.columns == VERBOSE_COLUMNS {
             return self.odd(line);
         }
         self.each.get_or_insert((count / self.rows, size));
         let workload = self.workload(count);
-        let name = Name { workload: Some(&workload), operation: OPERATION };
-        let place = Position { file_size: Some(size), record_size: self.write_size, line: line.number };
-        self.draft.add(name, &OPERATION_RATE, "Files/sec", place, rate(files.value))?;
+        let name = Name {
+            workload: Some(&workload),
+            operation: OPERATION,
+        };
+        let place = Position {
+            file_size: Some(size),
+            record_size: self.write_size,
+            line: line.number,
+        };
+        self.draft
+            .add(name, &OPERATION_RATE, "Files/sec", place, rate(files.value))?;
         for ((_, mean, longest), times) in CALLS.iter().zip(calls.chunks_exact(3)) {
             let number = |text: &str| whole(text.as_bytes()).map(|micros| micros as f64 / 1e6);
             // A call that was not made has zeros in all three columns.
             if let Some(most) = number(times[2]).filter(|most| *most > 0.0) {
-                self.draft.add(name, mean, "us", place, time(number(times[1]).unwrap_or(0.0)))?;
+                self.draft.add(
+                    name,
+                    mean,
+                    "us",
+                    place,
+                    time(number(times[1]).unwrap_or(0.0)),
+                )?;
                 self.draft.add(name, longest, "us", place, time(most))?;
             }
         }
@@ -193,23 +246,41 @@ impl Execution {
 
     /// Takes a damaged row: a gap of its loop.
     fn odd(&mut self, line: &Line) -> Result<(), ReadError> {
-        self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+        self.draft.remark(
+            line.number,
+            format_args!("no row of the table, left out: '{}'", line.excerpt()),
+        );
         if self.each.is_none() {
-            self.draft.fail(line.number, None, "its first row is damaged, so the files of a loop are not known");
+            self.draft.fail(
+                line.number,
+                None,
+                "its first row is damaged, so the files of a loop are not known",
+            );
         }
         self.gap(self.rows, line.number, GapReason::Unreadable)
     }
 
     /// Adds the rate of a loop as a gap, if an earlier row shows the number of its files.
     fn gap(&mut self, row: u64, line: u32, why: GapReason) -> Result<(), ReadError> {
-        let Some((files, size)) = self.each else { return Ok(()) };
+        let Some((files, size)) = self.each else {
+            return Ok(());
+        };
         let workload = self.workload(files.saturating_mul(row));
-        let name = Name { workload: Some(&workload), operation: OPERATION };
-        let place = Position { file_size: Some(size), record_size: self.write_size, line };
-        self.draft.add(name, &OPERATION_RATE, "Files/sec", place, Err(why))
+        let name = Name {
+            workload: Some(&workload),
+            operation: OPERATION,
+        };
+        let place = Position {
+            file_size: Some(size),
+            record_size: self.write_size,
+            line,
+        };
+        self.draft
+            .add(name, &OPERATION_RATE, "Files/sec", place, Err(why))
     }
 
-    /// Returns the work up to a row. fs_mark keeps the files of earlier loops (`-L`), so the count is part of it.
+    /// Returns the work up to a row. fs_mark keeps the files of earlier loops (`-L`), so the count
+    /// is part of it.
     fn workload(&self, count: u64) -> String {
         let mut name = self.sync.clone().unwrap_or_default().to_lowercase();
         let threads = self.threads.unwrap_or(1);
@@ -221,9 +292,21 @@ impl Execution {
     }
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
-        let words: Vec<&str> = self.draft.run.command.iter().flat_map(|command| command.split(' ')).collect();
-        let loops = words.iter().position(|word| *word == "-L").and_then(|at| words.get(at + 1));
-        if let Some(loops) = loops.and_then(|loops| whole(loops.as_bytes())).filter(|loops| *loops > self.rows) {
+        let words: Vec<&str> = self
+            .draft
+            .run
+            .command
+            .iter()
+            .flat_map(|command| command.split(' '))
+            .collect();
+        let loops = words
+            .iter()
+            .position(|word| *word == "-L")
+            .and_then(|at| words.get(at + 1));
+        if let Some(loops) = loops
+            .and_then(|loops| whole(loops.as_bytes()))
+            .filter(|loops| *loops > self.rows)
+        {
             let missing = format!("a row of {} of {loops} loops", loops - self.rows);
             self.draft.remark(None, ends_early(TOOL.name, missing));
             for row in (self.rows + 1..=loops).take(MOST_MISSING) {

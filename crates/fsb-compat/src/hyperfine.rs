@@ -55,8 +55,11 @@ fn recognise(head: &[u8]) -> bool {
 }
 
 /// Parts of the text, CSV and Markdown of hyperfine, which do not hold single times.
-static OTHER_FORMS: [&str; 3] =
-    ["  Time (mean ± σ): ", "command,mean,stddev,median,user,system,min,max", "| Command | Mean ["];
+static OTHER_FORMS: [&str; 3] = [
+    "  Time (mean ± σ): ",
+    "command,mean,stddev,median,user,system,min,max",
+    "| Command | Mean [",
+];
 
 /// A command with its repetitions.
 #[derive(Deserialize)]
@@ -82,18 +85,36 @@ struct Benchmark<'a> {
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let text = whole_text(input, TOOL.name)?;
     let source = Source::new(&text);
-    let start = text.find("\"results\"").and_then(|at| text[at..].find('[').map(|open| at + open + 1));
-    let start = start.filter(|_| text.trim_start_matches('\u{feff}').trim_start().starts_with('{'));
-    let start = start.ok_or_else(|| ReadError::refused(TOOL.name, "without single times; use --export-json FILE"))?;
+    let start = text
+        .find("\"results\"")
+        .and_then(|at| text[at..].find('[').map(|open| at + open + 1));
+    let start = start.filter(|_| {
+        text.trim_start_matches('\u{feff}')
+            .trim_start()
+            .starts_with('{')
+    });
+    let start = start.ok_or_else(|| {
+        ReadError::refused(TOOL.name, "without single times; use --export-json FILE")
+    })?;
     let mut elements = Elements::new(&text, start);
     let (mut export, mut damage) = (Export::new(&source), None);
     for raw in elements.by_ref() {
         match serde_json::from_str::<Benchmark>(raw.get()) {
             Ok(benchmark) => export.take(&benchmark, source.line_of(raw))?,
-            Err(error) => damage = damage.or(Some((source.line_of(raw), format!("no result of a command ({error})")))),
+            Err(error) => {
+                damage = damage.or(Some((
+                    source.line_of(raw),
+                    format!("no result of a command ({error})"),
+                )))
+            }
         }
     }
-    let cut = elements.damage.map(|(at, why)| (source.line(at), format!("the JSON is cut or damaged here ({why})")));
+    let cut = elements.damage.map(|(at, why)| {
+        (
+            source.line(at),
+            format!("the JSON is cut or damaged here ({why})"),
+        )
+    });
     let damage = damage.or(cut);
     let mut runs = Runs::new(TOOL.name);
     for draft in export.drafts {
@@ -101,7 +122,10 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     }
     if let (Some((line, text)), Some(run)) = (&damage, runs.first_mut()) {
         let text = format!("{text}; the other commands are read");
-        run.warnings.push(fsb_model::set::Remark { line: Some(*line), text });
+        run.warnings.push(fsb_model::set::Remark {
+            line: Some(*line),
+            text,
+        });
     }
     runs.finish(|| match damage {
         Some((line, text)) => format!("in line {line}: {text}, and no command is complete"),
@@ -120,25 +144,45 @@ struct Export<'a> {
 
 impl<'a> Export<'a> {
     fn new(source: &'a Source<'a>) -> Self {
-        Export { source, drafts: Vec::new(), named: HashMap::new(), values: 0 }
+        Export {
+            source,
+            drafts: Vec::new(),
+            named: HashMap::new(),
+            values: 0,
+        }
     }
 
     fn take(&mut self, benchmark: &Benchmark, line: u32) -> Result<(), ReadError> {
         let workload = self.workload(benchmark);
         let mean: Vec<&RawValue> = benchmark.mean.into_iter().collect();
         if benchmark.times.is_empty() {
-            let text = format!("{workload}: the file holds the mean of its repetitions only, which counts as one run");
+            let text = format!(
+                "{workload}: the file holds the mean of its repetitions only, which counts as one run"
+            );
             self.draft(0)?.remark(line, text);
         }
-        let times = if benchmark.times.is_empty() { &mean } else { &benchmark.times };
+        let times = if benchmark.times.is_empty() {
+            &mean
+        } else {
+            &benchmark.times
+        };
         for (repetition, raw) in times.iter().enumerate() {
-            if let Some(failure) = benchmark.exit_codes.get(repetition).and_then(|code| failure(&workload, code)) {
+            if let Some(failure) = benchmark
+                .exit_codes
+                .get(repetition)
+                .and_then(|code| failure(&workload, code))
+            {
                 let line = self.source.line_of(benchmark.exit_codes[repetition]);
                 self.draft(repetition)?.fail(line, Some(&workload), failure);
             }
             self.add(repetition, &workload, &COMMAND_TIME, "s", raw)?;
         }
-        for (repetition, raw) in benchmark.memory_usage_byte.iter().enumerate().take(times.len()) {
+        for (repetition, raw) in benchmark
+            .memory_usage_byte
+            .iter()
+            .enumerate()
+            .take(times.len())
+        {
             self.add(repetition, &workload, &PEAK_MEMORY, "B", raw)?;
         }
         for (raw, metric) in [(benchmark.user, USER_TIME), (benchmark.system, SYSTEM_TIME)] {
@@ -150,19 +194,25 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Returns the name of a command: that of `--command-name` or the command itself, with the parameters that it does
-    /// not show, and a number if the file repeats it.
+    /// Returns the name of a command: that of `--command-name` or the command itself, with the
+    /// parameters that it does not show, and a number if the file repeats it.
     fn workload(&mut self, benchmark: &Benchmark) -> String {
         let mut name: String = benchmark.command.trim().to_owned();
         for (key, value) in &benchmark.parameters {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             if !name.contains(&value) {
                 name += &format!(", {key} {value}");
             }
         }
         let count = self.named.entry(name.clone()).or_default();
         *count += 1;
-        if *count > 1 { format!("{name} #{count}") } else { name }
+        if *count > 1 {
+            format!("{name} #{count}")
+        } else {
+            name
+        }
     }
 
     fn add(
@@ -180,11 +230,26 @@ impl<'a> Export<'a> {
         let line = self.source.line_of(raw);
         let draft = self.draft(repetition)?;
         let Some(value) = number(raw) else {
-            draft.remark(line, format_args!("{workload}: {} is not a number; left out", metric.name));
+            draft.remark(
+                line,
+                format_args!("{workload}: {} is not a number; left out", metric.name),
+            );
             return Ok(());
         };
-        let name = Name { workload: Some(workload), operation: OPERATION };
-        draft.add(name, metric, unit, Position { line, ..Position::default() }, time(value))
+        let name = Name {
+            workload: Some(workload),
+            operation: OPERATION,
+        };
+        draft.add(
+            name,
+            metric,
+            unit,
+            Position {
+                line,
+                ..Position::default()
+            },
+            time(value),
+        )
     }
 
     fn draft(&mut self, repetition: usize) -> Result<&mut Draft, ReadError> {

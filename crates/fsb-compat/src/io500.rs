@@ -1,4 +1,5 @@
-//! IO500 (the C program, since SC20): the lines of its phases, on the terminal or in `result_summary.txt`.
+//! IO500 (the C program, since SC20): the lines of its phases, on the terminal or in
+//! `result_summary.txt`.
 
 use std::io::BufRead;
 
@@ -18,15 +19,21 @@ pub(crate) const TOOL: Tool = Tool {
     looks_for: "a line such as '[RESULT] ior-easy-write 1.5 GiB/s : time 300.0 seconds'",
     values: "GiB/s and kIOPS of each phase",
     repetition: "a file",
-    recognise: |head| holds(head, b"[RESULT") && (holds(head, b" GiB/s : time ") || holds(head, b" kIOPS : time ")),
+    recognise: |head| {
+        holds(head, b"[RESULT")
+            && (holds(head, b" GiB/s : time ") || holds(head, b" kIOPS : time "))
+    },
     read,
 };
 
 /// The units of rates, with the factors to base units.
-static UNITS: [(&str, MetricKind, f64); 2] = [("GiB/s", THROUGHPUT, 1_073_741_824.0), ("kIOPS", OPERATION_RATE, 1e3)];
+static UNITS: [(&str, MetricKind, f64); 2] = [
+    ("GiB/s", THROUGHPUT, 1_073_741_824.0),
+    ("kIOPS", OPERATION_RATE, 1e3),
+];
 
-/// The messages of IO500 until ISC26. `ERROR INVALID` marks a phase as invalid: it is a failure where the work failed,
-/// and a warning where the phase was only too short for the list.
+/// The messages of IO500 until ISC26. `ERROR INVALID` marks a phase as invalid: it is a failure
+/// where the work failed, and a warning where the phase was only too short for the list.
 #[rustfmt::skip] // a table reads as one
 static MESSAGES: &Messages = &[
     (Pattern::Part("occured during"), Severity::Failure),
@@ -52,7 +59,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             let version = version.split(' ').next().unwrap_or_default().to_owned();
             runs.push(std::mem::replace(&mut list, List::new(Some(version))).finish())?;
             list.draft.begin(line.number);
-        } else if let Some((label, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        } else if let Some((label, rest)) =
+            text.strip_prefix('[').and_then(|text| text.split_once(']'))
+        {
             list.take(&line, label.trim(), rest)?;
         } else if let Some(message) = message::find(MESSAGES, &line) {
             list.messages.push(message);
@@ -90,7 +99,13 @@ impl List {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
         let (messages, unscored) = (Vec::new(), Vec::new());
-        List { draft, messages, unscored, has_results: false, has_score: false }
+        List {
+            draft,
+            messages,
+            unscored,
+            has_results: false,
+            has_score: false,
+        }
     }
 
     /// Takes a line that begins with a label in brackets.
@@ -99,7 +114,8 @@ impl List {
         if label.starts_with("SCORE") {
             self.has_score = true;
             if invalid(label) || invalid(rest) {
-                self.draft.remark_once(line.number, "IO500 marks the whole run as invalid");
+                self.draft
+                    .remark_once(line.number, "IO500 marks the whole run as invalid");
             }
             return Ok(());
         }
@@ -113,11 +129,18 @@ impl List {
                     self.unscored.push(phase.name.to_owned());
                 }
             }
-            Some(phase) => self.result(line, Phase { is_invalid: phase.is_invalid || invalid(label), ..phase })?,
+            Some(phase) => self.result(
+                line,
+                Phase {
+                    is_invalid: phase.is_invalid || invalid(label),
+                    ..phase
+                },
+            )?,
             None if label.is_empty() && !rest.contains(" : time ") => {}
-            None => {
-                self.draft.remark(line.number, format_args!("no result of a phase, left out: '{}'", line.excerpt()))
-            }
+            None => self.draft.remark(
+                line.number,
+                format_args!("no result of a phase, left out: '{}'", line.excerpt()),
+            ),
         }
         Ok(())
     }
@@ -126,7 +149,10 @@ impl List {
         self.has_results = true;
         let (unit, metric, factor) = phase.unit;
         let operation = phase.name.replace('-', "_");
-        let name = Name { workload: None, operation: &operation };
+        let name = Name {
+            workload: None,
+            operation: &operation,
+        };
         for message in self.messages.drain(..) {
             match message.severity {
                 Severity::Failure => {
@@ -137,37 +163,58 @@ impl List {
             }
         }
         if phase.is_invalid {
-            let text = format!("{}: IO500 marks the phase as invalid; its value is kept", phase.name);
+            let text = format!(
+                "{}: IO500 marks the phase as invalid; its value is kept",
+                phase.name
+            );
             self.draft.remark(line.number, text);
         }
-        let place = Position { line: line.number, ..Position::default() };
-        self.draft.add(name, metric, unit, place, rate(phase.value * factor))
+        let place = Position {
+            line: line.number,
+            ..Position::default()
+        };
+        self.draft
+            .add(name, metric, unit, place, rate(phase.value * factor))
     }
 
     fn finish(mut self) -> Draft {
         // They follow the last result: the work did not go on.
-        self.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
+        self.messages
+            .drain(..)
+            .for_each(|message| message.report(None, &mut self.draft));
         if !self.unscored.is_empty() {
             let (count, names) = (self.unscored.len(), self.unscored.join(", "));
             let phases = if count == 1 { "phase" } else { "phases" };
-            self.draft.remark(None, format_args!("left out: {count} unscored {phases} ({names})"));
+            self.draft.remark(
+                None,
+                format_args!("left out: {count} unscored {phases} ({names})"),
+            );
         }
         if self.has_results && !self.has_score {
-            self.draft.remark(None, ends_early(TOOL.name, "the line '[SCORE ]'"));
+            self.draft
+                .remark(None, ends_early(TOOL.name, "the line '[SCORE ]'"));
         }
         self.draft
     }
 }
 
 impl<'a> Phase<'a> {
-    /// Reads `ior-easy-write 0.598912 GiB/s : time 0.127 seconds`, perhaps with the mark of an invalid phase.
+    /// Reads `ior-easy-write 0.598912 GiB/s : time 0.127 seconds`, perhaps with the mark of an
+    /// invalid phase.
     fn parse(text: &'a str) -> Option<Phase<'a>> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [name, value, unit, ":", "time", _, "seconds", ref mark @ ..] = words[..] else { return None };
+        let [name, value, unit, ":", "time", _, "seconds", ref mark @ ..] = words[..] else {
+            return None;
+        };
         if !matches!(mark, [] | ["[INVALID]"]) {
             return None;
         }
         let unit = UNITS.iter().find(|(known, ..)| *known == unit)?;
-        Some(Phase { name, value: fixed(value, 6..=6)?.value, unit, is_invalid: !mark.is_empty() })
+        Some(Phase {
+            name,
+            value: fixed(value, 6..=6)?.value,
+            unit,
+            is_invalid: !mark.is_empty(),
+        })
     }
 }

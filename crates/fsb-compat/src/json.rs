@@ -16,7 +16,11 @@ pub(crate) struct Elements<'a> {
 impl<'a> Elements<'a> {
     /// Starts behind the bracket that opens the array.
     pub fn new(text: &'a str, at: usize) -> Self {
-        Elements { text, at, damage: None }
+        Elements {
+            text,
+            at,
+            damage: None,
+        }
     }
 
     /// Returns the offset behind the bracket that closes the array, or that of the damage.
@@ -66,7 +70,10 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub fn new(text: &'a str) -> Self {
-        Source { text, lines: LineIndex::new(text) }
+        Source {
+            text,
+            lines: LineIndex::new(text),
+        }
     }
 
     /// Returns the line of an offset.
@@ -76,13 +83,17 @@ impl<'a> Source<'a> {
 
     /// Returns the line of a value that was read out of this text.
     pub fn line_of(&self, raw: &RawValue) -> u32 {
-        self.lines.line((raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize))
+        self.lines
+            .line((raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize))
     }
 }
 
 /// Returns a number that is not a text, a list or `null`.
 pub(crate) fn number(raw: &RawValue) -> Option<f64> {
-    raw.get().parse().ok().filter(|value: &f64| value.is_finite())
+    raw.get()
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
 }
 
 #[cfg(test)]
@@ -95,7 +106,10 @@ mod tests {
         let mut elements = Elements::new(text, 1);
         let found: Vec<&str> = elements.by_ref().map(RawValue::get).collect();
         assert_eq!(found, ["{\"a\": 1}", "{\"b\": [2]}"]);
-        assert_eq!(elements.damage.as_ref().unwrap().0, text.find("{\"c\"").unwrap());
+        assert_eq!(
+            elements.damage.as_ref().unwrap().0,
+            text.find("{\"c\"").unwrap()
+        );
     }
 
     #[test]

@@ -21,7 +21,10 @@ pub(crate) const TOOL: Tool = Tool {
     looks_for: "a line 'KDiskMark (VERSION): …'",
     values: "MB/s of 1000 KiB, IOPS; µs (lower is better)",
     repetition: "a report: the mean of its loops",
-    recognise: |head| head.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().starts_with(BANNER.as_bytes())),
+    recognise: |head| {
+        head.split(|byte| *byte == b'\n')
+            .any(|line| line.trim_ascii().starts_with(BANNER.as_bytes()))
+    },
     read,
 };
 
@@ -33,8 +36,7 @@ const MEGABYTE: f64 = 1000.0 * 1024.0;
 /// The resolution of a time in seconds: two digits of a microsecond.
 const RESOLUTION: f64 = 1e-8;
 
-const UNIT_REMARK: &str =
-    "KDiskMark's MB/s is 1000 KiB a second, not the 1,000,000 bytes that its report says; fsb reads it so";
+const UNIT_REMARK: &str = "KDiskMark's MB/s is 1000 KiB a second, not the 1,000,000 bytes that its report says; fsb reads it so";
 
 /// The section of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,9 @@ struct Row {
 
 impl Row {
     fn is_whole(&self) -> bool {
-        [self.megabytes, self.iops, self.microseconds].iter().all(Option::is_some)
+        [self.megabytes, self.iops, self.microseconds]
+            .iter()
+            .all(Option::is_some)
     }
 }
 
@@ -78,7 +82,10 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut report = Report::new();
     while let Some(line) = lines.next()? {
         let text = line.text();
-        if let Some(version) = text.strip_prefix(BANNER).and_then(|rest| Some(rest.split_once(')')?.0)) {
+        if let Some(version) = text
+            .strip_prefix(BANNER)
+            .and_then(|rest| Some(rest.split_once(')')?.0))
+        {
             runs.push(std::mem::replace(&mut report, Report::new()).finish()?)?;
             report.draft.run.version = Some(version.to_owned());
         } else {
@@ -93,7 +100,13 @@ impl Report {
     fn new() -> Self {
         let mut draft = Draft::new(TOOL.name);
         draft.run.clock_resolution = Some(RESOLUTION);
-        Report { draft, rows: Vec::new(), file_size: None, section: None, is_whole: false }
+        Report {
+            draft,
+            rows: Vec::new(),
+            file_size: None,
+            section: None,
+            is_whole: false,
+        }
     }
 
     fn line(&mut self, text: &str, line: &Line) {
@@ -107,20 +120,28 @@ impl Report {
         } else if let Some(profile) = text.strip_prefix("Profile:") {
             self.draft.setting(None, "profile", profile.trim());
             if profile.contains("Peak") {
-                self.draft.remark(line.number, "the profile Peak prints the best of its loops, not their mean");
+                self.draft.remark(
+                    line.number,
+                    "the profile Peak prints the best of its loops, not their mean",
+                );
             }
         } else if let Some(test) = text.strip_prefix("Test:") {
             self.is_whole = true;
             let (bytes, rest) = test.split_once(" (").unwrap_or((test, ""));
             self.file_size = size(bytes.trim());
-            self.draft.setting(None, "loops", rest.split(')').next().unwrap_or_default());
+            self.draft
+                .setting(None, "loops", rest.split(')').next().unwrap_or_default());
             if let Some((_, times)) = rest.split_once('[') {
-                self.draft.setting(None, "times", times.trim_end_matches(']'));
+                self.draft
+                    .setting(None, "times", times.trim_end_matches(']'));
             }
         } else if let (Some(section), true) = (self.section, text.contains("MB/s")) {
             let row = row(text, section, line.number);
             if !row.as_ref().is_some_and(Row::is_whole) {
-                self.draft.remark(line.number, format_args!("no result, left out: '{}'", line.excerpt()));
+                self.draft.remark(
+                    line.number,
+                    format_args!("no result, left out: '{}'", line.excerpt()),
+                );
             }
             self.rows.extend(row);
         } else if let Some(message) = message::find(&[], line) {
@@ -134,22 +155,46 @@ impl Report {
         }
         self.draft.remark(None, UNIT_REMARK);
         if !self.is_whole {
-            self.draft.remark(None, "no line 'Test:': the report is cut");
+            self.draft
+                .remark(None, "no line 'Test:': the report is cut");
         }
         for row in &self.rows {
-            let name = Name { workload: Some(&row.workload), operation: row.operation };
-            let place = Position { file_size: self.file_size, record_size: Some(row.record_size), line: row.line };
-            self.draft.add(name, &THROUGHPUT, "MB/s", place, printed(row.megabytes, |found| rate(found * MEGABYTE)))?;
-            self.draft.add(name, &OPERATION_RATE, "IOPS", place, printed(row.iops, rate))?;
+            let name = Name {
+                workload: Some(&row.workload),
+                operation: row.operation,
+            };
+            let place = Position {
+                file_size: self.file_size,
+                record_size: Some(row.record_size),
+                line: row.line,
+            };
+            self.draft.add(
+                name,
+                &THROUGHPUT,
+                "MB/s",
+                place,
+                printed(row.megabytes, |found| rate(found * MEGABYTE)),
+            )?;
+            self.draft.add(
+                name,
+                &OPERATION_RATE,
+                "IOPS",
+                place,
+                printed(row.iops, rate),
+            )?;
             let latency = printed(row.microseconds, |found| time(found / 1e6));
-            self.draft.add(name, &TOTAL_LATENCY_MEAN, "us", place, latency)?;
+            self.draft
+                .add(name, &TOTAL_LATENCY_MEAN, "us", place, latency)?;
         }
         Ok(self.draft)
     }
 }
 
 /// Returns the value of a printed number, or a gap if it is none.
-fn printed(number: Option<f64>, value: impl Fn(f64) -> Result<f64, GapReason>) -> Result<f64, GapReason> {
+fn printed(
+    number: Option<f64>,
+    value: impl Fn(f64) -> Result<f64, GapReason>,
+) -> Result<f64, GapReason> {
     number.map_or(Err(GapReason::Unreadable), value)
 }
 
@@ -215,7 +260,11 @@ Profile: Default
     fn parse(text: &str) -> Vec<Run> {
         assert!((TOOL.recognise)(text.as_bytes()));
         let others = crate::TOOLS.iter().filter(|tool| tool.name != TOOL.name);
-        assert!(others.clone().all(|tool| !(tool.recognise)(text.as_bytes())));
+        assert!(
+            others
+                .clone()
+                .all(|tool| !(tool.recognise)(text.as_bytes()))
+        );
         read(&mut text.as_bytes()).unwrap()
     }
 
@@ -223,18 +272,49 @@ Profile: Default
     fn a_megabyte_is_a_thousand_kibibytes() {
         let runs = parse(REPORT);
         let random = |metric: &str| {
-            let series = runs[0].series.iter().find(|s| s.operation == "random_read" && s.metric == metric);
+            let series = runs[0]
+                .series
+                .iter()
+                .find(|s| s.operation == "random_read" && s.metric == metric);
             series.unwrap().points[0]
         };
         // The bandwidth is that of the operations: 10240 of 4 KiB.
         assert_eq!(random("throughput").value, 10240.0 * 4096.0);
-        assert_eq!((random("operation_rate").value, random("operation_rate").line), (10240.0, 9));
+        assert_eq!(
+            (
+                random("operation_rate").value,
+                random("operation_rate").line
+            ),
+            (10240.0, 9)
+        );
         assert_eq!(random("total_latency_mean").value, 3120.40 / 1e6);
-        assert_eq!((random("throughput").file_size, random("throughput").record_size), (Some(1 << 30), Some(4096)));
+        assert_eq!(
+            (
+                random("throughput").file_size,
+                random("throughput").record_size
+            ),
+            (Some(1 << 30), Some(4096))
+        );
         assert_eq!(runs[0].series[0].workload.as_deref(), Some("Q8T1"));
-        assert!(runs[0].series.iter().any(|series| series.operation == "write" && series.gaps.len() == 1));
-        assert_eq!((runs[0].version.as_deref(), runs[0].warnings.len()), (Some("3.2.0"), 1));
-        assert_eq!(runs[0].settings.iter().find(|setting| setting.name == "loops").unwrap().value, "x5");
+        assert!(
+            runs[0]
+                .series
+                .iter()
+                .any(|series| series.operation == "write" && series.gaps.len() == 1)
+        );
+        assert_eq!(
+            (runs[0].version.as_deref(), runs[0].warnings.len()),
+            (Some("3.2.0"), 1)
+        );
+        assert_eq!(
+            runs[0]
+                .settings
+                .iter()
+                .find(|setting| setting.name == "loops")
+                .unwrap()
+                .value,
+            "x5"
+        );
     }
 
     #[test]
@@ -242,11 +322,17 @@ Profile: Default
         let peak = REPORT.replace("Profile: Default", "Profile: Peak Performance");
         let runs = parse(&format!("{REPORT}{peak}"));
         assert_eq!(runs.len(), 2);
-        assert!(runs[1].warnings.iter().any(|remark| remark.text.contains("best of its loops")));
+        assert!(
+            runs[1]
+                .warnings
+                .iter()
+                .any(|remark| remark.text.contains("best of its loops"))
+        );
         let cut = parse(&REPORT[..REPORT.find("Profile").unwrap()].replace("40.960", "4x.960"));
         let remarks: Vec<_> = cut[0].warnings.iter().map(ToString::to_string).collect();
         assert!(
-            remarks[0].starts_with("line 9: no result, left out") && remarks[2].contains("the report is cut"),
+            remarks[0].starts_with("line 9: no result, left out")
+                && remarks[2].contains("the report is cut"),
             "{remarks:?}"
         );
     }

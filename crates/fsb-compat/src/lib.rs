@@ -1,8 +1,8 @@
 //! Other tools: their options, scripts, results and reports. Each tool has a module.
 //!
-//! [`TOOLS`] is the registry of the tools whose results can be read; [`read_file`] finds the tool that wrote a file.
-//! The readers share lines of bounded length, numbers with their locale, and the draft that a reader fills.
-//! `skeleton.rs` is a commented tool to copy.
+//! [`TOOLS`] is the registry of the tools whose results can be read; [`read_file`] finds the tool
+//! that wrote a file. The readers share lines of bounded length, numbers with their locale, and the
+//! draft that a reader fills. `skeleton.rs` is a commented tool to copy.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -1,4 +1,5 @@
-//! Messages that tools print among their results. Each reader has a table of those that its tool prints.
+//! Messages that tools print among their results. Each reader has a table of those that its tool
+//! prints.
 
 use std::fmt::Display;
 
@@ -25,8 +26,8 @@ pub(crate) enum Pattern {
     Part(&'static str),
 }
 
-/// Messages of a tool and their meaning. The first pattern that a line has decides, so special messages precede general
-/// ones.
+/// Messages of a tool and their meaning. The first pattern that a line has decides, so special
+/// messages precede general ones.
 pub(crate) type Messages = [(Pattern, Severity)];
 
 /// Messages of the programs that start tools: MPI, Slurm and shells.
@@ -51,19 +52,28 @@ pub(crate) struct Found {
     pub text: String,
 }
 
-/// Returns the message in a line. Harmless messages are returned too, so that readers can skip them.
+/// Returns the message in a line. Harmless messages are returned too, so that readers can skip
+/// them.
 pub(crate) fn find(messages: &Messages, line: &Line) -> Option<Found> {
     let text = line.text();
     let is_in = |pattern: &Pattern| match pattern {
         Pattern::Start(start) => text.starts_with(start),
         Pattern::Part(part) => text.contains(part),
     };
-    let (_, severity) = messages.iter().chain(STARTERS).find(|(pattern, _)| is_in(pattern))?;
-    Some(Found { line: line.number, severity: *severity, text: shortened(&text, LONGEST) })
+    let (_, severity) = messages
+        .iter()
+        .chain(STARTERS)
+        .find(|(pattern, _)| is_in(pattern))?;
+    Some(Found {
+        line: line.number,
+        severity: *severity,
+        text: shortened(&text, LONGEST),
+    })
 }
 
 impl Found {
-    /// Adds the message to a run: a warning as a remark, a failure as a failure of a workload or of the whole run.
+    /// Adds the message to a run: a warning as a remark, a failure as a failure of a workload or of
+    /// the whole run.
     pub fn report(&self, workload: Option<&str>, draft: &mut Draft) {
         match self.severity {
             Severity::Harmless => {}
@@ -104,9 +114,22 @@ mod tests {
             }
         }
         assert_eq!(found, 5);
-        let warnings: Vec<_> = draft.run.warnings.iter().map(|remark| (remark.line, remark.text.as_str())).collect();
+        let warnings: Vec<_> = draft
+            .run
+            .warnings
+            .iter()
+            .map(|remark| (remark.line, remark.text.as_str()))
+            .collect();
         assert_eq!(warnings, [(Some(2), "WARNING: rare")]);
-        let failures: Vec<_> = draft.run.failures.iter().map(|failed| (failed.line, failed.text.as_str())).collect();
-        assert_eq!(failures, [(Some(4), "....Error: no space"), (Some(6), "Killed")]);
+        let failures: Vec<_> = draft
+            .run
+            .failures
+            .iter()
+            .map(|failed| (failed.line, failed.text.as_str()))
+            .collect();
+        assert_eq!(
+            failures,
+            [(Some(4), "....Error: no space"), (Some(6), "Killed")]
+        );
     }
 }

@@ -11,8 +11,8 @@ use crate::identify::{self, FileKind};
 use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
 use crate::{
-    bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
-    pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
+    bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone,
+    kdiskmark, mdtest, pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
 };
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -46,25 +46,29 @@ pub static TOOLS: &[Tool] = &[
 /// The largest number of tools that a sentence names.
 const NAMED: usize = 12;
 
-/// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and IO500. It also reads
-/// those of hyperfine, … and smallfile`.
+/// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and
+/// IO500. It also reads those of hyperfine, … and smallfile`.
 pub fn tool_titles() -> String {
     let count = TOOLS.len().div_ceil(NAMED);
     let sentences = TOOLS.chunks(TOOLS.len().div_ceil(count)).map(|tools| {
         let titles: Vec<&str> = tools.iter().map(|tool| tool.title).collect();
         match titles.split_last() {
-            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} and {last}", others.join(", "))
+            }
             _ => titles.concat(),
         }
     });
-    sentences.collect::<Vec<_>>().join(". It also reads those of ")
+    sentences
+        .collect::<Vec<_>>()
+        .join(". It also reads those of ")
 }
 
 /// Every tool that plans can be exported to.
 pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 
-/// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each execution in it, each
-/// with the path as given.
+/// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each
+/// execution in it, each with the path as given.
 ///
 /// # Errors
 /// [`ReadError`] names the file and the problem with it.
@@ -76,8 +80,8 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     Ok(runs)
 }
 
-/// Reads files that one execution wrote, as [`executions`](crate::executions) groups them. The logs among them become
-/// one run.
+/// Reads files that one execution wrote, as [`executions`](crate::executions) groups them. The logs
+/// among them become one run.
 ///
 /// # Errors
 /// As [`read_file`], except that a log without a value is only remarked if others have one.
@@ -87,7 +91,9 @@ pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
         match read_file(path) {
             Err(error) if files.len() > 1 && error.is_about_contents() => refused.push(error),
             read => {
-                let (log, other) = read?.into_iter().partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
+                let (log, other) = read?
+                    .into_iter()
+                    .partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
                 logs.extend(log);
                 others.extend(other);
             }
@@ -122,7 +128,11 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
 
 /// Reads the output of a tool. Only the names of fio's logs say what they measure.
 fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
-    if tool.name == fio::LOG.name { fio::read_log(path, input) } else { (tool.read)(input) }
+    if tool.name == fio::LOG.name {
+        fio::read_log(path, input)
+    } else {
+        (tool.read)(input)
+    }
 }
 
 /// Returns the problem if most lines begin with a label.
@@ -133,24 +143,34 @@ fn labelled(head: &[u8]) -> Option<Problem> {
     Some(Problem::Labelled { example, command })
 }
 
-/// Returns the problem with a file that no reader recognises, which is more special if its start shows what it is.
+/// Returns the problem with a file that no reader recognises, which is more special if its start
+/// shows what it is.
 fn explain(head: &[u8], problem: Problem) -> Problem {
     match identify::find(head) {
-        Some(kind) => Problem::Unread { remedy: kind.remedy(), kind: kind.name.into_owned() },
+        Some(kind) => Problem::Unread {
+            remedy: kind.remedy(),
+            kind: kind.name.into_owned(),
+        },
         None => problem,
     }
 }
 
-/// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.
+/// Returns the kind of a file with this start: the output of a tool, or the input of a command of
+/// fsb.
 pub fn identify(head: &[u8]) -> Option<FileKind> {
     let tool = TOOLS.iter().find(|tool| (tool.recognise)(head));
-    tool.map(|tool| FileKind::of_results(tool.name)).or_else(|| identify::find(head))
+    tool.map(|tool| FileKind::of_results(tool.name))
+        .or_else(|| identify::find(head))
 }
 
 /// Returns the kind of a file as [`identify`] does. Returns `None` also if the file cannot be read.
 pub fn identify_file(path: &Path) -> Option<FileKind> {
     let mut head = Vec::new();
-    fsb_store::input::open(path).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    fsb_store::input::open(path)
+        .ok()?
+        .take(HEAD as u64)
+        .read_to_end(&mut head)
+        .ok()?;
     identify(&head)
 }
 
@@ -165,6 +185,13 @@ fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
         return Err(Problem::Utf16);
     }
-    let kind = if head.contains(&0) { "binary data" } else { "text" };
-    Err(Problem::Unknown { kind, tried: TOOLS.len() })
+    let kind = if head.contains(&0) {
+        "binary data"
+    } else {
+        "text"
+    };
+    Err(Problem::Unknown {
+        kind,
+        tried: TOOLS.len(),
+    })
 }

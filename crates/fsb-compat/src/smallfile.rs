@@ -53,7 +53,9 @@ fn recognise(head: &[u8]) -> bool {
     if holds(head, b" top test directory(s) : ") && holds(head, b" files/thread : ") {
         return true; // its text, which is refused
     }
-    head.trim_ascii_start().starts_with(b"{") && holds(head, b"\"params\"") && holds(head, b"\"files_per_thread\"")
+    head.trim_ascii_start().starts_with(b"{")
+        && holds(head, b"\"params\"")
+        && holds(head, b"\"files_per_thread\"")
 }
 
 #[derive(Deserialize)]
@@ -80,27 +82,43 @@ struct Results<'a> {
     done: Option<&'a RawValue>,
 }
 
-/// The percentage of the files below which smallfile 3.2 itself calls a test invalid (`pct_files_min`).
+/// The percentage of the files below which smallfile 3.2 itself calls a test invalid
+/// (`pct_files_min`).
 const FEWEST_FILES: f64 = 70.0;
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let text = whole_text(input, TOOL.name)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if !text.trim_start().starts_with('{') {
-        return Err(ReadError::refused(TOOL.name, "as text; run smallfile with --output-json FILE"));
+        return Err(ReadError::refused(
+            TOOL.name,
+            "as text; run smallfile with --output-json FILE",
+        ));
     }
     let source = Source::new(text);
     let document: Document = serde_json::from_str(text).map_err(|error| {
-        ReadError::refused(TOOL.name, format!("its JSON is cut or damaged in line {}: {error}", error.line()))
+        ReadError::refused(
+            TOOL.name,
+            format!(
+                "its JSON is cut or damaged in line {}: {error}",
+                error.line()
+            ),
+        )
     })?;
     let mut draft = Draft::new(TOOL.name);
-    draft.run.version = document.params.get("version").and_then(Value::as_str).map(str::to_owned);
+    draft.run.version = document
+        .params
+        .get("version")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if let Some(results) = &document.results {
         run(&document.params, results, &source, &mut draft)?;
     }
     let mut runs = Runs::new(TOOL.name);
     runs.push(draft)?;
-    runs.finish(|| "it holds no rate: smallfile prints none for less than a millisecond of work".to_owned())
+    runs.finish(|| {
+        "it holds no rate: smallfile prints none for less than a millisecond of work".to_owned()
+    })
 }
 
 fn run(
@@ -112,13 +130,26 @@ fn run(
     let param = |name: &str| params.get(name).map(plain);
     let operation = param("operation").unwrap_or_else(|| "operation".to_owned());
     let workload = workload(params);
-    for (key, value) in params.iter().filter(|(key, _)| !NOT_COMPARED.contains(&key.as_str())) {
+    for (key, value) in params
+        .iter()
+        .filter(|(key, _)| !NOT_COMPARED.contains(&key.as_str()))
+    {
         draft.setting(None, key, plain(value));
     }
-    if let Some(status) = results.status.filter(|status| status.get() != "\"Success\"") {
-        draft.fail(source.line_of(status), None, format_args!("smallfile ended with status {}", status.get()));
+    if let Some(status) = results
+        .status
+        .filter(|status| status.get() != "\"Success\"")
+    {
+        draft.fail(
+            source.line_of(status),
+            None,
+            format_args!("smallfile ended with status {}", status.get()),
+        );
     }
-    if let Some(done) = results.done.filter(|done| number(done).is_some_and(|share| share < 100.0)) {
+    if let Some(done) = results
+        .done
+        .filter(|done| number(done).is_some_and(|share| share < 100.0))
+    {
         let share = number(done).unwrap_or_default();
         let text = format!(
             "{share:.2} % of the files were processed: a thread stops when another one has finished, so the rates \
@@ -129,9 +160,15 @@ fn run(
             false => draft.remark(source.line_of(done), text),
         }
     }
-    let over_all =
-        results.count.and_then(number).zip(results.elapsed.and_then(number)).map(|(count, time)| count / time);
-    if let Some((raw, over_all)) = results.files.zip(over_all.filter(|rate| rate.is_finite() && *rate > 0.0)) {
+    let over_all = results
+        .count
+        .and_then(number)
+        .zip(results.elapsed.and_then(number))
+        .map(|(count, time)| count / time);
+    if let Some((raw, over_all)) = results
+        .files
+        .zip(over_all.filter(|rate| rate.is_finite() && *rate > 0.0))
+    {
         let sum = number(raw).unwrap_or(over_all);
         if sum > over_all * UNEVEN {
             let text = format!(
@@ -141,16 +178,33 @@ fn run(
             draft.remark(source.line_of(raw), text);
         }
     }
-    let file_size = params.get("file_size").and_then(Value::as_u64).filter(|size| *size > 0).map(|size| size << 10);
-    let values = [(results.files, OPERATION_RATE, "files/s", 1.0), (results.mebibytes, THROUGHPUT, "MiB/s", MEBIBYTE)];
+    let file_size = params
+        .get("file_size")
+        .and_then(Value::as_u64)
+        .filter(|size| *size > 0)
+        .map(|size| size << 10);
+    let values = [
+        (results.files, OPERATION_RATE, "files/s", 1.0),
+        (results.mebibytes, THROUGHPUT, "MiB/s", MEBIBYTE),
+    ];
     for (raw, metric, unit, factor) in values {
         let Some(raw) = raw else { continue };
-        let place = Position { file_size, line: source.line_of(raw), ..Position::default() };
-        let name = Name { workload: Some(&workload), operation: &operation };
+        let place = Position {
+            file_size,
+            line: source.line_of(raw),
+            ..Position::default()
+        };
+        let name = Name {
+            workload: Some(&workload),
+            operation: &operation,
+        };
         match number(raw) {
             Some(value) => draft.add(name, &metric, unit, place, rate(value * factor))?,
             None => {
-                draft.remark(place.line, format_args!("{}: no number; left out", metric.name));
+                draft.remark(
+                    place.line,
+                    format_args!("{}: no number; left out", metric.name),
+                );
                 draft.add(name, &metric, unit, place, Err(GapReason::Unreadable))?;
             }
         }
@@ -162,7 +216,12 @@ fn run(
 fn workload(params: &BTreeMap<String, Value>) -> String {
     let param = |name: &str| params.get(name).map_or_else(|| "?".to_owned(), plain);
     let hosts = param("total_hosts");
-    let mut name = format!("{}, {} threads, {} KiB", param("operation"), param("threads"), param("file_size"));
+    let mut name = format!(
+        "{}, {} threads, {} KiB",
+        param("operation"),
+        param("threads"),
+        param("file_size")
+    );
     if param("fsync_after_modify") == "Y" {
         name += ", fsync";
     }
@@ -174,5 +233,7 @@ fn workload(params: &BTreeMap<String, Value>) -> String {
 
 /// Returns a parameter as text without quotes.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

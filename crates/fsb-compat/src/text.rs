@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 
 use crate::tool::ReadError;
 
-/// The longest line that is looked at. The longest that a known tool prints (a command line) is far below.
+/// The longest line that is looked at. The longest that a known tool prints (a command line) is far
+/// below.
 const LONGEST: u64 = 64 * 1024;
 
 /// The largest text that is read as a whole. The json+ of a hundred jobs of fio is a tenth of it.
@@ -33,13 +34,21 @@ pub(crate) struct Line<'a> {
 
 impl<'a> Lines<'a> {
     pub fn new(input: &'a mut dyn BufRead) -> Self {
-        Lines { input, buffer: Vec::new(), number: 0 }
+        Lines {
+            input,
+            buffer: Vec::new(),
+            number: 0,
+        }
     }
 
     /// Returns the next line, or `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        if (&mut *self.input).take(LONGEST).read_until(b'\n', &mut self.buffer)? == 0 {
+        if (&mut *self.input)
+            .take(LONGEST)
+            .read_until(b'\n', &mut self.buffer)?
+            == 0
+        {
             return Ok(None);
         }
         let too_long = self.buffer.len() as u64 == LONGEST && !self.buffer.ends_with(b"\n");
@@ -51,13 +60,23 @@ impl<'a> Lines<'a> {
             Some(bytes) => (bytes.strip_suffix(b"\r").unwrap_or(bytes), true),
             None => (&self.buffer[..], false),
         };
-        let bytes = if self.number == 1 { bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes) } else { bytes };
-        Ok(Some(Line { number: self.number, bytes, ended, too_long }))
+        let bytes = if self.number == 1 {
+            bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+        } else {
+            bytes
+        };
+        Ok(Some(Line {
+            number: self.number,
+            bytes,
+            ended,
+            too_long,
+        }))
     }
 }
 
 impl Line<'_> {
-    /// Returns the text without blanks at either end. Bytes that are not UTF-8 become replacement characters.
+    /// Returns the text without blanks at either end. Bytes that are not UTF-8 become replacement
+    /// characters.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes.trim_ascii())
     }
@@ -75,7 +94,13 @@ impl Line<'_> {
 
 /// Returns the start of a text for a message: of limited length, without control characters.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let printable = |c: char| {
+        if c.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
     let mut short: String = text.chars().take(most).map(printable).collect();
     if text.chars().nth(most).is_some() {
         short.push('…');
@@ -92,9 +117,20 @@ impl fmt::Display for Excerpt<'_> {
         let Excerpt(bytes, most) = self;
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * most)]);
         for c in text.chars().take(*most) {
-            fmt::Write::write_char(f, if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })?;
+            fmt::Write::write_char(
+                f,
+                if c.is_control() {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                },
+            )?;
         }
-        if text.chars().nth(*most).is_some() { f.write_str("…") } else { Ok(()) }
+        if text.chars().nth(*most).is_some() {
+            f.write_str("…")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -109,7 +145,13 @@ pub(crate) struct LineIndex(Vec<usize>);
 
 impl LineIndex {
     pub fn new(text: &str) -> LineIndex {
-        LineIndex(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
+        LineIndex(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, byte)| *byte == b'\n')
+                .map(|(at, _)| at)
+                .collect(),
+        )
     }
 
     /// Returns the line of an offset, from 1.
@@ -126,10 +168,14 @@ pub(crate) fn whole_text(input: &mut dyn BufRead, tool: &'static str) -> Result<
     let mut bytes = Vec::new();
     input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it is larger than {} MiB, the most that fsb reads of a report", MOST_BYTES >> 20);
+        let why = format!(
+            "it is larger than {} MiB, the most that fsb reads of a report",
+            MOST_BYTES >> 20
+        );
         return Err(ReadError::refused(tool, why));
     }
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// Returns whether a text holds another.
@@ -156,8 +202,9 @@ pub(crate) struct Decimal {
     pub comma: bool,
 }
 
-/// Parses a number that its tool always prints with a fixed number of digits after the point. That makes a comma there
-/// certain: a separator of thousands would leave the number without its fraction.
+/// Parses a number that its tool always prints with a fixed number of digits after the point. That
+/// makes a comma there certain: a separator of thousands would leave the number without its
+/// fraction.
 pub(crate) fn fixed(text: &str, places: RangeInclusive<usize>) -> Option<Decimal> {
     let at = text.find(['.', ','])?;
     let (before, after) = (&text[..at], &text[at + 1..]);
@@ -166,20 +213,35 @@ pub(crate) fn fixed(text: &str, places: RangeInclusive<usize>) -> Option<Decimal
         return None;
     }
     let comma = text.as_bytes()[at] == b',';
-    let value = if comma { text.replace(',', ".").parse() } else { text.parse() }.ok()?;
+    let value = if comma {
+        text.replace(',', ".").parse()
+    } else {
+        text.parse()
+    }
+    .ok()?;
     Some(Decimal { value, comma })
 }
 
 /// Splits a text into its leading number and the rest.
 pub(crate) fn split_unit(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
+        .unwrap_or(text.len());
     (&text[..end], text[end..].trim())
 }
 
-/// Parses a size with a binary unit: `262144 bytes`, `16MiB`, `1.50 GiB`. Returns `None` for a size below one byte.
+/// Parses a size with a binary unit: `262144 bytes`, `16MiB`, `1.50 GiB`. Returns `None` for a size
+/// below one byte.
 pub(crate) fn size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text);
-    let shifts = [("bytes", 0), ("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let shifts = [
+        ("bytes", 0),
+        ("B", 0),
+        ("KiB", 10),
+        ("MiB", 20),
+        ("GiB", 30),
+        ("TiB", 40),
+    ];
     let (_, shift) = shifts.into_iter().find(|(known, _)| *known == unit)?;
     let bytes = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
     (bytes >= 1.0 && bytes < 2f64.powi(63)).then_some(bytes.round() as u64)
@@ -197,8 +259,16 @@ mod tests {
         while let Some(line) = lines.next().unwrap() {
             seen.push((line.number, line.text().into_owned(), line.ended));
         }
-        let expected = [(1, "one", true), (2, "two", true), (3, "", true), (4, "last", false)];
-        assert_eq!(seen, expected.map(|(number, text, ended)| (number, text.to_owned(), ended)));
+        let expected = [
+            (1, "one", true),
+            (2, "two", true),
+            (3, "", true),
+            (4, "last", false),
+        ];
+        assert_eq!(
+            seen,
+            expected.map(|(number, text, ended)| (number, text.to_owned(), ended))
+        );
     }
 
     #[test]
@@ -223,8 +293,20 @@ mod tests {
 
     #[test]
     fn a_comma_is_read_only_where_it_can_be_nothing_else() {
-        assert_eq!(fixed("4263913.00", 2..=2), Some(Decimal { value: 4_263_913.0, comma: false }));
-        assert_eq!(fixed("157,24", 2..=2), Some(Decimal { value: 157.24, comma: true }));
+        assert_eq!(
+            fixed("4263913.00", 2..=2),
+            Some(Decimal {
+                value: 4_263_913.0,
+                comma: false
+            })
+        );
+        assert_eq!(
+            fixed("157,24", 2..=2),
+            Some(Decimal {
+                value: 157.24,
+                comma: true
+            })
+        );
         for text in ["157,245", "1,234.56", "157", ".50", "1.5e3", "nan", "-1.00"] {
             assert_eq!(fixed(text, 2..=2), None, "{text}");
         }

@@ -16,7 +16,8 @@ pub struct Tool {
     pub title: &'static str,
     /// One line of help: which versions and modes.
     pub about: &'static str,
-    /// The feature that [`Tool::recognise`] looks for, for the message if no tool recognizes the file.
+    /// The feature that [`Tool::recognise`] looks for, for the message if no tool recognizes the
+    /// file.
     pub looks_for: &'static str,
     /// The units as printed. More is better unless the text says otherwise.
     pub values: &'static str,
@@ -93,7 +94,11 @@ const READERS: &str = "'fsb list tools' shows the output that each reads";
 impl ReadError {
     /// Returns the error of a tool that refuses the file.
     pub(crate) fn refused(tool: &'static str, why: impl Into<String>) -> ReadError {
-        Problem::Refused { tool, why: why.into() }.into()
+        Problem::Refused {
+            tool,
+            why: why.into(),
+        }
+        .into()
     }
 
     /// Returns whether the file was read, and holds no results.
@@ -103,13 +108,19 @@ impl ReadError {
 
     /// Adds the path of the file.
     pub(crate) fn at(self, path: &Path) -> ReadError {
-        ReadError { path: Some(path.to_owned()), ..self }
+        ReadError {
+            path: Some(path.to_owned()),
+            ..self
+        }
     }
 }
 
 impl<P: Into<Problem>> From<P> for ReadError {
     fn from(problem: P) -> ReadError {
-        ReadError { path: None, problem: problem.into() }
+        ReadError {
+            path: None,
+            problem: problem.into(),
+        }
     }
 }
 
@@ -141,9 +152,17 @@ impl Coded for ReadError {
     }
 
     fn fields(&self) -> Map<String, Value> {
-        let path = self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into()));
-        let name = if let Problem::Io(error) = &self.problem { errno::name_of(error) } else { None };
-        path.chain(name.map(|name| ("errno".to_owned(), name.into()))).collect()
+        let path = self
+            .path
+            .iter()
+            .map(|path| ("path".to_owned(), path.to_string_lossy().into()));
+        let name = if let Problem::Io(error) = &self.problem {
+            errno::name_of(error)
+        } else {
+            None
+        };
+        path.chain(name.map(|name| ("errno".to_owned(), name.into())))
+            .collect()
     }
 
     fn help(&self) -> Option<String> {

@@ -18,17 +18,29 @@ use crate::ours::ours;
 /// Returns the report of PostMark itself, in a directory of its own.
 fn theirs(script: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("script"), format!("{script}run\nquit\n")).unwrap();
-    let output =
-        Command::new("postmark").arg("script").current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
+    std::fs::write(
+        directory.path().join("script"),
+        format!("{script}run\nquit\n"),
+    )
+    .unwrap();
+    let output = Command::new("postmark")
+        .arg("script")
+        .current_dir(directory.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Removes the parts that depend on time: seconds, and the rates in parentheses.
 fn counts(report: &str) -> Vec<String> {
     let start = report.find("Time:").unwrap_or(report.len());
-    let lines = report[start..].lines().filter(|line| !line.contains("seconds"));
-    lines.map(|line| line.split(" (").next().unwrap().to_owned()).collect()
+    let lines = report[start..]
+        .lines()
+        .filter(|line| !line.contains("seconds"));
+    lines
+        .map(|line| line.split(" (").next().unwrap().to_owned())
+        .collect()
 }
 
 /// The same seed and settings give the same files, reads, appends, deletions and bytes.
@@ -56,7 +68,11 @@ fn the_same_seed_does_what_postmark_does() {
         }
         let theirs = theirs(script);
         match ours(&settings) {
-            Some(outcome) => assert_eq!(counts(&print::report(&settings, &outcome)), counts(&theirs), "{script}"),
+            Some(outcome) => assert_eq!(
+                counts(&print::report(&settings, &outcome)),
+                counts(&theirs),
+                "{script}"
+            ),
             None => assert!(theirs.contains(print::OUT_OF_FILES), "{script}: {theirs}"),
         }
     }

@@ -1,9 +1,10 @@
 //! The clock that times the calls: CLOCK_MONOTONIC, or a fake one that makes whole runs exact.
 //!
-//! It is read once an operation: the end of one is the start of the next. The fake clock does not measure. Each reading
-//! advances it by a plausible time, which is drawn from a hash of its seed, the thread and the number of the reading. A
-//! run on the null backend is therefore the same to the last digit on every machine. Only IEEE additions and
-//! multiplications are used for it, which round alike everywhere.
+//! It is read once an operation: the end of one is the start of the next. The fake clock does not
+//! measure. Each reading advances it by a plausible time, which is drawn from a hash of its seed,
+//! the thread and the number of the reading. A run on the null backend is therefore the same to the
+//! last digit on every machine. Only IEEE additions and multiplications are used for it, which
+//! round alike everywhere.
 
 use fsb_model::{CacheState, Durability};
 use rustix::time::{ClockId, clock_gettime};
@@ -49,11 +50,22 @@ impl Clock {
     pub(crate) fn new(spec: ClockSpec, rank: u32, circumstances: Circumstances) -> Clock {
         match spec {
             ClockSpec::Monotonic => Clock::Monotonic,
-            ClockSpec::Fake { seed, slowdown, noise, sample } => {
-                Clock::Fake(Fake::new((seed, sample), (slowdown, noise), rank, circumstances))
-            }
+            ClockSpec::Fake {
+                seed,
+                slowdown,
+                noise,
+                sample,
+            } => Clock::Fake(Fake::new(
+                (seed, sample),
+                (slowdown, noise),
+                rank,
+                circumstances,
+            )),
             #[cfg(any(test, feature = "injected-slowdown"))]
-            ClockSpec::Slowed { share } => Clock::Slowed(Slowed { share, read: std::cell::Cell::new(0) }),
+            ClockSpec::Slowed { share } => Clock::Slowed(Slowed {
+                share,
+                read: std::cell::Cell::new(0),
+            }),
         }
     }
 
@@ -68,7 +80,8 @@ impl Clock {
         }
     }
 
-    /// Advances the fake clock to at least `ns`, because a thread slept until then. The real clock advances by itself.
+    /// Advances the fake clock to at least `ns`, because a thread slept until then. The real clock
+    /// advances by itself.
     pub(crate) fn pass_until(&mut self, ns: u64) {
         if let Clock::Fake(fake) = self {
             fake.now = fake.now.max(ns);
@@ -93,8 +106,8 @@ fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the cost of one clock reading in nanoseconds: the minimum over several batches, because interruptions only
-/// add to it.
+/// Returns the cost of one clock reading in nanoseconds: the minimum over several batches, because
+/// interruptions only add to it.
 pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
     const BATCHES: u32 = 16;
     const READINGS: u32 = 256;
@@ -110,8 +123,8 @@ pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
     }
 }
 
-/// The real clock on a thread that busy-waits after each operation for a share of the operation's time. It simulates a
-/// target that is slower by a known amount, for calibration.
+/// The real clock on a thread that busy-waits after each operation for a share of the operation's
+/// time. It simulates a target that is slower by a known amount, for calibration.
 #[cfg(any(test, feature = "injected-slowdown"))]
 #[derive(Debug)]
 pub(crate) struct Slowed {
@@ -149,9 +162,18 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    fn new((seed, sample): (u64, u64), (slowdown, noise): (f64, f64), rank: u32, circumstances: Circumstances) -> Fake {
-        // Four uniform numbers summed and scaled to a standard deviation of 1: the luck of the trial.
-        let luck: f64 = (0..4).map(|i| unit(hash(seed, Stream::FakeTrial, i)) - 0.5).sum::<f64>() * 1.732_050_8;
+    fn new(
+        (seed, sample): (u64, u64),
+        (slowdown, noise): (f64, f64),
+        rank: u32,
+        circumstances: Circumstances,
+    ) -> Fake {
+        // Four uniform numbers summed and scaled to a standard deviation of 1: the luck of the
+        // trial.
+        let luck: f64 = (0..4)
+            .map(|i| unit(hash(seed, Stream::FakeTrial, i)) - 0.5)
+            .sum::<f64>()
+            * 1.732_050_8;
         Fake {
             // Threads are woken one after another.
             now: 1_000_000_000 + u64::from(rank) * 2_000,
@@ -165,7 +187,8 @@ impl Fake {
     fn advance(&mut self, kind: OperationKind, bytes: u64) -> u64 {
         let bits = mix(self.key ^ self.readings);
         self.readings += 1;
-        // Half to one and a half times the base, and one call in 64 up to five times that: a tail for percentiles.
+        // Half to one and a half times the base, and one call in 64 up to five times that: a tail
+        // for percentiles.
         let mut share = 0.5 + unit(bits);
         if bits.is_multiple_of(64) {
             share *= 1.0 + 4.0 * unit(mix(bits));
@@ -214,14 +237,29 @@ mod tests {
     use super::*;
 
     fn fake(seed: u64, slowdown: f64) -> Clock {
-        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
-        Clock::new(ClockSpec::Fake { seed, slowdown, noise: 0.05, sample: 0 }, 0, circumstances)
+        let circumstances = Circumstances {
+            cache: CacheState::Warm,
+            durability: Durability::None,
+        };
+        Clock::new(
+            ClockSpec::Fake {
+                seed,
+                slowdown,
+                noise: 0.05,
+                sample: 0,
+            },
+            0,
+            circumstances,
+        )
     }
 
     fn total(seed: u64, slowdown: f64) -> f64 {
         let mut clock = fake(seed, slowdown);
         let start = clock.now();
-        let stop = (0..1000).map(|_| clock.after(OperationKind::Read, 4096)).last().unwrap();
+        let stop = (0..1000)
+            .map(|_| clock.after(OperationKind::Read, 4096))
+            .last()
+            .unwrap();
         (stop - start) as f64
     }
 
@@ -237,7 +275,10 @@ mod tests {
 
     #[test]
     fn a_slowed_clock_adds_its_share_to_every_operation() {
-        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        let circumstances = Circumstances {
+            cache: CacheState::Warm,
+            durability: Durability::None,
+        };
         let mut clock = Clock::new(ClockSpec::Slowed { share: 3.0 }, 0, circumstances);
         let start = clock.now();
         let done = loop {

@@ -1,15 +1,17 @@
-//! The content of files: bytes that no file system can compress, deduplicate or omit, unless a plan asks for data of
-//! another [`Mixture`].
+//! The content of files: bytes that no file system can compress, deduplicate or omit, unless a plan
+//! asks for data of another [`Mixture`].
 //!
-//! The byte at an address is a function of the seed and the address alone, whatever the record size, the order and the
-//! thread. Addresses number all bytes of a file set. A pool of random bytes repeats every [`PERIOD`] bytes, further
-//! apart than any file system's compression looks. The first 8 bytes of every 512 are replaced by a number of their
-//! own, so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and
-//! no copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
+//! The byte at an address is a function of the seed and the address alone, whatever the record
+//! size, the order and the thread. Addresses number all bytes of a file set. A pool of random bytes
+//! repeats every [`PERIOD`] bytes, further apart than any file system's compression looks. The
+//! first 8 bytes of every 512 are replaced by a number of their own, so no two sectors of a set are
+//! alike. In the timed loop a record therefore costs one store each 512 bytes and no copying: the
+//! kernel reads straight from the pool, which is small enough to stay in the processor's cache.
 //!
-//! Each sector of compressible data begins with random bytes and ends in a run of one byte. Duplicates are blocks of 4
-//! KiB that carry the numbers of the pool instead of their own. All duplicates at the same place in the pool are equal,
-//! and they are further apart than compression looks.
+//! Each sector of compressible data begins with random bytes and ends in a run of one byte.
+//! Duplicates are blocks of 4 KiB that carry the numbers of the pool instead of their own. All
+//! duplicates at the same place in the pool are equal, and they are further apart than compression
+//! looks.
 
 use fsb_model::nearest::unknown;
 use serde_json::{Map, Value, json};
@@ -37,7 +39,10 @@ pub(crate) struct DataSource {
 impl From<u64> for DataSource {
     /// Returns incompressible data of a seed.
     fn from(seed: u64) -> DataSource {
-        DataSource { seed, mixture: Mixture::default() }
+        DataSource {
+            seed,
+            mixture: Mixture::default(),
+        }
     }
 }
 
@@ -55,17 +60,26 @@ impl Data {
         let mut pool = Memory::new(PERIOD + largest.next_multiple_of(SECTOR) + SECTOR);
         let seed = hash(seed, Stream::Data, 0);
         for (index, word) in pool.as_mut().chunks_exact_mut(8).enumerate() {
-            // Beyond the period it starts again, so that a record is in one piece wherever it begins.
+            // Beyond the period it starts again, so that a record is in one piece wherever it
+            // begins.
             word.copy_from_slice(&mix(seed ^ mix((index % (PERIOD / 8)) as u64)).to_ne_bytes());
         }
         let random = mixture.random_bytes(SECTOR, STAMP);
         if random < SECTOR {
-            // The same everywhere: btrfs looks at samples first, and does not try where all bytes are about as frequent. No
-            // zeros, which some devices leave out.
+            // The same everywhere: btrfs looks at samples first, and does not try where all bytes
+            // are about as frequent. No zeros, which some devices leave out.
             let run = seed as u8 | 1;
-            pool.as_mut().chunks_exact_mut(SECTOR).for_each(|sector| sector[random..].fill(run));
+            pool.as_mut()
+                .chunks_exact_mut(SECTOR)
+                .for_each(|sector| sector[random..].fill(run));
         }
-        Data { pool, stamps: Stamps { seed, duplicates: mixture.duplicates() } }
+        Data {
+            pool,
+            stamps: Stamps {
+                seed,
+                duplicates: mixture.duplicates(),
+            },
+        }
     }
 
     /// Returns all memory that windows are in.
@@ -78,13 +92,14 @@ impl Data {
     pub(crate) fn window(&mut self, address: u64, length: usize) -> &mut [u8] {
         let begin = address as usize % PERIOD;
         let lead = begin % SECTOR;
-        let sectors = &mut self.pool.as_mut()[begin - lead..][..(lead + length).next_multiple_of(SECTOR)];
+        let sectors =
+            &mut self.pool.as_mut()[begin - lead..][..(lead + length).next_multiple_of(SECTOR)];
         self.stamps.stamp(address / SECTOR as u64, sectors);
         &mut sectors[lead..lead + length]
     }
 
-    /// Returns the number of the window from `address` on among those of its length, if windows of that length share no
-    /// sector. Two windows with different numbers may be in use at once.
+    /// Returns the number of the window from `address` on among those of its length, if windows of
+    /// that length share no sector. Two windows with different numbers may be in use at once.
     #[inline]
     pub(crate) fn place(address: u64, length: usize) -> Option<usize> {
         let begin = address as usize % PERIOD;
@@ -104,12 +119,16 @@ impl Data {
         if expected == found {
             None
         } else {
-            expected.iter().zip(found).position(|(expected, found)| expected != found)
+            expected
+                .iter()
+                .zip(found)
+                .position(|(expected, found)| expected != found)
         }
     }
 
-    /// Copies the bytes from `address` on into the caller's memory, and returns the address for the next call. If
-    /// memory already `holds` bytes at the same place in the pool, only the stamps are renewed.
+    /// Copies the bytes from `address` on into the caller's memory, and returns the address for the
+    /// next call. If memory already `holds` bytes at the same place in the pool, only the stamps
+    /// are renewed.
     #[inline]
     pub(crate) fn fill(&self, memory: &mut [u8], address: u64, holds: Option<u64>) -> u64 {
         let begin = address as usize % PERIOD;
@@ -123,7 +142,8 @@ impl Data {
             // The end of a sector, and whole ones after it.
             let (end, sectors) = memory.split_at_mut((SECTOR - lead).min(memory.len()));
             let covered = STAMP.saturating_sub(lead).min(end.len());
-            end[..covered].copy_from_slice(&self.stamps.number(first)[lead.min(STAMP)..][..covered]);
+            end[..covered]
+                .copy_from_slice(&self.stamps.number(first)[lead.min(STAMP)..][..covered]);
             self.stamps.stamp(first + 1, sectors);
         }
         address
@@ -139,7 +159,8 @@ struct Stamps {
 }
 
 impl Stamps {
-    /// Replaces the first bytes of sectors by the sectors' own numbers. The last sector may be cut short.
+    /// Replaces the first bytes of sectors by the sectors' own numbers. The last sector may be cut
+    /// short.
     #[inline]
     fn stamp(&self, first: u64, memory: &mut [u8]) {
         let mut sectors = memory.chunks_exact_mut(SECTOR);
@@ -156,8 +177,11 @@ impl Stamps {
     /// Returns the first bytes of a sector.
     #[inline]
     fn number(&self, sector: u64) -> [u8; STAMP] {
-        if self.duplicates > 0 && mix(self.seed ^ mix(sector / SECTORS_A_BLOCK)) >> 32 < self.duplicates {
-            // The numbers of the first period, of another seed, so that no block of that period is one of them.
+        if self.duplicates > 0
+            && mix(self.seed ^ mix(sector / SECTORS_A_BLOCK)) >> 32 < self.duplicates
+        {
+            // The numbers of the first period, of another seed, so that no block of that period is
+            // one of them.
             return number_of(!self.seed, sector % (PERIOD / SECTOR) as u64);
         }
         number_of(self.seed, sector)
@@ -167,7 +191,9 @@ impl Stamps {
 /// Multiplication by an odd number is a bijection: different for every sector of the set.
 #[inline]
 fn number_of(seed: u64, sector: u64) -> [u8; STAMP] {
-    seed.wrapping_add(sector).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+    seed.wrapping_add(sector)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .to_be_bytes()
 }
 
 /// Shares of the data that compression and deduplication save. By default both are 0.
@@ -180,23 +206,32 @@ pub struct Mixture {
 }
 
 impl Mixture {
-    /// Parses the value in a plan: `{ compressible = "60%", duplicate = "10%" }`, or a number in per cent.
+    /// Parses the value in a plan: `{ compressible = "60%", duplicate = "10%" }`, or a number in
+    /// per cent.
     pub(crate) fn parse(value: &Value) -> Result<Mixture, String> {
         const KEYS: [&str; 2] = ["compressible", "duplicate"];
         let Value::Object(shares) = value else {
-            return Err(format!("{value} is not a table such as {{ compressible = \"60%\", duplicate = \"10%\" }}"));
+            return Err(format!(
+                "{value} is not a table such as {{ compressible = \"60%\", duplicate = \"10%\" }}"
+            ));
         };
         if let Some(key) = shares.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(unknown("share", key, KEYS));
         }
         let share = |key: &str| shares.get(key).map_or(Ok(0.0), |value| share(key, value));
-        Ok(Mixture { compressible: share("compressible")?, duplicate: share("duplicate")? })
+        Ok(Mixture {
+            compressible: share("compressible")?,
+            duplicate: share("duplicate")?,
+        })
     }
 
     /// Returns the mixture as a parameter, or `None` for the default.
     pub(crate) fn param(self) -> Option<Value> {
         let mut shares = Map::new();
-        for (key, share) in [("compressible", self.compressible), ("duplicate", self.duplicate)] {
+        for (key, share) in [
+            ("compressible", self.compressible),
+            ("duplicate", self.duplicate),
+        ] {
             if share > 0.0 {
                 shares.insert(key.to_owned(), json!(percent(share)));
             }
@@ -207,7 +242,10 @@ impl Mixture {
     /// Returns the text for a cell's label, with a leading comma.
     pub(crate) fn label(self) -> String {
         let mut label = String::new();
-        for (share, what) in [(self.compressible, "compressible"), (self.duplicate, "duplicates")] {
+        for (share, what) in [
+            (self.compressible, "compressible"),
+            (self.duplicate, "duplicates"),
+        ] {
             if share > 0.0 {
                 label += &format!(", {} {what}", percent(share));
             }
@@ -239,7 +277,9 @@ fn share(key: &str, value: &Value) -> Result<f64, String> {
     };
     match number {
         Some(number) if (0.0..=100.0).contains(&number) => Ok(number / 100.0),
-        _ => Err(format!("{key}: {value} is not a share from \"0%\" to \"100%\"")),
+        _ => Err(format!(
+            "{key}: {value} is not a share from \"0%\" to \"100%\""
+        )),
     }
 }
 
@@ -286,7 +326,13 @@ mod tests {
     #[test]
     fn records_that_share_sectors_have_no_place() {
         assert_eq!(Data::place(8192, 4096), Some(2));
-        for (address, length) in [(512, 4096), (0, 1000), (0, 3 * 512), (0, 0), (0, 2 * PERIOD)] {
+        for (address, length) in [
+            (512, 4096),
+            (0, 1000),
+            (0, 3 * 512),
+            (0, 0),
+            (0, 2 * PERIOD),
+        ] {
             assert_eq!(Data::place(address, length), None);
         }
     }
@@ -314,28 +360,43 @@ mod tests {
         for block in 0..4096u64 {
             for sector in data.window(block * 4096, 4096).chunks(SECTOR) {
                 assert!(sector.iter().any(|&byte| byte != 0));
-                assert!(seen.insert(sector.to_vec()), "block {block} repeats a sector");
+                assert!(
+                    seen.insert(sector.to_vec()),
+                    "block {block} repeats a sector"
+                );
             }
         }
     }
 
     fn mixed(shares: serde_json::Value) -> DataSource {
-        DataSource { seed: 5, mixture: Mixture::parse(&shares).unwrap() }
+        DataSource {
+            seed: 5,
+            mixture: Mixture::parse(&shares).unwrap(),
+        }
     }
 
     #[test]
     fn compression_saves_what_was_asked_for() {
         use std::io::Write;
         for percent in [10.0, 25.0, 60.0, 90.0, 100.0] {
-            let mut data = Data::new(mixed(serde_json::json!({"compressible": percent, "duplicate": 10})), 128 << 10);
+            let mut data = Data::new(
+                mixed(serde_json::json!({"compressible": percent, "duplicate": 10})),
+                128 << 10,
+            );
             let mut left = 0;
             for chunk in 0..32u64 {
-                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
-                encoder.write_all(data.window(chunk * (128 << 10), 128 << 10)).unwrap();
+                let mut encoder =
+                    flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder
+                    .write_all(data.window(chunk * (128 << 10), 128 << 10))
+                    .unwrap();
                 left += encoder.finish().unwrap().len();
             }
             let saved = 100.0 - 100.0 * left as f64 / f64::from(32 * (128 << 10));
-            assert!((saved - percent).abs() < 3.0, "{percent} % were asked for, {saved:.1} % saved");
+            assert!(
+                (saved - percent).abs() < 3.0,
+                "{percent} % were asked for, {saved:.1} % saved"
+            );
         }
     }
 
@@ -345,10 +406,14 @@ mod tests {
             let mixture = serde_json::json!({"compressible": compressible, "duplicate": duplicate});
             let mut data = Data::new(mixed(mixture), BLOCK);
             let blocks = 40_000u64;
-            let distinct: HashSet<Vec<u8>> =
-                (0..blocks).map(|block| data.window(block * BLOCK as u64, BLOCK).to_vec()).collect();
+            let distinct: HashSet<Vec<u8>> = (0..blocks)
+                .map(|block| data.window(block * BLOCK as u64, BLOCK).to_vec())
+                .collect();
             let saved = 100.0 - 100.0 * distinct.len() as f64 / blocks as f64;
-            assert!((saved - f64::from(duplicate)).abs() < 1.5, "{duplicate} % were asked for, {saved:.1} % saved");
+            assert!(
+                (saved - f64::from(duplicate)).abs() < 1.5,
+                "{duplicate} % were asked for, {saved:.1} % saved"
+            );
         }
     }
 
@@ -368,32 +433,50 @@ mod tests {
         }
     }
 
-    /// Deflate looks 32 KiB back; the pool repeats further apart than any file system's compression looks.
+    /// Deflate looks 32 KiB back; the pool repeats further apart than any file system's compression
+    /// looks.
     #[test]
     fn compression_gains_nothing() {
         use std::io::Write;
-        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
-        encoder.write_all(Data::new(3, 1 << 20).window(512, 1 << 20)).unwrap();
+        let mut encoder =
+            flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder
+            .write_all(Data::new(3, 1 << 20).window(512, 1 << 20))
+            .unwrap();
         assert!(encoder.finish().unwrap().len() > 1 << 20);
     }
 
     #[test]
     fn shares_are_read_and_written() {
         let mixture = Mixture::parse(&json!({"compressible": "60%", "duplicate": 12.5})).unwrap();
-        assert_eq!(Mixture::parse(&json!({"compressible": "60", "duplicate": 12.5})).unwrap(), mixture);
-        assert_eq!(mixture.param(), Some(json!({"compressible": "60%", "duplicate": "12.5%"})));
+        assert_eq!(
+            Mixture::parse(&json!({"compressible": "60", "duplicate": 12.5})).unwrap(),
+            mixture
+        );
+        assert_eq!(
+            mixture.param(),
+            Some(json!({"compressible": "60%", "duplicate": "12.5%"}))
+        );
         assert_eq!(Mixture::parse(&mixture.param().unwrap()), Ok(mixture));
         assert_eq!(mixture.label(), ", 60% compressible, 12.5% duplicates");
-        assert_eq!(Mixture::parse(&json!({"compressible": "0%"})).unwrap().param(), None);
+        assert_eq!(
+            Mixture::parse(&json!({"compressible": "0%"}))
+                .unwrap()
+                .param(),
+            None
+        );
         assert_eq!(Mixture::default().label(), "");
         assert!((mixture.least_share() - 0.35).abs() < 1e-9);
     }
 
     #[test]
     fn invalid_shares_are_refused() {
-        for bad in
-            [json!("60%"), json!({"compressible": "101%"}), json!({"duplicate": "-1%"}), json!({"compressible": "x"})]
-        {
+        for bad in [
+            json!("60%"),
+            json!({"compressible": "101%"}),
+            json!({"duplicate": "-1%"}),
+            json!({"compressible": "x"}),
+        ] {
             Mixture::parse(&bad).unwrap_err();
         }
         let near = Mixture::parse(&json!({"compressable": "60%"})).unwrap_err();

@@ -32,8 +32,8 @@ pub struct EngineError {
     pub errno: Option<i32>,
     /// The file or directory concerned.
     pub path: Option<PathBuf>,
-    /// Whether the file system does not support the operation at all. Such a result counts neither as a failure nor as
-    /// a measurement.
+    /// Whether the file system does not support the operation at all. Such a result counts neither
+    /// as a failure nor as a measurement.
     #[serde(default)]
     pub inapplicable: bool,
     /// The name of the code of the reason, if it has one of its own.
@@ -44,7 +44,13 @@ pub struct EngineError {
 impl EngineError {
     /// Returns an error that no system call reported.
     pub fn new(message: impl Into<String>) -> EngineError {
-        EngineError { message: message.into(), errno: None, path: None, inapplicable: false, code: None }
+        EngineError {
+            message: message.into(),
+            errno: None,
+            path: None,
+            inapplicable: false,
+            code: None,
+        }
     }
 
     /// Returns the name of the kernel's error, if a system call failed.
@@ -63,18 +69,28 @@ impl EngineError {
         let path = path.as_ref();
         let number = errno.raw_os_error();
         let message = format!("{call} {}: {}", path.display(), describe(number));
-        EngineError { errno: Some(number), path: Some(path.to_owned()), ..EngineError::new(message) }
+        EngineError {
+            errno: Some(number),
+            path: Some(path.to_owned()),
+            ..EngineError::new(message)
+        }
     }
 
     /// As [`EngineError::call`], where no file is concerned.
     pub fn system(call: impl Display, errno: Errno) -> EngineError {
         let number = errno.raw_os_error();
-        EngineError { errno: Some(number), ..EngineError::new(format!("{call}: {}", describe(number))) }
+        EngineError {
+            errno: Some(number),
+            ..EngineError::new(format!("{call}: {}", describe(number)))
+        }
     }
 
     /// A thread or a process was not made; `what` is a verb with its object, `start a thread`.
     pub(crate) fn spawn(what: impl Display, error: &io::Error) -> EngineError {
-        EngineError { errno: error.raw_os_error(), ..EngineError::new(format!("{what}: {}", describe_spawn(error))) }
+        EngineError {
+            errno: error.raw_os_error(),
+            ..EngineError::new(format!("{what}: {}", describe_spawn(error)))
+        }
     }
 
     /// A file does not hold what was written to it; `offset` is the first byte that differs.
@@ -83,7 +99,10 @@ impl EngineError {
             "corrupted: {} holds {found:#04x} at offset {offset}, where {expected:#04x} was written",
             path.display()
         );
-        EngineError { path: Some(path.to_owned()), ..EngineError::new(message).coded(&CORRUPTED) }
+        EngineError {
+            path: Some(path.to_owned()),
+            ..EngineError::new(message).coded(&CORRUPTED)
+        }
     }
 
     /// As [`EngineError::call`], from the standard library's error.
@@ -92,7 +111,10 @@ impl EngineError {
             Some(number) => EngineError::call(call, path, Errno::from_raw_os_error(number)),
             None => {
                 let message = format!("{call} {}: {error}", path.as_ref().display());
-                EngineError { path: Some(path.as_ref().to_owned()), ..EngineError::new(message) }
+                EngineError {
+                    path: Some(path.as_ref().to_owned()),
+                    ..EngineError::new(message)
+                }
             }
         }
     }
@@ -101,7 +123,11 @@ impl EngineError {
 impl From<EngineError> for Reason {
     fn from(error: EngineError) -> Reason {
         let errno = error.errno_name().map(str::to_owned);
-        Reason { text: error.message, code: error.code, errno }
+        Reason {
+            text: error.message,
+            code: error.code,
+            errno,
+        }
     }
 }
 
@@ -112,7 +138,10 @@ mod tests {
     #[test]
     fn a_refused_call_names_call_path_and_error() {
         let error = EngineError::call("write to", "/mnt/x/f0001", Errno::NOSPC);
-        assert_eq!(error.to_string(), "write to /mnt/x/f0001: No space left on device (ENOSPC)");
+        assert_eq!(
+            error.to_string(),
+            "write to /mnt/x/f0001: No space left on device (ENOSPC)"
+        );
         assert_eq!(error.errno, Some(libc::ENOSPC));
         let json = serde_json::to_string(&error).unwrap();
         assert_eq!(serde_json::from_str::<EngineError>(&json).unwrap(), error);

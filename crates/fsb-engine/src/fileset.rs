@@ -1,10 +1,10 @@
-//! Sets of files: their directories, names and content, their creation, verification and removal, and the state of the
-//! page cache for them.
+//! Sets of files: their directories, names and content, their creation, verification and removal,
+//! and the state of the page cache for them.
 //!
-//! Directory and name of a file are functions of its number. One thread creates the files in the order of their
-//! numbers, whatever the number of threads that will use them, so that the layout on disk does not depend on it. Only
-//! the cache is touched shortly before the clock starts: it is filled for warm work, emptied for cold work, and
-//! examined as a validity check.
+//! Directory and name of a file are functions of its number. One thread creates the files in the
+//! order of their numbers, whatever the number of threads that will use them, so that the layout on
+//! disk does not depend on it. Only the cache is touched shortly before the clock starts: it is
+//! filled for warm work, emptied for cold work, and examined as a validity check.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
@@ -40,7 +40,8 @@ pub(crate) const NOTE: u64 = 2048;
 pub(crate) const MOST_FILES: u64 = 100_000_000;
 /// The maximum number of directories, limited by the digits of names.
 pub(crate) const MOST_DIRECTORIES: u64 = 100_000;
-/// `d00012/f00012345` and a NUL: all paths have one length, well below the 64 bytes a file that memory may cost.
+/// `d00012/f00012345` and a NUL: all paths have one length, well below the 64 bytes a file that
+/// memory may cost.
 const STRIDE: usize = 17;
 
 /// The shape of a set.
@@ -84,7 +85,12 @@ impl Layout {
     }
 
     fn text(&self, file: u64, letters: Letters) -> String {
-        format!("{}{:05}/{}{file:08}", letters.0, self.directory_of(file), letters.1)
+        format!(
+            "{}{:05}/{}{file:08}",
+            letters.0,
+            self.directory_of(file),
+            letters.1
+        )
     }
 }
 
@@ -127,7 +133,8 @@ impl Names {
         Names::with(layout, Letters('d', 'r'))
     }
 
-    /// Returns the names that files get when they are moved to the directories of [`Content::Movable`].
+    /// Returns the names that files get when they are moved to the directories of
+    /// [`Content::Movable`].
     pub(crate) fn moved(layout: &Layout) -> Names {
         Names::with(layout, MOVED)
     }
@@ -148,7 +155,8 @@ impl Names {
         CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
     }
 
-    /// Returns the name of a directory, without allocating: the front of the path of its first file.
+    /// Returns the name of a directory, without allocating: the front of the path of its first
+    /// file.
     pub(crate) fn directory(&self, layout: &Layout, directory: u64) -> DirectoryName {
         let path = self.path(directory * layout.files_per_directory).to_bytes();
         let mut name = [0; DIRECTORY_STRIDE];
@@ -191,22 +199,31 @@ impl WholePaths {
     }
 }
 
-/// Compares the whole content of the files with the bytes that are written to them. Files may be shorter than the
-/// layout, because a workload that writes new files may end early.
+/// Compares the whole content of the files with the bytes that are written to them. Files may be
+/// shorter than the layout, because a workload that writes new files may end early.
 pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
     let mut data = Data::new(data, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
     for file in 0..layout.files {
         let path = set.join(layout.path(file));
         let open = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
-        let size = open.metadata().map_err(|error| EngineError::io("stat", &path, &error))?.len();
+        let size = open
+            .metadata()
+            .map_err(|error| EngineError::io("stat", &path, &error))?
+            .len();
         let mut offset = 0;
         while offset < size {
             let found = &mut memory.as_mut()[..CHUNK.min(size - offset) as usize];
-            open.read_exact_at(found, offset).map_err(|error| EngineError::io("read from", &path, &error))?;
+            open.read_exact_at(found, offset)
+                .map_err(|error| EngineError::io("read from", &path, &error))?;
             let expected = data.window(layout.address(file) + offset, found.len());
             if let Some(place) = Data::difference(expected, found) {
-                return Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]));
+                return Err(EngineError::corrupted(
+                    &path,
+                    offset + place as u64,
+                    expected[place],
+                    found[place],
+                ));
             }
             offset += CHUNK;
         }
@@ -229,7 +246,8 @@ pub(crate) enum Content {
     ReservedBeyondEnd,
     /// Files with all their bytes.
     Full,
-    /// As [`Content::Full`], and beside each directory an empty one to which its files can be moved.
+    /// As [`Content::Full`], and beside each directory an empty one to which its files can be
+    /// moved.
     Movable,
     /// An empty directory in the place of each file.
     Subdirectories,
@@ -244,11 +262,12 @@ impl Content {
     }
 }
 
-/// The target of the symbolic links, which does not exist. Its length is that of a usual relative path.
+/// The target of the symbolic links, which does not exist. Its length is that of a usual relative
+/// path.
 pub(crate) const LINK_TARGET: &CStr = c"../d00000/f00000000";
 
-/// Creates the set and syncs all of it. With `settle`, it also causes and syncs the writes that a later read would
-/// cause.
+/// Creates the set and syncs all of it. With `settle`, it also causes and syncs the writes that a
+/// later read would cause.
 pub(crate) fn build(
     set: &Path,
     layout: &Layout,
@@ -267,10 +286,22 @@ pub(crate) fn build(
 }
 
 /// Makes the set; nothing is waited for.
-pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSource) -> Result<(), EngineError> {
+pub(crate) fn make(
+    set: &Path,
+    layout: &Layout,
+    content: Content,
+    data: DataSource,
+) -> Result<(), EngineError> {
     make_anew(set)?;
     let largest = layout.file_size.min(CHUNK);
-    let mut data = Data::new(data, if content.is_full() { largest as usize } else { 0 });
+    let mut data = Data::new(
+        data,
+        if content.is_full() {
+            largest as usize
+        } else {
+            0
+        },
+    );
     for directory in 0..layout.directories() {
         make_directory(&set.join(Layout::directory_name(directory)))?;
         if content == Content::Movable {
@@ -285,7 +316,9 @@ pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSour
                     .and_then(|created| created.set_len(layout.file_size))
                     .map_err(|error| EngineError::io("create", &path, &error))?,
                 Content::Reserved => reserve(&path, layout.file_size, FallocateFlags::empty())?,
-                Content::ReservedBeyondEnd => reserve(&path, layout.file_size, FallocateFlags::KEEP_SIZE)?,
+                Content::ReservedBeyondEnd => {
+                    reserve(&path, layout.file_size, FallocateFlags::KEEP_SIZE)?
+                }
                 Content::Full | Content::Movable => {
                     write_file(&path, layout.file_size, layout.address(file), &mut data)?;
                 }
@@ -298,12 +331,17 @@ pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSour
     Ok(())
 }
 
-/// Creates a file with reserved blocks. On a file system without fallocate the file stays empty, as in fio.
+/// Creates a file with reserved blocks. On a file system without fallocate the file stays empty, as
+/// in fio.
 fn reserve(path: &Path, size: u64, flags: FallocateFlags) -> Result<(), EngineError> {
     let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
     match rustix::fs::fallocate(&file, flags, 0, size) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        Err(errno) => Err(EngineError::call("reserve blocks (fallocate) for", path, errno)),
+        Err(errno) => Err(EngineError::call(
+            "reserve blocks (fallocate) for",
+            path,
+            errno,
+        )),
     }
 }
 
@@ -313,13 +351,19 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), EngineError> {
 }
 
 /// Creates a file with the data from an address on.
-pub(crate) fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(), EngineError> {
+pub(crate) fn write_file(
+    path: &Path,
+    size: u64,
+    address: u64,
+    data: &mut Data,
+) -> Result<(), EngineError> {
     let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
     let mut offset = 0;
     while offset < size {
         let length = CHUNK.min(size - offset);
         let bytes = data.window(address + offset, length as usize);
-        file.write_all_at(bytes, offset).map_err(|error| EngineError::io("write to", path, &error))?;
+        file.write_all_at(bytes, offset)
+            .map_err(|error| EngineError::io("write to", path, &error))?;
         offset += length;
     }
     Ok(())
@@ -333,20 +377,33 @@ pub(crate) fn make_anew(set: &Path) -> Result<(), EngineError> {
 
 /// Checks that a set is empty after its files were deleted.
 pub(crate) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
-    let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
+    let left = fs::read_dir(set)
+        .map_err(|error| EngineError::io("list", set, &error))?
+        .count();
     if left == 0 {
         return Ok(());
     }
-    let message = format!("{} still holds {left} entries after all were deleted", set.display());
-    Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
+    let message = format!(
+        "{} still holds {left} entries after all were deleted",
+        set.display()
+    );
+    Err(EngineError {
+        path: Some(set.to_owned()),
+        ..EngineError::new(message)
+    })
 }
 
-/// Reads the data of all regular files below a directory, except files and directories without permission.
+/// Reads the data of all regular files below a directory, except files and directories without
+/// permission.
 pub(crate) fn read_tree(root: &Path) -> Result<(), EngineError> {
     let mut buffer = vec![0; CHUNK as usize];
     let mut waiting = vec![root.to_owned()];
     while let Some(path) = waiting.pop() {
-        let read = if path.is_dir() { list_tree(&path, &mut waiting) } else { read_file(&path, &mut buffer) };
+        let read = if path.is_dir() {
+            list_tree(&path, &mut waiting)
+        } else {
+            read_file(&path, &mut buffer)
+        };
         match read {
             Err(error) if error.kind() != ErrorKind::PermissionDenied => {
                 return Err(EngineError::io("read", &path, &error));
@@ -382,22 +439,27 @@ pub(crate) fn sync(set: &Path) -> Result<(), EngineError> {
 
 /// As [`sync`], through the set's directory, which is open.
 pub(crate) fn sync_through(root: &Directory, set: &Path) -> Result<(), EngineError> {
-    KernelNamespace.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+    KernelNamespace
+        .sync_file_system(root)
+        .map_err(|errno| EngineError::call("syncfs of", set, errno))
 }
 
 /// Returns the directory that names of the set begin in.
 pub(crate) fn open(set: &Path) -> Result<Directory, EngineError> {
-    KernelNamespace.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
+    KernelNamespace
+        .open_root(set)
+        .map_err(|errno| EngineError::call("open", set, errno))
 }
 
-/// Waits until a read gets a later access time than the last write: one that equals the modification time counts as not
-/// newer, and the kernel's coarse clock moves every 1 to 10 ms.
+/// Waits until a read gets a later access time than the last write: one that equals the
+/// modification time counts as not newer, and the kernel's coarse clock moves every 1 to 10 ms.
 pub(crate) fn wait_for_access_times() {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// Reads everything once, names and data. With relatime, the default, the first read after a write updates the access
-/// times; a cold measurement would otherwise contain these writes. They are on the device after the next [`sync`].
+/// Reads everything once, names and data. With relatime, the default, the first read after a write
+/// updates the access times; a cold measurement would otherwise contain these writes. They are on
+/// the device after the next [`sync`].
 pub(crate) fn read_once(set: &Path, layout: &Layout, content: Content) -> Result<(), EngineError> {
     list(set, layout)?;
     match content {
@@ -406,7 +468,9 @@ pub(crate) fn read_once(set: &Path, layout: &Layout, content: Content) -> Result
         Content::Full | Content::Movable => read(set, layout),
         Content::Links => (0..layout.files).try_for_each(|file| {
             let path = set.join(layout.path(file));
-            fs::read_link(&path).map(drop).map_err(|error| EngineError::io("read link", &path, &error))
+            fs::read_link(&path)
+                .map(drop)
+                .map_err(|error| EngineError::io("read link", &path, &error))
         }),
     }
 }
@@ -440,7 +504,8 @@ fn read(set: &Path, layout: &Layout) -> Result<(), EngineError> {
     for file in 0..layout.files {
         let path = set.join(layout.path(file));
         let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
-        read_all(&file, memory.as_mut()).map_err(|error| EngineError::io("read from", &path, &error))?;
+        read_all(&file, memory.as_mut())
+            .map_err(|error| EngineError::io("read from", &path, &error))?;
     }
     Ok(())
 }
@@ -457,12 +522,14 @@ fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// The maximum number of files whose pages are examined. Of a larger set, a sample of this size is examined.
+/// The maximum number of files whose pages are examined. Of a larger set, a sample of this size is
+/// examined.
 pub const EXAMINED_FILES: u64 = 16;
 
-/// The number of files that are examined after they were dropped one by one. If none of them is in memory, at most 1 %
-/// of all are, with 95 % confidence (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). Elsewhere the
-/// device's own reads prove every file, and looking at a file would warm its inode.
+/// The number of files that are examined after they were dropped one by one. If none of them is in
+/// memory, at most 1 % of all are, with 95 % confidence (the rule of three: Hanley and
+/// Lippman-Hand, JAMA 249, 1983). Elsewhere the device's own reads prove every file, and looking at
+/// a file would warm its inode.
 const EXAMINED_EVICTED: u64 = 300;
 
 /// The part of a set that the work is about to touch.
@@ -474,8 +541,9 @@ pub(crate) enum Interest {
     Names,
 }
 
-/// Brings the caches into the requested state, as far as this process can, and returns their content. `views` are the
-/// directory of the set as each client sees it, each of which has a cache of its own. `evict` removes the files' data.
+/// Brings the caches into the requested state, as far as this process can, and returns their
+/// content. `views` are the directory of the set as each client sees it, each of which has a cache
+/// of its own. `evict` removes the files' data.
 pub(crate) fn ready(
     views: &[PathBuf],
     layout: &Layout,
@@ -498,20 +566,37 @@ pub(crate) fn ready(
     }
     match interest {
         Interest::Data => {
-            let most = if evict { EXAMINED_EVICTED } else { EXAMINED_FILES };
+            let most = if evict {
+                EXAMINED_EVICTED
+            } else {
+                EXAMINED_FILES
+            };
             let (resident, bytes) = residency_of_all(views, layout, layout.files.min(most));
-            Ok(Ready { resident_bytes: resident, file_bytes: bytes, direct: None })
+            Ok(Ready {
+                resident_bytes: resident,
+                file_bytes: bytes,
+                direct: None,
+            })
         }
         Interest::Names => Ok(Ready::default()),
     }
 }
 
 /// Returns the bytes of the examined files in the caches after the work, and all their bytes.
-pub(crate) fn resident_after(views: &[PathBuf], layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
-    if interest == Interest::Data { residency_of_all(views, layout, examined(layout)) } else { (None, 0) }
+pub(crate) fn resident_after(
+    views: &[PathBuf],
+    layout: &Layout,
+    interest: Interest,
+) -> (Option<u64>, u64) {
+    if interest == Interest::Data {
+        residency_of_all(views, layout, examined(layout))
+    } else {
+        (None, 0)
+    }
 }
 
-/// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is durable.
+/// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is
+/// durable.
 fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
     for file in 0..layout.files {
         let path = set.join(layout.path(file));
@@ -535,7 +620,9 @@ fn is_resident(set: &Path, layout: &Layout) -> bool {
 
 fn residency_of_all(views: &[PathBuf], layout: &Layout, examined: u64) -> (Option<u64>, u64) {
     let each = views.iter().map(|set| residency(set, layout, examined));
-    each.fold((Some(0), 0), |(all, bytes), (one, more)| (all.zip(one).map(|(all, one)| all + one), bytes + more))
+    each.fold((Some(0), 0), |(all, bytes), (one, more)| {
+        (all.zip(one).map(|(all, one)| all + one), bytes + more)
+    })
 }
 
 /// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
@@ -545,18 +632,24 @@ fn residency(set: &Path, layout: &Layout, examined: u64) -> (Option<u64>, u64) {
     for index in 0..examined {
         // Evenly spread over the set, and all of it where it is small.
         let path = set.join(layout.path(index * layout.files / examined));
-        let Ok(file) = File::open(&path) else { return (None, whole) };
-        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return (None, whole) };
+        let Ok(file) = File::open(&path) else {
+            return (None, whole);
+        };
+        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else {
+            return (None, whole);
+        };
         whole += size;
-        resident = resident.zip(resident_bytes(&file, size)).map(|(sum, bytes)| sum + bytes);
+        resident = resident
+            .zip(resident_bytes(&file, size))
+            .map(|(sum, bytes)| sum + bytes);
     }
     (resident, whole)
 }
 
 // Trees of many files that several threads count or remove.
 //
-// One thread does the work of one directory, because others would wait for the kernel's lock on it. None of this runs
-// while the clock runs.
+// One thread does the work of one directory, because others would wait for the kernel's lock on it.
+// None of this runs while the clock runs.
 
 /// Up to this number of files one thread does the work.
 pub(crate) const FEW_FILES: u64 = 20_000;
@@ -565,7 +658,9 @@ const MOST_THREADS: usize = 8;
 
 /// Returns the number of threads for work outside the clock.
 pub(crate) fn helper_threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
+    thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST_THREADS)
 }
 
 /// Files and directories, the root not counted.
@@ -575,14 +670,19 @@ pub(crate) struct Found {
     pub(crate) directories: u64,
 }
 
-/// Counts the files and directories below a directory. With few files the caller's thread does it alone.
+/// Counts the files and directories below a directory. With few files the caller's thread does it
+/// alone.
 pub(crate) fn count_entries(root: &Path, expected: u64) -> Result<Found, EngineError> {
-    let threads = if expected < FEW_FILES { 1 } else { helper_threads() };
+    let threads = if expected < FEW_FILES {
+        1
+    } else {
+        helper_threads()
+    };
     walk(root, false, threads, &Progress::default()).map(|walk| walk.found)
 }
 
-/// Removes a directory and everything below it, if it exists. Several threads remove what paths and permissions allow,
-/// and one thread that needs neither removes the rest.
+/// Removes a directory and everything below it, if it exists. Several threads remove what paths and
+/// permissions allow, and one thread that needs neither removes the rest.
 pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     match root.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -591,16 +691,20 @@ pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError
     }
     match remove_by_threads(root, progress) {
         Ok(()) => Ok(()),
-        Err(_) => fsb_store::remove_tree(root).map_err(|error| EngineError::io("remove", root, &error)),
+        Err(_) => {
+            fsb_store::remove_tree(root).map_err(|error| EngineError::io("remove", root, &error))
+        }
     }
 }
 
 fn remove_by_threads(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     let mut walk = walk(root, true, helper_threads(), progress)?;
     // Deeper ones first.
-    walk.directories.sort_unstable_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
+    walk.directories
+        .sort_unstable_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
     for path in &walk.directories {
-        rustix::fs::rmdir(path).map_err(|errno| EngineError::call("remove directory", path, errno))?;
+        rustix::fs::rmdir(path)
+            .map_err(|errno| EngineError::call("remove directory", path, errno))?;
     }
     Ok(())
 }
@@ -615,8 +719,16 @@ struct Walk {
     failed: Option<EngineError>,
 }
 
-fn walk(root: &Path, remove: bool, threads: usize, progress: &Progress) -> Result<Walk, EngineError> {
-    let start = Walk { waiting: vec![root.to_owned()], ..Walk::default() };
+fn walk(
+    root: &Path,
+    remove: bool,
+    threads: usize,
+    progress: &Progress,
+) -> Result<Walk, EngineError> {
+    let start = Walk {
+        waiting: vec![root.to_owned()],
+        ..Walk::default()
+    };
     let (shared, changed) = (Mutex::new(start), Condvar::new());
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
     let walker = || {
@@ -660,13 +772,26 @@ fn walk(root: &Path, remove: bool, threads: usize, progress: &Progress) -> Resul
 }
 
 /// Files of one directory, and the directories in it.
-fn look(path: &Path, remove: bool, progress: &Progress) -> Result<(u64, Vec<PathBuf>), EngineError> {
+fn look(
+    path: &Path,
+    remove: bool,
+    progress: &Progress,
+) -> Result<(u64, Vec<PathBuf>), EngineError> {
     let failed = |call, errno| EngineError::call(call, path, errno);
-    let directory =
-        rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| failed("open", errno))?;
-    // A client of a network file system may remember a list from before another client changed the directory.
-    let _ = rustix::fs::statx(&directory, "", AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC, StatxFlags::MTIME);
+    let directory = rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|errno| failed("open", errno))?;
+    // A client of a network file system may remember a list from before another client changed the
+    // directory.
+    let _ = rustix::fs::statx(
+        &directory,
+        "",
+        AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC,
+        StatxFlags::MTIME,
+    );
     let (mut files, mut below) = (0, Vec::new());
     let mut buffer = vec![MaybeUninit::uninit(); 256 << 10];
     let mut entries = RawDir::new(&directory, &mut buffer);
@@ -677,7 +802,9 @@ fn look(path: &Path, remove: bool, progress: &Progress) -> Result<(u64, Vec<Path
             continue;
         }
         let here = || path.join(OsStr::from_bytes(name.to_bytes()));
-        if is_directory(&directory, name, entry.file_type()).map_err(|error| EngineError::io("stat", here(), &error))? {
+        if is_directory(&directory, name, entry.file_type())
+            .map_err(|error| EngineError::io("stat", here(), &error))?
+        {
             below.push(here());
             continue;
         }
@@ -712,7 +839,11 @@ mod tests {
 
     #[test]
     fn paths_have_one_length_up_to_the_last_number() {
-        let layout = Layout { files: MOST_FILES, file_size: 0, files_per_directory: 1000 };
+        let layout = Layout {
+            files: MOST_FILES,
+            file_size: 0,
+            files_per_directory: 1000,
+        };
         assert_eq!(layout.directories(), MOST_DIRECTORIES);
         assert_eq!(layout.text(MOST_FILES - 1, FIRST).len() + 1, STRIDE);
         assert_eq!(layout.text(0, FIRST).len() + 1, STRIDE);
@@ -748,17 +879,45 @@ mod tests {
     #[test]
     fn dropped_files_are_not_resident() {
         let directory = tempfile::tempdir().unwrap();
-        let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
+        let layout = Layout {
+            files: 20,
+            file_size: 8192,
+            files_per_directory: 8,
+        };
         let set = directory.path().join("set");
         build(&set, &layout, Content::Full, true, 1.into()).unwrap();
-        let before = ready(std::slice::from_ref(&set), &layout, Interest::Data, CacheState::Warm, false).unwrap();
-        assert_eq!((before.resident_bytes, before.file_bytes), (Some(16 * 8192), 16 * 8192));
+        let before = ready(
+            std::slice::from_ref(&set),
+            &layout,
+            Interest::Data,
+            CacheState::Warm,
+            false,
+        )
+        .unwrap();
+        assert_eq!(
+            (before.resident_bytes, before.file_bytes),
+            (Some(16 * 8192), 16 * 8192)
+        );
         let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;
-        let cold = ready(std::slice::from_ref(&set), &layout, Interest::Data, CacheState::Cold, true).unwrap();
-        // A file system in memory has nowhere else to keep its data. Of dropped files more are looked at.
-        assert_eq!(cold.resident_bytes, Some(if on_memory { 20 * 8192 } else { 0 }));
+        let cold = ready(
+            std::slice::from_ref(&set),
+            &layout,
+            Interest::Data,
+            CacheState::Cold,
+            true,
+        )
+        .unwrap();
+        // A file system in memory has nowhere else to keep its data. Of dropped files more are
+        // looked at.
+        assert_eq!(
+            cold.resident_bytes,
+            Some(if on_memory { 20 * 8192 } else { 0 })
+        );
         assert_eq!(cold.file_bytes, 20 * 8192);
-        assert_eq!(resident_after(std::slice::from_ref(&set), &layout, Interest::Names), (None, 0));
+        assert_eq!(
+            resident_after(std::slice::from_ref(&set), &layout, Interest::Names),
+            (None, 0)
+        );
     }
 
     #[test]
@@ -774,7 +933,13 @@ mod tests {
         }
         std::os::unix::fs::symlink("/", tree.join("everything")).unwrap();
         for expected in [1, FEW_FILES] {
-            assert_eq!(count_entries(&tree, expected).unwrap(), Found { files: 601, directories: 23 });
+            assert_eq!(
+                count_entries(&tree, expected).unwrap(),
+                Found {
+                    files: 601,
+                    directories: 23
+                }
+            );
         }
         let progress = Progress::default();
         remove(&tree, &progress).unwrap();
@@ -789,6 +954,9 @@ mod tests {
         let file = root.path().join("file");
         fs::write(&file, []).unwrap();
         let error = remove(&file, &Progress::default()).unwrap_err();
-        assert!(error.message.starts_with("remove /") && error.message.ends_with("(ENOTDIR)"), "{error}");
+        assert!(
+            error.message.starts_with("remove /") && error.message.ends_with("(ENOTDIR)"),
+            "{error}"
+        );
     }
 }

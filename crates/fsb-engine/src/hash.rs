@@ -1,7 +1,8 @@
 //! The one source of everything that looks random.
 //!
-//! Steps of a trial run in different processes with different numbers of threads, so no generator may carry state from
-//! one item to the next: whatever belongs to item *i* is `hash(seed, stream, i)`.
+//! Steps of a trial run in different processes with different numbers of threads, so no generator
+//! may carry state from one item to the next: whatever belongs to item *i* is `hash(seed, stream,
+//! i)`.
 
 /// The purpose of a stream of random numbers. Streams of one seed are independent.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +27,8 @@ pub(crate) enum Stream {
     Walk = 9,
 }
 
-/// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number generators", 2014).
+/// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele,
+/// Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[inline]
 pub const fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -50,11 +51,12 @@ pub(crate) fn unit(bits: u64) -> f64 {
 
 /// A bijection of `0..length`: a seeded shuffle of any length that needs no memory.
 ///
-/// Random access must visit every block once before any block twice, for any number of blocks, in a process whose
-/// memory does not depend on that number, in a few nanoseconds. So the order is not stored but computed: a bijection of
-/// the *k*-bit numbers, with the smallest *k* that holds the length. A result outside the length is put through again
-/// until it falls inside ("cycle walking"). On average this takes fewer than two passes, because the length is more
-/// than half of 2^k. The result is a bijection of the numbers below the length.
+/// Random access must visit every block once before any block twice, for any number of blocks, in a
+/// process whose memory does not depend on that number, in a few nanoseconds. So the order is not
+/// stored but computed: a bijection of the *k*-bit numbers, with the smallest *k* that holds the
+/// length. A result outside the length is put through again until it falls inside ("cycle
+/// walking"). On average this takes fewer than two passes, because the length is more than half of
+/// 2^k. The result is a bijection of the numbers below the length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Permutation {
     length: u64,
@@ -64,8 +66,9 @@ pub(crate) struct Permutation {
     multiply: [u64; ROUNDS],
 }
 
-/// Each round adds, multiplies by an odd number and folds the upper half onto the lower one; every one of these can be
-/// undone on *k* bits, so all of it is a bijection. Three rounds let every bit depend on every other.
+/// Each round adds, multiplies by an odd number and folds the upper half onto the lower one; every
+/// one of these can be undone on *k* bits, so all of it is a bijection. Three rounds let every bit
+/// depend on every other.
 const ROUNDS: usize = 3;
 
 impl Permutation {
@@ -78,7 +81,11 @@ impl Permutation {
         };
         Permutation {
             length,
-            mask: if bits == 0 { 0 } else { u64::MAX >> (u64::BITS - bits) },
+            mask: if bits == 0 {
+                0
+            } else {
+                u64::MAX >> (u64::BITS - bits)
+            },
             shift: bits.div_ceil(2).max(1),
             add: std::array::from_fn(|_| next()),
             multiply: std::array::from_fn(|_| next() | 1),
@@ -92,7 +99,10 @@ impl Permutation {
         let mut x = index;
         loop {
             for round in 0..ROUNDS {
-                x = x.wrapping_add(self.add[round]).wrapping_mul(self.multiply[round]) & self.mask;
+                x = x
+                    .wrapping_add(self.add[round])
+                    .wrapping_mul(self.multiply[round])
+                    & self.mask;
                 x ^= x >> self.shift;
             }
             if x < self.length {
@@ -110,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_generator_is_pinned() {
-        // SplitMix64 from state 0, as its authors print it: other numbers would change every recorded run.
+        // SplitMix64 from state 0, as its authors print it: other numbers would change every
+        // recorded run.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
         assert_ne!(hash(1, Stream::Data, 0), hash(1, Stream::Order, 0));
         assert_ne!(hash(1, Stream::Data, 0), hash(2, Stream::Data, 0));
@@ -118,7 +129,10 @@ mod tests {
 
     #[test]
     fn units_fill_their_interval() {
-        let mean = (0..10_000).map(|i| unit(hash(7, Stream::FakeCall, i))).sum::<f64>() / 1e4;
+        let mean = (0..10_000)
+            .map(|i| unit(hash(7, Stream::FakeCall, i)))
+            .sum::<f64>()
+            / 1e4;
         assert!((mean - 0.5).abs() < 0.01, "{mean}");
         assert!(unit(u64::MAX) < 1.0);
     }
@@ -140,21 +154,36 @@ mod tests {
         }
     }
 
-    /// Neighbours in time must not be neighbours on disk, and no region may be preferred at any time.
+    /// Neighbours in time must not be neighbours on disk, and no region may be preferred at any
+    /// time.
     #[test]
     fn the_order_looks_random() {
         let length = 65_536u64;
         for seed in 0..20 {
             let permutation = Permutation::new(length, seed);
             let order: Vec<u64> = (0..length).map(|i| permutation.at(i)).collect();
-            let near = order.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 8).count();
-            // 65,535 pairs, each near with probability 16/65,536: 16 expected, standard deviation 4.
+            let near = order
+                .windows(2)
+                .filter(|pair| pair[0].abs_diff(pair[1]) <= 8)
+                .count();
+            // 65,535 pairs, each near with probability 16/65,536: 16 expected, standard deviation
+            // 4.
             assert!(near < 60, "seed {seed}: {near} pairs of neighbours");
-            let jump: f64 = order.windows(2).map(|pair| pair[0].abs_diff(pair[1]) as f64).sum::<f64>();
+            let jump: f64 = order
+                .windows(2)
+                .map(|pair| pair[0].abs_diff(pair[1]) as f64)
+                .sum::<f64>();
             let mean = jump / (length - 1) as f64 / length as f64;
-            assert!((mean - 1.0 / 3.0).abs() < 0.03, "seed {seed}: mean jump {mean} of the length");
-            let early: f64 = order[..1024].iter().map(|&x| x as f64).sum::<f64>() / 1024.0 / length as f64;
-            assert!((early - 0.5).abs() < 0.06, "seed {seed}: the first 1024 centre on {early}");
+            assert!(
+                (mean - 1.0 / 3.0).abs() < 0.03,
+                "seed {seed}: mean jump {mean} of the length"
+            );
+            let early: f64 =
+                order[..1024].iter().map(|&x| x as f64).sum::<f64>() / 1024.0 / length as f64;
+            assert!(
+                (early - 0.5).abs() < 0.06,
+                "seed {seed}: the first 1024 centre on {early}"
+            );
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The hot loop: moves the records of a file set through a session.
 //!
-//! If there are few files, they are opened before the clock starts. In larger sets the operation includes opening and
-//! closing, as in a program that reads many files. At depth 1 requests go one at a time straight from the data pool. At
-//! higher depths the loop keeps the backend filled, and each request has its own memory.
+//! If there are few files, they are opened before the clock starts. In larger sets the operation
+//! includes opening and closing, as in a program that reads many files. At depth 1 requests go one
+//! at a time straight from the data pool. At higher depths the loop keeps the backend filled, and
+//! each request has its own memory.
 //!
-//! Locks are fcntl locks, which the kernel keeps per process and byte range. The loop takes them through separate
-//! descriptors, so that backends need no support for them.
+//! Locks are fcntl locks, which the kernel keeps per process and byte range. The loop takes them
+//! through separate descriptors, so that backends need no support for them.
 
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -18,8 +19,8 @@ use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{
-    self, Backend, Completion, Directory, Flush, FlushRange, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session,
-    Setup, Slot, Verb,
+    self, Backend, Completion, Directory, Flush, FlushRange, IoRequest, OpenFlags, Purpose, Queued,
+    RangeLock, Session, Setup, Slot, Verb,
 };
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
@@ -51,35 +52,69 @@ enum Buffers {
 
 impl<'s> IoLoop<'s> {
     /// Creates an I/O loop with its memory touched and, if files are held, its files open.
-    pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
+    pub(crate) fn new(
+        set: &'s OpenFileSet,
+        io_options: IoOptions,
+    ) -> Result<IoLoop<'s>, EngineError> {
         let record = io_options.largest_record as usize;
         let mut source = match io_options.verb {
-            _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.data, &io_options)),
+            _ if io_options.depth > 1 => {
+                Buffers::RequestQueue(RequestQueue::new(set.data, &io_options))
+            }
             Verb::Write => Buffers::Pool(Data::new(set.data, record)),
             Verb::Read => Buffers::Buffer(Memory::new(record)),
         };
         let held = io_options.hold && io_options.files.count <= HELD_FILES;
-        let files = if held { io_options.files.count as usize } else { 1 };
-        let IoOptions { depth, record_size, largest_record, .. } = io_options;
-        let setup = Setup { files, held, depth, record_size: largest_record, memory: source.whole() };
+        let files = if held {
+            io_options.files.count as usize
+        } else {
+            1
+        };
+        let IoOptions {
+            depth,
+            record_size,
+            largest_record,
+            ..
+        } = io_options;
+        let setup = Setup {
+            files,
+            held,
+            depth,
+            record_size: largest_record,
+            memory: source.whole(),
+        };
         let mut session = SetSession {
             session: set.backend.session(&setup)?,
             set,
             io_options,
             records_per_file: io_options.range.length / record_size.max(1),
             held: Vec::with_capacity(files),
-            expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.data, record)),
+            expected: (io_options.verify && io_options.verb == Verb::Read)
+                .then(|| Data::new(set.data, record)),
             pass: 0,
         };
         if held {
             session.hold()?;
         }
-        let locks = io_options.lock.map(|lock| Locks::open(lock, set, &io_options)).transpose()?;
-        Ok(IoLoop { session, current: None, locks, source, completed: Vec::with_capacity(1) })
+        let locks = io_options
+            .lock
+            .map(|lock| Locks::open(lock, set, &io_options))
+            .transpose()?;
+        Ok(IoLoop {
+            session,
+            current: None,
+            locks,
+            source,
+            completed: Vec::with_capacity(1),
+        })
     }
 
     /// Moves the records in this order against the clock.
-    pub(crate) fn run(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    pub(crate) fn run(
+        &mut self,
+        visits: &mut Visits,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         match &mut self.source {
             Buffers::RequestQueue(queue) => queue.run(&mut self.session, visits, recorder),
             Buffers::Pool(_) | Buffers::Buffer(_) => self.run_one_by_one(visits, recorder),
@@ -98,8 +133,14 @@ impl<'s> IoLoop<'s> {
         queue.run_fed(&mut self.session, feed, recorder)
     }
 
-    fn run_one_by_one(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let IoOptions { kind, record_size, .. } = self.session.io_options;
+    fn run_one_by_one(
+        &mut self,
+        visits: &mut Visits,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let IoOptions {
+            kind, record_size, ..
+        } = self.session.io_options;
         recorder.start();
         while visits.more() {
             self.session.begin_pass(visits)?;
@@ -112,7 +153,8 @@ impl<'s> IoLoop<'s> {
         self.close_current()
     }
 
-    /// Moves the record of an item. All of it is inlined, because calls would cost as much as the work itself.
+    /// Moves the record of an item. All of it is inlined, because calls would cost as much as the
+    /// work itself.
     #[inline(always)]
     pub(crate) fn step(&mut self, item: u64) -> Result<(), EngineError> {
         self.step_over(item, 1)
@@ -121,7 +163,12 @@ impl<'s> IoLoop<'s> {
     /// Moves a record of several items of one file.
     #[inline(always)]
     pub(crate) fn step_over(&mut self, item: u64, items: u64) -> Result<(), EngineError> {
-        let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
+        let IoOptions {
+            record_size,
+            access,
+            flush_each,
+            ..
+        } = self.session.io_options;
         let (file, record) = self.session.locate(item);
         let (slot, offset) = (self.seek(file)?, self.session.offset(record));
         if self.locks.is_some() {
@@ -134,7 +181,9 @@ impl<'s> IoLoop<'s> {
         if flush_each {
             self.flush(slot, file, Flush::Data)?;
         }
-        if self.current.is_some() && (record + items == self.session.records_per_file || access != Access::Sequential) {
+        if self.current.is_some()
+            && (record + items == self.session.records_per_file || access != Access::Sequential)
+        {
             self.close_current()?;
         }
         Ok(())
@@ -158,7 +207,8 @@ impl<'s> IoLoop<'s> {
             Some((open, slot)) if open == file => Ok(slot),
             _ => {
                 self.close_current()?;
-                self.open(file).inspect(|&slot| self.current = Some((file, slot)))
+                self.open(file)
+                    .inspect(|&slot| self.current = Some((file, slot)))
             }
         }
     }
@@ -169,7 +219,10 @@ impl<'s> IoLoop<'s> {
     }
 
     pub(crate) fn close(&mut self, slot: Slot, file: u64) -> Result<(), EngineError> {
-        self.session.session.close(slot).map_err(|errno| self.session.set.refused("close", file, errno))
+        self.session
+            .session
+            .close(slot)
+            .map_err(|errno| self.session.set.refused("close", file, errno))
     }
 
     /// Closes the current file, if files do not stay open.
@@ -194,7 +247,14 @@ impl<'s> IoLoop<'s> {
 
     /// Syncs each open file.
     pub(crate) fn flush_held(&mut self, what: Flush) -> Result<(), EngineError> {
-        for (index, file) in self.session.io_options.files.all().enumerate().take(self.session.held.len()) {
+        for (index, file) in self
+            .session
+            .io_options
+            .files
+            .all()
+            .enumerate()
+            .take(self.session.held.len())
+        {
             self.flush(self.session.held[index], file, what)?;
         }
         Ok(())
@@ -242,16 +302,34 @@ impl<'s> IoLoop<'s> {
 
     /// Moves one record and returns when it is done.
     #[inline(always)]
-    pub(crate) fn transfer(&mut self, slot: Slot, file: u64, offset: u64, length: u64) -> Result<(), EngineError> {
-        let SetSession { set, io_options, .. } = &self.session;
+    pub(crate) fn transfer(
+        &mut self,
+        slot: Slot,
+        file: u64,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), EngineError> {
+        let SetSession {
+            set, io_options, ..
+        } = &self.session;
         let memory = match &mut self.source {
-            Buffers::Pool(data) => data.window(set.layout.address(file) + offset, length as usize).as_mut_ptr(),
+            Buffers::Pool(data) => data
+                .window(set.layout.address(file) + offset, length as usize)
+                .as_mut_ptr(),
             Buffers::Buffer(memory) => memory.as_mut().as_mut_ptr(),
             Buffers::RequestQueue(queue) => queue.load_one(set.layout.address(file) + offset),
         };
-        let request = IoRequest { slot, verb: io_options.verb, offset, memory, length: length as usize, tag: 0 };
-        // SAFETY: the memory belongs to this I/O loop, has at least the length of a record, and has no other use before
-        // `finish` returns; a session that is dropped waits for requests in flight.
+        let request = IoRequest {
+            slot,
+            verb: io_options.verb,
+            offset,
+            memory,
+            length: length as usize,
+            tag: 0,
+        };
+        // SAFETY: the memory belongs to this I/O loop, has at least the length of a record, and has
+        // no other use before `finish` returns; a session that is dropped waits for requests in
+        // flight.
         match unsafe { self.session.session.queue(&request) } {
             Ok(Queued::Done(moved)) if moved == request.length => {}
             answer => self.finish(request, answer, file)?,
@@ -259,12 +337,21 @@ impl<'s> IoLoop<'s> {
         match &mut self.session.expected {
             None => Ok(()),
             // SAFETY: the request is finished, and its memory was valid for its length.
-            Some(_) => self.session.check(unsafe { slice::from_raw_parts(memory, length as usize) }, file, offset),
+            Some(_) => self.session.check(
+                unsafe { slice::from_raw_parts(memory, length as usize) },
+                file,
+                offset,
+            ),
         }
     }
 
     /// Completes a transfer that was not done in one call.
-    fn finish(&mut self, mut request: IoRequest, answer: Result<Queued, Errno>, file: u64) -> Result<(), EngineError> {
+    fn finish(
+        &mut self,
+        mut request: IoRequest,
+        answer: Result<Queued, Errno>,
+        file: u64,
+    ) -> Result<(), EngineError> {
         let mut answer = answer;
         loop {
             let moved = match answer {
@@ -305,9 +392,10 @@ impl Buffers {
 
 /// The requests of one thread, with their memory.
 ///
-/// The bytes to write are in the data pool already, and most requests point there. If this thread touches fewer bytes,
-/// fewer cache lines move to another processor when a kernel thread does the work. Two requests at the same place of
-/// the pool have different stamps, so the second one is copied to its slot's own memory.
+/// The bytes to write are in the data pool already, and most requests point there. If this thread
+/// touches fewer bytes, fewer cache lines move to another processor when a kernel thread does the
+/// work. Two requests at the same place of the pool have different stamps, so the second one is
+/// copied to its slot's own memory.
 struct RequestQueue {
     /// The source of written bytes.
     data: Option<Data>,
@@ -345,7 +433,8 @@ pub(crate) enum QueueStep {
     WaitUntil(u64),
     /// Syncs the file of an item when all requests before it were submitted.
     Sync(u64, Flush),
-    /// Writes out the pages of some items when all requests before it were submitted: the first, the end and the flags.
+    /// Writes out the pages of some items when all requests before it were submitted: the first,
+    /// the end and the flags.
     SyncRange(u64, u64, u32),
     /// Drops the data of the files from the page cache.
     Evict,
@@ -380,20 +469,50 @@ struct RequestSlot {
 
 impl RequestQueue {
     fn new(source: DataSource, io_options: &IoOptions) -> RequestQueue {
-        let (depth, length) = (io_options.depth as usize, io_options.largest_record as usize);
+        let (depth, length) = (
+            io_options.depth as usize,
+            io_options.largest_record as usize,
+        );
         let stride = length.next_multiple_of(PAGE);
         let mut arena = Memory::new(depth * stride);
         let data = (io_options.verb == Verb::Write).then(|| Data::new(source, length));
-        let slots = arena.as_mut().chunks_exact_mut(stride).zip(0..io_options.depth).map(|(memory, tag)| {
-            // Filled before the clock starts. Records of whole periods never need the copy again.
-            let holds = data.as_ref().map(|data| data.fill(&mut memory[..length], 0, None));
-            let memory = memory.as_mut_ptr();
-            let request = IoRequest { slot: Slot(0), verb: io_options.verb, offset: 0, memory, length, tag };
-            RequestSlot { memory, holds, place: None, file: 0, started: 0, first: 0, bytes: 0, request }
-        });
+        let slots = arena
+            .as_mut()
+            .chunks_exact_mut(stride)
+            .zip(0..io_options.depth)
+            .map(|(memory, tag)| {
+                // Filled before the clock starts. Records of whole periods never need the copy
+                // again.
+                let holds = data
+                    .as_ref()
+                    .map(|data| data.fill(&mut memory[..length], 0, None));
+                let memory = memory.as_mut_ptr();
+                let request = IoRequest {
+                    slot: Slot(0),
+                    verb: io_options.verb,
+                    offset: 0,
+                    memory,
+                    length,
+                    tag,
+                };
+                RequestSlot {
+                    memory,
+                    holds,
+                    place: None,
+                    file: 0,
+                    started: 0,
+                    first: 0,
+                    bytes: 0,
+                    request,
+                }
+            });
         RequestQueue {
             slots: slots.collect(),
-            occupied: if data.is_some() { vec![false; Data::places(length)] } else { Vec::new() },
+            occupied: if data.is_some() {
+                vec![false; Data::places(length)]
+            } else {
+                Vec::new()
+            },
             data,
             record_size: length,
             arena,
@@ -410,20 +529,24 @@ impl RequestQueue {
         iter::once(self.arena.as_mut()).chain(self.data.as_mut().map(Data::whole))
     }
 
-    /// Returns the memory for a slot's request. For a write, it holds the record that begins at `address`.
+    /// Returns the memory for a slot's request. For a write, it holds the record that begins at
+    /// `address`.
     #[inline]
     fn load(&mut self, tag: u32, address: u64) -> *mut u8 {
         let request_slot = &mut self.slots[tag as usize];
-        let Some(data) = &mut self.data else { return request_slot.memory };
+        let Some(data) = &mut self.data else {
+            return request_slot.memory;
+        };
         if let Some(place) = Data::place(address, self.record_size)
             && !std::mem::replace(&mut self.occupied[place], true)
         {
             request_slot.place = Some(place);
             return data.window(address, self.record_size).as_mut_ptr();
         }
-        // SAFETY: a slot's memory has the length of a record, and no request points there now: the caller
-        // has found it free.
-        let memory = unsafe { std::slice::from_raw_parts_mut(request_slot.memory, self.record_size) };
+        // SAFETY: a slot's memory has the length of a record, and no request points there now: the
+        // caller has found it free.
+        let memory =
+            unsafe { std::slice::from_raw_parts_mut(request_slot.memory, self.record_size) };
         request_slot.holds = Some(data.fill(memory, address, request_slot.holds));
         request_slot.memory
     }
@@ -449,7 +572,12 @@ impl RequestQueue {
         visits: &mut Visits,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let IoOptions { kind, record_size, flush_each, .. } = session.io_options;
+        let IoOptions {
+            kind,
+            record_size,
+            flush_each,
+            ..
+        } = session.io_options;
         let mut going = true;
         recorder.start();
         loop {
@@ -463,13 +591,20 @@ impl RequestQueue {
             for index in 0..self.completed.len() {
                 let Completion { tag, result } = self.completed[index];
                 let request_slot = &mut self.slots[tag as usize];
-                if !advance(session.set, &mut request_slot.request, result, request_slot.file)? {
+                if !advance(
+                    session.set,
+                    &mut request_slot.request,
+                    result,
+                    request_slot.file,
+                )? {
                     self.waiting.push(tag);
                     continue;
                 }
                 if session.expected.is_some() {
                     // SAFETY: the slot has completed, and its memory has the length of a record.
-                    let found = unsafe { std::slice::from_raw_parts(request_slot.memory, self.record_size) };
+                    let found = unsafe {
+                        std::slice::from_raw_parts(request_slot.memory, self.record_size)
+                    };
                     session.check(found, request_slot.file, request_slot.request.offset)?;
                 }
                 if flush_each {
@@ -510,11 +645,15 @@ impl RequestQueue {
                 Some(QueueStep::Sync(item, what)) if self.waiting.is_empty() => {
                     let (file, _) = session.locate(item);
                     let slot = session.slot_of(file);
-                    recorder.sync(session.io_options.record_size, || session.flush(slot, file, what))?;
+                    recorder.sync(session.io_options.record_size, || {
+                        session.flush(slot, file, what)
+                    })?;
                     held_back = None;
                 }
                 Some(QueueStep::SyncRange(first, end, flags)) if self.waiting.is_empty() => {
-                    recorder.sync(session.io_options.record_size, || session.flush_range(first..end, flags))?;
+                    recorder.sync(session.io_options.record_size, || {
+                        session.flush_range(first..end, flags)
+                    })?;
                     held_back = None;
                 }
                 Some(QueueStep::Evict) if is_idle => {
@@ -534,7 +673,9 @@ impl RequestQueue {
         feed: &mut dyn QueueFeed,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<bool, EngineError> {
-        let IoOptions { kind, record_size, .. } = session.io_options;
+        let IoOptions {
+            kind, record_size, ..
+        } = session.io_options;
         self.completed.clear();
         self.launch(session)?;
         recorder.tick(kind, record_size * self.completed.len().max(1) as u64);
@@ -542,14 +683,27 @@ impl RequestQueue {
         for index in 0..self.completed.len() {
             let Completion { tag, result } = self.completed[index];
             let request_slot = &mut self.slots[tag as usize];
-            if !advance(session.set, &mut request_slot.request, result, request_slot.file)? {
+            if !advance(
+                session.set,
+                &mut request_slot.request,
+                result,
+                request_slot.file,
+            )? {
                 self.waiting.push(tag);
                 continue;
             }
-            let RequestSlot { started, bytes, file, request: IoRequest { slot, verb, .. }, .. } = *request_slot;
+            let RequestSlot {
+                started,
+                bytes,
+                file,
+                request: IoRequest { slot, verb, .. },
+                ..
+            } = *request_slot;
             if session.expected.is_some() {
-                // SAFETY: the slot has completed, and its memory has the length of the largest record.
-                let found = unsafe { std::slice::from_raw_parts(request_slot.memory, bytes as usize) };
+                // SAFETY: the slot has completed, and its memory has the length of the largest
+                // record.
+                let found =
+                    unsafe { std::slice::from_raw_parts(request_slot.memory, bytes as usize) };
                 session.check(found, file, request_slot.first)?;
             }
             if session.io_options.flush_each && verb == Verb::Write {
@@ -566,19 +720,32 @@ impl RequestQueue {
         Ok(going)
     }
 
-    /// Loads a record into a free slot. Records of several sizes, and those of a mix, use the memory of their slots.
+    /// Loads a record into a free slot. Records of several sizes, and those of a mix, use the
+    /// memory of their slots.
     fn load_record(&mut self, session: &SetSession<'_>, record: QueuedRecord, started: u64) {
         let Some(tag) = self.free.pop() else { return };
         let (file, place) = session.locate(record.item);
-        let (offset, bytes) = (session.offset(place), record.items * session.io_options.record_size);
+        let (offset, bytes) = (
+            session.offset(place),
+            record.items * session.io_options.record_size,
+        );
         let request_slot = &mut self.slots[tag as usize];
         if let (Some(data), Verb::Write) = (&self.data, record.verb) {
-            // SAFETY: a slot's memory has the length of the largest record, and the slot is free: no request points there.
-            let memory = unsafe { std::slice::from_raw_parts_mut(request_slot.memory, bytes as usize) };
+            // SAFETY: a slot's memory has the length of the largest record, and the slot is free:
+            // no request points there.
+            let memory =
+                unsafe { std::slice::from_raw_parts_mut(request_slot.memory, bytes as usize) };
             data.fill(memory, session.set.layout.address(file) + offset, None);
         }
         let (slot, memory, length) = (session.slot_of(file), request_slot.memory, bytes as usize);
-        request_slot.request = IoRequest { slot, verb: record.verb, offset, memory, length, tag };
+        request_slot.request = IoRequest {
+            slot,
+            verb: record.verb,
+            offset,
+            memory,
+            length,
+            tag,
+        };
         (request_slot.file, request_slot.started) = (file, started);
         (request_slot.first, request_slot.bytes) = (offset, bytes);
         self.waiting.push(tag);
@@ -593,39 +760,55 @@ impl RequestQueue {
     ) -> Result<bool, EngineError> {
         while let Some(&tag) = self.free.last() {
             session.begin_pass(visits)?;
-            let Some(item) = visits.next() else { return Ok(false) };
+            let Some(item) = visits.next() else {
+                return Ok(false);
+            };
             self.free.pop();
             let (file, record) = session.locate(item);
             let offset = session.offset(record);
             let memory = self.load(tag, session.set.layout.address(file) + offset);
             let request_slot = &mut self.slots[tag as usize];
             let slot = session.slot_of(file);
-            request_slot.request = IoRequest { slot, offset, memory, length: self.record_size, ..request_slot.request };
+            request_slot.request = IoRequest {
+                slot,
+                offset,
+                memory,
+                length: self.record_size,
+                ..request_slot.request
+            };
             (request_slot.file, request_slot.started) = (file, started);
             self.waiting.push(tag);
         }
         Ok(true)
     }
 
-    /// Queues the waiting requests, as far as the backend accepts them, and collects finished ones: a batch, or all
-    /// there are.
+    /// Queues the waiting requests, as far as the backend accepts them, and collects finished ones:
+    /// a batch, or all there are.
     fn launch(&mut self, session: &mut SetSession<'_>) -> Result<(), EngineError> {
         let mut queued = 0;
-        // In the order of the visits, because the kernel merges neighbours and reads ahead for a sequential reader.
+        // In the order of the visits, because the kernel merges neighbours and reads ahead for a
+        // sequential reader.
         for &tag in &self.waiting {
             let RequestSlot { request, file, .. } = &self.slots[tag as usize];
-            // SAFETY: each slot has its own memory, which no code touches until its completion is reaped; the session
-            // is dropped before the memory and waits for requests in flight.
+            // SAFETY: each slot has its own memory, which no code touches until its completion is
+            // reaped; the session is dropped before the memory and waits for requests in flight.
             match unsafe { session.session.queue(request) } {
                 Ok(Queued::Busy) => break,
                 Ok(Queued::Pending) => self.under_way += 1,
-                Ok(Queued::Done(moved)) => self.completed.push(Completion { tag, result: Ok(moved) }),
+                Ok(Queued::Done(moved)) => self.completed.push(Completion {
+                    tag,
+                    result: Ok(moved),
+                }),
                 Err(errno) => return Err(session.set.refused(call_of(request.verb), *file, errno)),
             }
             queued += 1;
         }
         self.waiting.drain(..queued);
-        let least = if self.completed.is_empty() { self.under_way.min(session.io_options.batch as usize) } else { 0 };
+        let least = if self.completed.is_empty() {
+            self.under_way.min(session.io_options.batch as usize)
+        } else {
+            0
+        };
         let done = self.completed.len();
         session
             .session
@@ -656,13 +839,20 @@ impl Locks {
             Verb::Read => OpenFlags::READ,
             Verb::Write => OpenFlags::READ_WRITE,
         };
-        let mut session = backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
+        let mut session =
+            backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
         let open = |file| {
             let opened = session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
             opened.map_err(|errno| set.refused("open", file, errno))
         };
         let slots = files.all().map(open).collect::<Result<_, _>>()?;
-        Ok(Locks { lock, verb, first: files.first, session, slots })
+        Ok(Locks {
+            lock,
+            verb,
+            first: files.first,
+            session,
+            slots,
+        })
     }
 
     /// Returns whether each record is locked separately.
@@ -677,11 +867,13 @@ impl Locks {
             return Ok(());
         }
         let files = self.first..self.first + self.slots.len() as u64;
-        files.into_iter().try_for_each(|file| self.range(set, file, (0, 0), take))
+        files
+            .into_iter()
+            .try_for_each(|file| self.range(set, file, (0, 0), take))
     }
 
-    /// Takes or releases the lock on a range of a file. Waits until the lock is available. A length of 0 means the
-    /// whole file.
+    /// Takes or releases the lock on a range of a file. Waits until the lock is available. A length
+    /// of 0 means the whole file.
     fn range(
         &mut self,
         set: &OpenFileSet,
@@ -689,7 +881,9 @@ impl Locks {
         (offset, length): (u64, u64),
         take: bool,
     ) -> Result<(), EngineError> {
-        let Some(&slot) = self.slots.get(file.wrapping_sub(self.first) as usize) else { return Ok(()) };
+        let Some(&slot) = self.slots.get(file.wrapping_sub(self.first) as usize) else {
+            return Ok(());
+        };
         let lock = match self.verb {
             _ if !take => RangeLock::Release,
             Verb::Read => RangeLock::Shared,
@@ -720,12 +914,26 @@ impl OpenFileSet {
         layout: Layout,
     ) -> Result<OpenFileSet, EngineError> {
         let open = |path: &PathBuf| {
-            backend.namespace().open_root(path).map_err(|errno| EngineError::call("open", path, errno))
+            backend
+                .namespace()
+                .open_root(path)
+                .map_err(|errno| EngineError::call("open", path, errno))
         };
         let path = context.set();
-        let clients = context.client_sets().map(|path| open(&path)).collect::<Result<_, _>>()?;
+        let clients = context
+            .client_sets()
+            .map(|path| open(&path))
+            .collect::<Result<_, _>>()?;
         let (root, names) = (open(&path)?, Names::new(&layout));
-        Ok(OpenFileSet { backend, names, path, layout, root, clients, data: context.data() })
+        Ok(OpenFileSet {
+            backend,
+            names,
+            path,
+            layout,
+            root,
+            clients,
+            data: context.data(),
+        })
     }
 
     /// Returns the number of clients that access the set.
@@ -733,17 +941,27 @@ impl OpenFileSet {
         self.clients.len() as u32 + 1
     }
 
-    /// Makes [`OpenFileSet::root`] lead through the client of this thread or process, which needs a descriptor table of its
-    /// own.
+    /// Makes [`OpenFileSet::root`] lead through the client of this thread or process, which needs a
+    /// descriptor table of its own.
     pub(crate) fn use_client(&self, rank: u32, own_table: bool) -> Result<(), EngineError> {
-        let further = (rank % self.client_count()).checked_sub(1).map(|client| &self.clients[client as usize]);
-        let (Some(Directory(Some(own))), Directory(Some(root))) = (further, &self.root) else { return Ok(()) };
+        let further = (rank % self.client_count())
+            .checked_sub(1)
+            .map(|client| &self.clients[client as usize]);
+        let (Some(Directory(Some(own))), Directory(Some(root))) = (further, &self.root) else {
+            return Ok(());
+        };
         if !own_table {
-            return Err(EngineError::new("a thread that uses a client of its own needs a descriptor table of its own"));
+            return Err(EngineError::new(
+                "a thread that uses a client of its own needs a descriptor table of its own",
+            ));
         }
         // SAFETY: both numbers stay open, and `root` leads to the same directory as before.
         match unsafe { libc::dup3(own.as_raw_fd(), root.as_raw_fd(), libc::O_CLOEXEC) } {
-            -1 => Err(EngineError::io("change the client of", &self.path, &io::Error::last_os_error())),
+            -1 => Err(EngineError::io(
+                "change the client of",
+                &self.path,
+                &io::Error::last_os_error(),
+            )),
             _ => Ok(()),
         }
     }
@@ -758,19 +976,31 @@ impl OpenFileSet {
         synced.map_err(|errno| EngineError::call("syncfs of", &self.path, errno))
     }
 
-    /// Calls `sync_own` in the first thread, whose client is the first, and at the same time writes out what the further
-    /// clients hold.
-    pub(crate) fn sync_clients(&self, sync_own: impl FnOnce() -> Result<(), EngineError>) -> Result<(), EngineError> {
+    /// Calls `sync_own` in the first thread, whose client is the first, and at the same time writes
+    /// out what the further clients hold.
+    pub(crate) fn sync_clients(
+        &self,
+        sync_own: impl FnOnce() -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         thread::scope(|scope| {
             let sync = |client| {
-                let thread = thread::Builder::new().spawn_scoped(scope, move || self.sync_through(client));
-                thread.map_err(|error| EngineError::spawn("start a thread that syncs a client", &error))
+                let thread =
+                    thread::Builder::new().spawn_scoped(scope, move || self.sync_through(client));
+                thread.map_err(|error| {
+                    EngineError::spawn("start a thread that syncs a client", &error)
+                })
             };
-            let others = self.clients.iter().map(sync).collect::<Result<Vec<_>, _>>()?;
+            let others = self
+                .clients
+                .iter()
+                .map(sync)
+                .collect::<Result<Vec<_>, _>>()?;
             sync_own()?;
-            others
-                .into_iter()
-                .try_for_each(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
+            others.into_iter().try_for_each(|other| {
+                other
+                    .join()
+                    .unwrap_or_else(|payload| panic::resume_unwind(payload))
+            })
         })
     }
 
@@ -835,7 +1065,9 @@ impl SetSession<'_> {
     /// Returns the slot of a file that stays open.
     #[inline]
     fn held(&self, file: u64) -> Option<Slot> {
-        self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
+        self.held
+            .get(file.wrapping_sub(self.io_options.files.first) as usize)
+            .copied()
     }
 
     /// Returns the slot of a file that stays open, as all files do at a depth above 1.
@@ -844,7 +1076,8 @@ impl SetSession<'_> {
         self.held[(file - self.io_options.files.first) as usize]
     }
 
-    /// Returns the file of an item and the record in that file. Divisions cost as much as the rest of the loop.
+    /// Returns the file of an item and the record in that file. Divisions cost as much as the rest
+    /// of the loop.
     #[inline]
     fn locate(&self, item: u64) -> (u64, u64) {
         if self.set.layout.files == 1 {
@@ -869,7 +1102,10 @@ impl SetSession<'_> {
     /// Drops the data of the open files from the page cache.
     fn evict(&mut self) -> Result<(), EngineError> {
         for (slot, file) in self.held.iter().zip(self.io_options.files.all()) {
-            let evicted = self.session.descriptor(*slot).and_then(|open| fadvise(open, 0, None, Advice::DontNeed));
+            let evicted = self
+                .session
+                .descriptor(*slot)
+                .and_then(|open| fadvise(open, 0, None, Advice::DontNeed));
             evicted.map_err(|errno| self.set.refused("drop from the cache", file, errno))?;
         }
         Ok(())
@@ -882,16 +1118,28 @@ impl SetSession<'_> {
     }
 
     fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
-        let OpenFileSet { layout, names, root, .. } = self.set;
+        let OpenFileSet {
+            layout,
+            names,
+            root,
+            ..
+        } = self.set;
         let purpose = self.io_options.purpose;
-        let verb = if purpose == Purpose::Create { "create" } else { "open" };
+        let verb = if purpose == Purpose::Create {
+            "create"
+        } else {
+            "open"
+        };
         let flags = OpenFlags::from(purpose).with(self.io_options.open_flags);
-        let opened = self.session.open(root, names.path(file), flags, layout.file_size);
+        let opened = self
+            .session
+            .open(root, names.path(file), flags, layout.file_size);
         let slot = opened.map_err(|errno| self.set.refused(verb, file, errno))?;
         if let Some(advice) = self.io_options.advice {
             let ByteRange { first, length } = self.io_options.range;
             let open = self.session.descriptor(slot);
-            let advised = open.and_then(|open| fadvise(open, first, std::num::NonZero::new(length), advice));
+            let advised =
+                open.and_then(|open| fadvise(open, first, std::num::NonZero::new(length), advice));
             advised.map_err(|errno| self.set.refused("advise the kernel about", file, errno))?;
         }
         Ok(slot)
@@ -902,7 +1150,15 @@ impl SetSession<'_> {
         let (file, record) = self.locate(items.start);
         let offset = self.offset(record);
         let length = (items.end - items.start) * self.io_options.record_size;
-        self.flush(self.slot_of(file), file, Flush::Range(FlushRange { offset, length, flags }))
+        self.flush(
+            self.slot_of(file),
+            file,
+            Flush::Range(FlushRange {
+                offset,
+                length,
+                flags,
+            }),
+        )
     }
 
     fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
@@ -911,13 +1167,15 @@ impl SetSession<'_> {
             Flush::All => "fsync of",
             Flush::Range(_) => "sync_file_range of",
         };
-        self.session.flush(slot, what).map_err(|errno| self.set.refused(call, file, errno))
+        self.session
+            .flush(slot, what)
+            .map_err(|errno| self.set.refused(call, file, errno))
     }
 }
 
-/// Accounts for the bytes that a request moved. Returns whether the request is complete. A short write continues, and
-/// so does a request that a signal stopped before it began. A short read is an error, because the bytes existed when
-/// the clock started.
+/// Accounts for the bytes that a request moved. Returns whether the request is complete. A short
+/// write continues, and so does a request that a signal stopped before it began. A short read is an
+/// error, because the bytes existed when the clock started.
 #[inline]
 fn advance(
     set: &OpenFileSet,
@@ -936,8 +1194,14 @@ fn advance(
     if request.verb == Verb::Read || moved == 0 || moved > request.length {
         let path = set.names.show(&set.path, file);
         let IoRequest { length, offset, .. } = request;
-        let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
-        return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+        let message = format!(
+            "{call} {}: {moved} bytes came instead of {length} at offset {offset}",
+            path.display()
+        );
+        return Err(EngineError {
+            path: Some(path),
+            ..EngineError::new(message)
+        });
     }
     request.offset += moved as u64;
     request.length -= moved;
@@ -994,12 +1258,14 @@ impl Lock {
     }
 }
 
-// Files that stay open: opened before the clock starts, and closed, reopened or created again between two samples.
+// Files that stay open: opened before the clock starts, and closed, reopened or created again
+// between two samples.
 
 impl IoLoop<'_> {
     /// Closes the files that stay open.
     pub(crate) fn close_held(&mut self) -> Result<(), EngineError> {
-        // Closing any descriptor of a file releases the process's locks on it, so the locks are released first.
+        // Closing any descriptor of a file releases the process's locks on it, so the locks are
+        // released first.
         self.locks = None;
         self.session.let_go()
     }
@@ -1007,40 +1273,78 @@ impl IoLoop<'_> {
     /// Opens them again.
     pub(crate) fn open_held(&mut self) -> Result<(), EngineError> {
         self.session.hold()?;
-        let SetSession { set, io_options, .. } = &self.session;
-        self.locks = io_options.lock.map(|lock| Locks::open(lock, set, io_options)).transpose()?;
+        let SetSession {
+            set, io_options, ..
+        } = &self.session;
+        self.locks = io_options
+            .lock
+            .map(|lock| Locks::open(lock, set, io_options))
+            .transpose()?;
         Ok(())
     }
 
     /// Allocates or frees the record of an item, or the first record of its file: fallocate.
     #[inline]
-    pub(crate) fn allocate(&mut self, item: u64, how: FallocateFlags, at_start: bool) -> Result<(), EngineError> {
-        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+    pub(crate) fn allocate(
+        &mut self,
+        item: u64,
+        how: FallocateFlags,
+        at_start: bool,
+    ) -> Result<(), EngineError> {
+        let IoOptions {
+            record_size,
+            flush_each,
+            ..
+        } = self.session.io_options;
         let (file, record) = self.session.locate(item);
         let slot = self.seek(file)?;
         let offset = self.session.offset(if at_start { 0 } else { record });
-        let done = self.session.session.allocate(slot, how, offset, record_size);
+        let done = self
+            .session
+            .session
+            .allocate(slot, how, offset, record_size);
         done.map_err(|errno| self.session.set.refused("fallocate", file, errno))?;
-        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+        if flush_each {
+            self.flush(slot, file, Flush::Data)
+        } else {
+            Ok(())
+        }
     }
 
     /// Cuts the record of an item off the end of its file, or adds it there: ftruncate.
     #[inline]
     pub(crate) fn truncate(&mut self, item: u64, grow: bool) -> Result<(), EngineError> {
-        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+        let IoOptions {
+            record_size,
+            flush_each,
+            ..
+        } = self.session.io_options;
         let (file, record) = self.session.locate(item);
         let slot = self.seek(file)?;
-        let records = if grow { record + 1 } else { self.session.records_per_file - record - 1 };
+        let records = if grow {
+            record + 1
+        } else {
+            self.session.records_per_file - record - 1
+        };
         let done = self.session.session.truncate(slot, records * record_size);
         done.map_err(|errno| self.session.set.refused("truncate", file, errno))?;
-        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+        if flush_each {
+            self.flush(slot, file, Flush::Data)
+        } else {
+            Ok(())
+        }
     }
 
     /// Removes the files, which must be closed, so that they can be created again.
     pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
-        let SetSession { set, io_options, .. } = &self.session;
+        let SetSession {
+            set, io_options, ..
+        } = &self.session;
         for file in io_options.files.all() {
-            let removed = set.backend.namespace().unlink(&set.root, set.names.path(file));
+            let removed = set
+                .backend
+                .namespace()
+                .unlink(&set.root, set.names.path(file));
             removed.map_err(|errno| set.refused("delete", file, errno))?;
         }
         Ok(())
@@ -1049,7 +1353,9 @@ impl IoLoop<'_> {
     /// Locks or unlocks a record, if each record is locked separately.
     #[inline(never)]
     fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
-        let SetSession { set, io_options, .. } = &self.session;
+        let SetSession {
+            set, io_options, ..
+        } = &self.session;
         match self.locks.as_mut().filter(|locks| locks.by_record()) {
             Some(locks) => locks.range(set, file, (offset, io_options.record_size), take),
             None => Ok(()),
@@ -1058,12 +1364,16 @@ impl IoLoop<'_> {
 
     /// Locks the files that are locked as a whole, until [`IoLoop::unlock_files`].
     pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, true))
+        self.locks
+            .as_mut()
+            .map_or(Ok(()), |locks| locks.all(self.session.set, true))
     }
 
     /// Releases the locks.
     pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, false))
+        self.locks
+            .as_mut()
+            .map_or(Ok(()), |locks| locks.all(self.session.set, false))
     }
 }
 
@@ -1081,7 +1391,9 @@ impl SetSession<'_> {
         // The last is closed first.
         for file in self.io_options.files.all().rev() {
             let Some(slot) = self.held.pop() else { break };
-            self.session.close(slot).map_err(|errno| self.set.refused("close", file, errno))?;
+            self.session
+                .close(slot)
+                .map_err(|errno| self.set.refused("close", file, errno))?;
         }
         Ok(())
     }
@@ -1090,14 +1402,23 @@ impl SetSession<'_> {
     #[inline(never)]
     fn check(&mut self, found: &[u8], file: u64, offset: u64) -> Result<(), EngineError> {
         let address = self.set.layout.address(file) + offset;
-        let Some(expected) = self.expected.as_mut().map(|data| data.window(address, found.len())) else {
+        let Some(expected) = self
+            .expected
+            .as_mut()
+            .map(|data| data.window(address, found.len()))
+        else {
             return Ok(());
         };
         match Data::difference(expected, found) {
             None => Ok(()),
             Some(place) => {
                 let path = self.set.names.show(&self.set.path, file);
-                Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]))
+                Err(EngineError::corrupted(
+                    &path,
+                    offset + place as u64,
+                    expected[place],
+                    found[place],
+                ))
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Latency histograms: recorded in the hot loop, merged and read afterwards.
 //!
-//! A histogram covers 1 ns to 1 h at two significant digits, so a value is off by less than 1 %. It is sized once and
-//! never grows: recording neither allocates nor fails. Histograms of threads, repetitions and trials are merged by
-//! adding counts; percentiles are never averaged.
+//! A histogram covers 1 ns to 1 h at two significant digits, so a value is off by less than 1 %. It
+//! is sized once and never grows: recording neither allocates nor fails. Histograms of threads,
+//! repetitions and trials are merged by adding counts; percentiles are never averaged.
 
 use std::io::Read;
 
@@ -25,7 +25,8 @@ const FEWEST_BEYOND: f64 = 100.0;
 pub struct HistogramError(String);
 
 pub(crate) fn empty() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants, and valid ones")
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+        .expect("the bounds are constants, and valid ones")
 }
 
 /// Returns an empty histogram for the hot loop, with all its memory touched.
@@ -41,19 +42,24 @@ pub fn encode(histogram: &Histogram<u64>) -> String {
     encode_foreign(histogram).expect("no run lasts long enough for a count of 2^63")
 }
 
-/// Returns the histogram as text without compression: V2, base64. A message that is merged at once needs none, and the
-/// compressor takes a quarter of a mebibyte, which thousands of processes would take at the same time.
+/// Returns the histogram as text without compression: V2, base64. A message that is merged at once
+/// needs none, and the compressor takes a quarter of a mebibyte, which thousands of processes would
+/// take at the same time.
 pub fn encode_plain(histogram: &Histogram<u64>) -> String {
-    encode_with(V2Serializer::new(), histogram).expect("no run lasts long enough for a count of 2^63")
+    encode_with(V2Serializer::new(), histogram)
+        .expect("no run lasts long enough for a count of 2^63")
 }
 
-/// Encodes a histogram that another program wrote. Returns `None` if one of its counts is above the format's limit of
-/// 2^63.
+/// Encodes a histogram that another program wrote. Returns `None` if one of its counts is above the
+/// format's limit of 2^63.
 pub fn encode_foreign(histogram: &Histogram<u64>) -> Option<String> {
     encode_with(V2DeflateSerializer::new(), histogram).ok()
 }
 
-fn encode_with<S: Serializer>(mut serializer: S, histogram: &Histogram<u64>) -> Result<String, S::SerializeError> {
+fn encode_with<S: Serializer>(
+    mut serializer: S,
+    histogram: &Histogram<u64>,
+) -> Result<String, S::SerializeError> {
     let mut bytes = Vec::new();
     serializer.serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
@@ -61,13 +67,17 @@ fn encode_with<S: Serializer>(mut serializer: S, histogram: &Histogram<u64>) -> 
 
 /// Decodes a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
 pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
-    let bytes = STANDARD.decode(text).map_err(|error| HistogramError(error.to_string()))?;
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| HistogramError(error.to_string()))?;
     let bytes = inflated(bytes)?;
-    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| HistogramError(error.to_string()))
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| HistogramError(error.to_string()))
 }
 
-/// Returns the histogram without compression. A text of a few bytes can claim to hold gigabytes, which the deserializer
-/// allocates before it reads them.
+/// Returns the histogram without compression. A text of a few bytes can claim to hold gigabytes,
+/// which the deserializer allocates before it reads them.
 fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, HistogramError> {
     /// The cookie that begins a deflated histogram, which is followed by the length of the rest.
     const DEFLATED: &[u8] = &0x1c84_9314_u32.to_be_bytes();
@@ -80,11 +90,18 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, HistogramError> {
         let deflated = plain.split_off(plain.len().min(2 * DEFLATED.len()));
         plain.clear();
         let mut reader = ZlibDecoder::new(deflated.as_slice()).take(LONGEST);
-        reader.read_to_end(&mut plain).map_err(|error| HistogramError(error.to_string()))?;
+        reader
+            .read_to_end(&mut plain)
+            .map_err(|error| HistogramError(error.to_string()))?;
     }
-    let length = plain.get(4..8).and_then(|length| length.try_into().ok()).map_or(0, u32::from_be_bytes);
+    let length = plain
+        .get(4..8)
+        .and_then(|length| length.try_into().ok())
+        .map_or(0, u32::from_be_bytes);
     if length as usize > plain.len().saturating_sub(HEADER) {
-        return Err(HistogramError("it is shorter than its header says".to_owned()));
+        return Err(HistogramError(
+            "it is shorter than its header says".to_owned(),
+        ));
     }
     Ok(plain)
 }
@@ -93,29 +110,38 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, HistogramError> {
 pub fn merge<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, HistogramError> {
     let mut sum = empty();
     for text in texts {
-        sum.add(decode(text)?).map_err(|error| HistogramError(error.to_string()))?;
+        sum.add(decode(text)?)
+            .map_err(|error| HistogramError(error.to_string()))?;
     }
     Ok(encode(&sum))
 }
 
-/// Returns the seconds within which the share `q` of all operations finished. Returns `None` if fewer than 100 values
-/// are beyond it, because a few calls decide such a percentile by chance, or if the text holds no histogram.
+/// Returns the seconds within which the share `q` of all operations finished. Returns `None` if
+/// fewer than 100 values are beyond it, because a few calls decide such a percentile by chance, or
+/// if the text holds no histogram.
 pub fn quantile(text: &str, q: f64) -> Option<f64> {
     let histogram = decode(text).ok()?;
     let beyond = (1.0 - q) * histogram.len() as f64;
-    // (1 - 0.99) * 10,000 is a hair below 100 in binary floating point; the rule means the decimal number.
+    // (1 - 0.99) * 10,000 is a hair below 100 in binary floating point; the rule means the decimal
+    // number.
     let enough = beyond >= FEWEST_BEYOND * (1.0 - 1e-9);
     ((0.0..=1.0).contains(&q) && enough).then(|| histogram.value_at_quantile(q) as f64 * 1e-9)
 }
 
 /// Returns the mean seconds of one operation, or `None` for an empty histogram.
 pub fn mean(text: &str) -> Option<f64> {
-    decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.mean() * 1e-9)
+    decode(text)
+        .ok()
+        .filter(|histogram| !histogram.is_empty())
+        .map(|histogram| histogram.mean() * 1e-9)
 }
 
 /// Returns the seconds of the longest operation, or `None` for an empty histogram.
 pub fn longest(text: &str) -> Option<f64> {
-    decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.max() as f64 * 1e-9)
+    decode(text)
+        .ok()
+        .filter(|histogram| !histogram.is_empty())
+        .map(|histogram| histogram.max() as f64 * 1e-9)
 }
 
 /// Returns the number of values.
@@ -130,7 +156,9 @@ mod tests {
 
     fn encoded(values: impl IntoIterator<Item = u64>) -> String {
         let mut histogram = empty();
-        values.into_iter().for_each(|value| histogram.saturating_record(value));
+        values
+            .into_iter()
+            .for_each(|value| histogram.saturating_record(value));
         encode(&histogram)
     }
 
@@ -140,7 +168,10 @@ mod tests {
         let p99 = quantile(&text, 0.99).expect("exactly a hundred lie beyond");
         assert!((p99 - 9.9e-3).abs() < 0.01 * 9.9e-3, "{p99}");
         assert_eq!(quantile(&text, 0.999), None);
-        assert_eq!(quantile(&encoded((1..10_000).map(|i| i * 1000)), 0.99), None);
+        assert_eq!(
+            quantile(&encoded((1..10_000).map(|i| i * 1000)), 0.99),
+            None
+        );
         assert_eq!(quantile(&encoded(1..=199), 0.5), None);
         assert!(quantile(&encoded(1..=200), 0.5).is_some());
     }
@@ -178,7 +209,10 @@ mod tests {
         let compressed = [&0x1c84_9314_u32.to_be_bytes()[..], &length, &deflated].concat();
         for bytes in [header, compressed] {
             let refused = decode(&STANDARD.encode(bytes)).unwrap_err();
-            assert!(refused.0.contains("shorter than its header says"), "{refused}");
+            assert!(
+                refused.0.contains("shorter than its header says"),
+                "{refused}"
+            );
         }
     }
 

@@ -1,16 +1,19 @@
 //! The order in which threads visit items.
 //!
-//! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous share of the places in
-//! the order, and passes over it as often as its number of operations asks for. A pass therefore visits every item
-//! exactly once, whatever the number of threads, and two threads never meet on one item. In random order the item at a
-//! place is a seeded permutation of all items, another one in each pass and in each repetition. Only the order `same`
-//! leaves items out, for it visits one again and again.
+//! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous
+//! share of the places in the order, and passes over it as often as its number of operations asks
+//! for. A pass therefore visits every item exactly once, whatever the number of threads, and two
+//! threads never meet on one item. In random order the item at a place is a seeded permutation of
+//! all items, another one in each pass and in each repetition. Only the order `same` leaves items
+//! out, for it visits one again and again.
 //!
-//! With a [`Distribution`], each place in a random order is a draw instead. A pass then has as many visits as there are
-//! items, but visits some items several times and others never, and two threads can meet on one item.
+//! With a [`Distribution`], each place in a random order is a draw instead. A pass then has as many
+//! visits as there are items, but visits some items several times and others never, and two threads
+//! can meet on one item.
 //!
-//! A [`Walk`] is the order of a thread that owns all items. Its records can have several sizes, and a share of its visits
-//! can be in sequence. A pass then ends when as many items as there are were moved.
+//! A [`Walk`] is the order of a thread that owns all items. Its records can have several sizes, and
+//! a share of its visits can be in sequence. A pass then ends when as many items as there are were
+//! moved.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,15 +36,22 @@ pub(crate) struct Share {
     pub(crate) operations: u64,
 }
 
-/// Returns the share of thread `rank` of `threads`. If a number does not divide evenly, the first threads get one more,
-/// of places as of operations. So `operations` below `items` never exceed the places of a thread.
+/// Returns the share of thread `rank` of `threads`. If a number does not divide evenly, the first
+/// threads get one more, of places as of operations. So `operations` below `items` never exceed the
+/// places of a thread.
 pub(crate) fn share(items: u64, operations: u64, rank: u32, threads: u32) -> Share {
     let (rank, threads) = (u64::from(rank), u64::from(threads));
     let part = |whole: u64| whole / threads + u64::from(rank < whole % threads);
     let first = items / threads * rank + rank.min(items % threads);
     let length = part(items);
-    let (passes, rest) = operations.checked_div(items).map_or((0, 0), |passes| (passes, operations % items));
-    Share { first, length, operations: passes * length + part(rest) }
+    let (passes, rest) = operations
+        .checked_div(items)
+        .map_or((0, 0), |passes| (passes, operations % items));
+    Share {
+        first,
+        length,
+        operations: passes * length + part(rest),
+    }
 }
 
 /// The default distance of visits in strided order, in blocks: the same as IOzone's.
@@ -78,7 +88,8 @@ enum Order {
         seed: u64,
         draw: Draw,
     },
-    /// This order and those below run over the thread's own places, because elsewhere they would meet other threads.
+    /// This order and those below run over the thread's own places, because elsewhere they would
+    /// meet other threads.
     Backward,
     Strided {
         stride: u64,
@@ -95,25 +106,57 @@ enum Order {
 
 impl Visits {
     /// `seed` and `repetition` decide the order where `access` is random.
-    pub(crate) fn new(items: u64, share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
+    pub(crate) fn new(
+        items: u64,
+        share: Share,
+        access: Access,
+        seed: u64,
+        repetition: u32,
+    ) -> Visits {
         let order = match access {
             Access::Sequential => Order::Forward,
             Access::Random => {
                 let seed = hash(seed, Stream::Order, u64::from(repetition));
-                Order::Random { items, seed, permutation: Permutation::new(items, seed) }
+                Order::Random {
+                    items,
+                    seed,
+                    permutation: Permutation::new(items, seed),
+                }
             }
             Access::Backward => Order::Backward,
-            Access::Strided => Order::Strided { stride: STRIDE, column: 0, next: 0 },
+            Access::Strided => Order::Strided {
+                stride: STRIDE,
+                column: 0,
+                next: 0,
+            },
             Access::Same => Order::Same,
         };
-        Visits { share, place: 0, pass: 0, order, base: 0, rests: false, resting: false }
+        Visits {
+            share,
+            place: 0,
+            pass: 0,
+            order,
+            base: 0,
+            rests: false,
+            resting: false,
+        }
     }
 
-    /// Returns the visits of one share of the items, in an order of its own. For processes, which share nothing.
+    /// Returns the visits of one share of the items, in an order of its own. For processes, which
+    /// share nothing.
     pub(crate) fn of_part(share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
         let own = Share { first: 0, ..share };
         let base = share.first;
-        Visits { base, ..Visits::new(share.length, own, access, seed.wrapping_add(base), repetition) }
+        Visits {
+            base,
+            ..Visits::new(
+                share.length,
+                own,
+                access,
+                seed.wrapping_add(base),
+                repetition,
+            )
+        }
     }
 
     /// Sets the stride, if the order is strided.
@@ -124,11 +167,18 @@ impl Visits {
         self
     }
 
-    /// Draws the items of a random order from a distribution. `seed` decides which items are frequent: they are the same
-    /// ones in all repetitions.
+    /// Draws the items of a random order from a distribution. `seed` decides which items are
+    /// frequent: they are the same ones in all repetitions.
     pub(crate) fn with_distribution(mut self, distribution: &Distribution, seed: u64) -> Visits {
-        if let Order::Random { items, seed: own, .. } = self.order {
-            self.order = Order::Drawn { items, seed: own, draw: Draw::new(distribution, items, seed) };
+        if let Order::Random {
+            items, seed: own, ..
+        } = self.order
+        {
+            self.order = Order::Drawn {
+                items,
+                seed: own,
+                draw: Draw::new(distribution, items, seed),
+            };
         }
         self
     }
@@ -138,7 +188,14 @@ impl Visits {
         let (options, seed, draw) = match self.order {
             Order::Random { seed, .. } => (options.clone(), seed, None),
             Order::Drawn { seed, draw, .. } => (options.clone(), seed, Some((seed, draw))),
-            _ => (WalkOptions { sequential: 1.0, ..options.clone() }, seed, None),
+            _ => (
+                WalkOptions {
+                    sequential: 1.0,
+                    ..options.clone()
+                },
+                seed,
+                None,
+            ),
         };
         let walk = Box::new(Walk::new(options, self.share.length, seed, draw.is_none()));
         self.order = Order::Walk { walk, draw };
@@ -156,7 +213,11 @@ impl Visits {
     /// Returns the number of items of the last record.
     #[inline]
     pub(crate) fn record(&self) -> u64 {
-        if let Order::Walk { walk, .. } = &self.order { walk.record() } else { 1 }
+        if let Order::Walk { walk, .. } = &self.order {
+            walk.record()
+        } else {
+            1
+        }
     }
 
     /// Returns the first of this thread's items and their number.
@@ -164,7 +225,8 @@ impl Visits {
         (self.base + self.share.first, self.share.length)
     }
 
-    /// Makes the iterator return `None` once at the end of each pass. The next call starts the next pass.
+    /// Makes the iterator return `None` once at the end of each pass. The next call starts the next
+    /// pass.
     pub(crate) fn resting(mut self) -> Visits {
         self.rests = true;
         self
@@ -177,10 +239,15 @@ impl Visits {
 
     /// Returns the pass that the next item belongs to.
     pub(crate) fn pass(&self) -> u64 {
-        if self.place == self.share.length { self.pass + 1 } else { self.pass }
+        if self.place == self.share.length {
+            self.pass + 1
+        } else {
+            self.pass
+        }
     }
 
-    /// Ends a pass. Returns whether to start the next one. Not inlined, because it runs once a pass.
+    /// Ends a pass. Returns whether to start the next one. Not inlined, because it runs once a
+    /// pass.
     #[cold]
     fn turn(&mut self) -> bool {
         self.resting = self.rests && !self.resting;
@@ -190,7 +257,11 @@ impl Visits {
         self.place = 0;
         self.pass += 1;
         match &mut self.order {
-            Order::Random { items, seed, permutation } => {
+            Order::Random {
+                items,
+                seed,
+                permutation,
+            } => {
                 *permutation = Permutation::new(*items, hash(*seed, Stream::Order, self.pass));
             }
             Order::Strided { column, next, .. } => (*column, *next) = (0, 0),
@@ -206,7 +277,11 @@ impl Iterator for Visits {
 
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
-        let Share { first, length, operations } = self.share;
+        let Share {
+            first,
+            length,
+            operations,
+        } = self.share;
         let left = operations.checked_sub(1)?;
         if self.place == length && !self.turn() {
             return None;
@@ -222,7 +297,11 @@ impl Iterator for Visits {
                 draw.item(hash(*seed, Stream::Draw, number))
             }
             Order::Backward => first + length - 1 - place,
-            Order::Strided { stride, column, next } => {
+            Order::Strided {
+                stride,
+                column,
+                next,
+            } => {
                 let item = *next;
                 *next = item.saturating_add(*stride);
                 if *next >= length {
@@ -233,7 +312,10 @@ impl Iterator for Visits {
             }
             Order::Same => first,
             Order::Walk { walk, draw } => {
-                let draws = |number| draw.as_ref().map(|(seed, draw)| draw.item(hash(*seed, Stream::Draw, number)));
+                let draws = |number| {
+                    draw.as_ref()
+                        .map(|(seed, draw)| draw.item(hash(*seed, Stream::Draw, number)))
+                };
                 let item = walk.visit((length - place).min(left + 1), draws);
                 self.place = place + walk.record();
                 self.share.operations = left + 1 - walk.record();
@@ -244,20 +326,24 @@ impl Iterator for Visits {
     }
 }
 
-/// A distribution of random access that visits some items more often than others, as a plan gives it.
+/// A distribution of random access that visits some items more often than others, as a plan gives
+/// it.
 ///
-/// The names are those of fio's option `random_distribution`. `normal` is a normal distribution; that of fio is a mean
-/// of twelve uniform numbers with a uniform offset.
+/// The names are those of fio's option `random_distribution`. `normal` is a normal distribution;
+/// that of fio is a mean of twelve uniform numbers with a uniform offset.
 ///
-/// A distribution draws ranks. A permutation assigns the ranks to items, so that the most frequent items do not lie
-/// side by side; only zones are regions of the file. Each draw is a function of the seed and its own number.
+/// A distribution draws ranks. A permutation assigns the ranks to items, so that the most frequent
+/// items do not lie side by side; only zones are regions of the file. Each draw is a function of
+/// the seed and its own number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Distribution {
     /// The item of rank *k* is drawn in proportion to *k*^−theta (Zipf's law).
     Zipf(f64),
-    /// The fraction `h` of the items receives the fraction 1 − `h` of the draws (Pareto's 80/20 rule for 0.2).
+    /// The fraction `h` of the items receives the fraction 1 − `h` of the draws (Pareto's 80/20
+    /// rule for 0.2).
     Pareto(f64),
-    /// Ranks have a normal distribution around the middle, with this standard deviation in percent of all ranks.
+    /// Ranks have a normal distribution around the middle, with this standard deviation in percent
+    /// of all ranks.
     Normal(f64),
     /// Percent of the draws and percent of the items, from the first item on.
     Zoned(Vec<(f64, f64)>),
@@ -269,7 +355,8 @@ impl Distribution {
 }
 
 /// The forms of a distribution, for messages.
-pub(crate) const FORMS: &str = "random, zipf:1.1, pareto:0.2, normal:10, or zones such as zoned:80/20:20/80";
+pub(crate) const FORMS: &str =
+    "random, zipf:1.1, pareto:0.2, normal:10, or zones such as zoned:80/20:20/80";
 
 /// The largest exponent of Zipf's law. With it, 99.9 % of the draws are of one item.
 const STEEPEST: f64 = 10.0;
@@ -296,7 +383,9 @@ impl FromStr for Distribution {
         };
         match name {
             "zipf" => within(STEEPEST).map(Distribution::Zipf),
-            "pareto" if number >= 1.0 => Err("pareto needs a number above 0 and below 1".to_owned()),
+            "pareto" if number >= 1.0 => {
+                Err("pareto needs a number above 0 and below 1".to_owned())
+            }
             "pareto" => within(1.0).map(Distribution::Pareto),
             "normal" => within(100.0).map(Distribution::Normal),
             _ => Err(wrong()),
@@ -306,17 +395,30 @@ impl FromStr for Distribution {
 
 /// Parses `60/10:30/20:10/70`.
 fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
-    let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    let percent = |text: &str| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|percent| (0.0..=100.0).contains(percent))
+    };
     let zone = |text: &str| {
         let (draws, items) = text.split_once('/')?;
-        Some((percent(draws)?, percent(items).filter(|items| *items > 0.0)?))
+        Some((
+            percent(draws)?,
+            percent(items).filter(|items| *items > 0.0)?,
+        ))
     };
     let zones: Option<Vec<_>> = text.split(':').map(zone).collect();
     let zones = zones.filter(|zones| zones.len() <= MOST_ZONES);
-    let zones = zones.ok_or("zones are percent of the accesses / percent of the file, such as zoned:80/20:20/80")?;
+    let zones = zones.ok_or(
+        "zones are percent of the accesses / percent of the file, such as zoned:80/20:20/80",
+    )?;
     let sum = |part: fn(&(f64, f64)) -> f64| zones.iter().map(part).sum::<f64>();
-    if (sum(|zone| zone.0) - 100.0).abs() > ROUNDED || (sum(|zone| zone.1) - 100.0).abs() > ROUNDED {
-        return Err("the accesses of all zones, and their parts of the file, must each add up to 100".to_owned());
+    if (sum(|zone| zone.0) - 100.0).abs() > ROUNDED || (sum(|zone| zone.1) - 100.0).abs() > ROUNDED
+    {
+        return Err(
+            "the accesses of all zones, and their parts of the file, must each add up to 100"
+                .to_owned(),
+        );
     }
     Ok(zones)
 }
@@ -329,7 +431,9 @@ impl fmt::Display for Distribution {
             Distribution::Normal(deviation) => write!(f, "normal:{deviation}"),
             Distribution::Zoned(zones) => {
                 f.write_str("zoned")?;
-                zones.iter().try_for_each(|(draws, items)| write!(f, ":{draws}/{items}"))
+                zones
+                    .iter()
+                    .try_for_each(|(draws, items)| write!(f, ":{draws}/{items}"))
             }
         }
     }
@@ -370,12 +474,21 @@ impl Draw {
         let (items, n) = (items.max(1), items.max(1) as f64);
         let ranks = match distribution {
             // The parser checks the exponent: there is such a distribution.
-            Distribution::Zipf(theta) => Zipf::new(n, *theta).map_or(Ranks::Pareto(1.0), Ranks::Zipf),
+            Distribution::Zipf(theta) => {
+                Zipf::new(n, *theta).map_or(Ranks::Pareto(1.0), Ranks::Zipf)
+            }
             Distribution::Pareto(h) => Ranks::Pareto(libm::log(*h) / libm::log(1.0 - h)),
-            Distribution::Normal(percent) => Ranks::Normal { mean: n / 2.0, deviation: n * percent / 100.0 },
+            Distribution::Normal(percent) => Ranks::Normal {
+                mean: n / 2.0,
+                deviation: n * percent / 100.0,
+            },
             Distribution::Zoned(parts) => Ranks::Zoned(Zone::all(parts, items)),
         };
-        Draw { items, ranks, permutation: Permutation::new(items, seed) }
+        Draw {
+            items,
+            ranks,
+            permutation: Permutation::new(items, seed),
+        }
     }
 
     /// Returns the item that random bits determine.
@@ -384,7 +497,9 @@ impl Draw {
         let mut generator = Pcg64Mcg::new(u128::from(bits) << 64 | u128::from(mix(bits)));
         let rank = match &self.ranks {
             Ranks::Zipf(zipf) => (zipf.sample(&mut generator) as u64).saturating_sub(1),
-            Ranks::Pareto(exponent) => (libm::pow(unit(bits), *exponent) * self.items as f64) as u64,
+            Ranks::Pareto(exponent) => {
+                (libm::pow(unit(bits), *exponent) * self.items as f64) as u64
+            }
             Ranks::Normal { mean, deviation } => loop {
                 let sample: f64 = StandardNormal.sample(&mut generator);
                 let rank = mean + deviation * sample;
@@ -407,15 +522,24 @@ impl Zone {
             let first = at(percent);
             draws += more_draws;
             percent += more_percent;
-            Zone { up_to: draws / 100.0, first, length: at(percent).saturating_sub(first).max(1) }
+            Zone {
+                up_to: draws / 100.0,
+                first,
+                length: at(percent).saturating_sub(first).max(1),
+            }
         };
         parts.iter().map(zone).collect()
     }
 
     fn item(zones: &[Zone], bits: u64) -> u64 {
         let share = unit(bits);
-        let zone = zones.iter().find(|zone| share < zone.up_to).or(zones.last());
-        zone.map_or(0, |zone| zone.first + (unit(mix(bits)) * zone.length as f64) as u64)
+        let zone = zones
+            .iter()
+            .find(|zone| share < zone.up_to)
+            .or(zones.last());
+        zone.map_or(0, |zone| {
+            zone.first + (unit(mix(bits)) * zone.length as f64) as u64
+        })
     }
 }
 
@@ -429,14 +553,24 @@ mod tests {
     fn all(items: u64, operations: u64, threads: u32, access: Access) -> Vec<u64> {
         let mut visited = Vec::new();
         for rank in 0..threads {
-            visited.extend(Visits::new(items, share(items, operations, rank, threads), access, 42, 0));
+            visited.extend(Visits::new(
+                items,
+                share(items, operations, rank, threads),
+                access,
+                42,
+                0,
+            ));
         }
         visited
     }
 
     /// Returns every order that visits every item.
     fn thorough() -> impl Strategy<Value = Access> {
-        let orders: Vec<Access> = Access::ALL.iter().copied().filter(|access| *access != Access::Same).collect();
+        let orders: Vec<Access> = Access::ALL
+            .iter()
+            .copied()
+            .filter(|access| *access != Access::Same)
+            .collect();
         prop::sample::select(orders)
     }
 
@@ -523,7 +657,8 @@ mod tests {
     fn passes_and_repetitions_have_orders_of_their_own() {
         let order = all(100, 200, 1, Access::Random);
         assert_ne!(order[..100], order[100..]);
-        let later = Visits::new(100, share(100, 100, 0, 1), Access::Random, 42, 1).collect::<Vec<_>>();
+        let later =
+            Visits::new(100, share(100, 100, 0, 1), Access::Random, 42, 1).collect::<Vec<_>>();
         assert_ne!(order[..100], later);
     }
 
@@ -533,7 +668,8 @@ mod tests {
         let all = |threads: u32, repetition: u32| -> Vec<u64> {
             let visits = |rank| {
                 let share = share(100, 300, rank, threads);
-                Visits::new(100, share, Access::Random, 42, repetition).with_distribution(&distribution, 42)
+                Visits::new(100, share, Access::Random, 42, repetition)
+                    .with_distribution(&distribution, 42)
             };
             (0..threads).flat_map(visits).collect()
         };
@@ -543,15 +679,35 @@ mod tests {
         };
         assert_eq!(sorted(all(1, 0)), sorted(all(3, 0)));
         assert_ne!(all(1, 0), all(1, 1));
-        let most_frequent = |items: &[u64]| (0..100).max_by_key(|item| items.iter().filter(|one| *one == item).count());
+        let most_frequent = |items: &[u64]| {
+            (0..100).max_by_key(|item| items.iter().filter(|one| *one == item).count())
+        };
         assert_eq!(most_frequent(&all(1, 0)), most_frequent(&all(1, 1)));
-        assert_ne!(all(1, 0)[..100], all(1, 0)[100..200], "each pass has draws of its own");
+        assert_ne!(
+            all(1, 0)[..100],
+            all(1, 0)[100..200],
+            "each pass has draws of its own"
+        );
     }
 
     #[test]
     fn workers_without_entries_visit_nothing() {
-        assert_eq!(share(0, 0, 0, 4), Share { first: 0, length: 0, operations: 0 });
-        assert_eq!(share(2, 5, 3, 4), Share { first: 2, length: 0, operations: 0 });
+        assert_eq!(
+            share(0, 0, 0, 4),
+            Share {
+                first: 0,
+                length: 0,
+                operations: 0
+            }
+        );
+        assert_eq!(
+            share(2, 5, 3, 4),
+            Share {
+                first: 2,
+                length: 0,
+                operations: 0
+            }
+        );
     }
 
     const DRAWS: u64 = 200_000;
@@ -560,7 +716,8 @@ mod tests {
     fn counts(text: &str, items: u64) -> Vec<u64> {
         let draw = Draw::new(&text.parse().unwrap(), items, 7);
         let mut counts = vec![0; items as usize];
-        (0..DRAWS).for_each(|number| counts[draw.item(hash(1, Stream::Draw, number)) as usize] += 1);
+        (0..DRAWS)
+            .for_each(|number| counts[draw.item(hash(1, Stream::Draw, number)) as usize] += 1);
         counts
     }
 
@@ -568,13 +725,19 @@ mod tests {
     fn shares(text: &str, items: u64) -> Vec<f64> {
         let mut counts = counts(text, items);
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        counts.into_iter().map(|count| count as f64 / DRAWS as f64).collect()
+        counts
+            .into_iter()
+            .map(|count| count as f64 / DRAWS as f64)
+            .collect()
     }
 
     /// Asserts that a share of draws is as expected, within five standard deviations.
     fn close(found: f64, expected: f64, what: &str) {
         let deviation = (expected * (1.0 - expected) / DRAWS as f64).sqrt();
-        assert!((found - expected).abs() < 5.0 * deviation, "{what}: {found} instead of {expected}");
+        assert!(
+            (found - expected).abs() < 5.0 * deviation,
+            "{what}: {found} instead of {expected}"
+        );
     }
 
     #[test]
@@ -587,20 +750,32 @@ mod tests {
             if theta >= 1.0 {
                 // Sampling noise cannot exchange the first two ranks.
                 close(shares[0], 1.0 / all, &format!("theta {theta}, first rank"));
-                close(shares[1], weight(2) / all, &format!("theta {theta}, second rank"));
+                close(
+                    shares[1],
+                    weight(2) / all,
+                    &format!("theta {theta}, second rank"),
+                );
                 let ten: f64 = (1..=10).map(weight).sum();
-                close(shares[..10].iter().sum(), ten / all, &format!("theta {theta}, ten ranks"));
+                close(
+                    shares[..10].iter().sum(),
+                    ten / all,
+                    &format!("theta {theta}, ten ranks"),
+                );
             } else {
                 // Sorting prefers noise, so that only half of all ranks can be compared.
                 let half: f64 = (1..=items / 2).map(weight).sum();
-                assert!((shares[..500].iter().sum::<f64>() - half / all).abs() < 0.01, "theta {theta}");
+                assert!(
+                    (shares[..500].iter().sum::<f64>() - half / all).abs() < 0.01,
+                    "theta {theta}"
+                );
             }
         }
     }
 
     #[test]
     fn the_pareto_rule_is_kept_at_every_scale() {
-        // Of 10,000 items, 20 % receive 80 % of the draws, and 20 % of these receive 80 % of the 80 %.
+        // Of 10,000 items, 20 % receive 80 % of the draws, and 20 % of these receive 80 % of the 80
+        // %.
         let shares = shares("pareto:0.2", 10_000);
         assert!((shares[..2000].iter().sum::<f64>() - 0.8).abs() < 0.01);
         assert!((shares[..400].iter().sum::<f64>() - 0.64).abs() < 0.01);
@@ -609,7 +784,8 @@ mod tests {
 
     #[test]
     fn a_normal_distribution_has_its_quantiles() {
-        // 68.27 % of the draws are within one standard deviation: 20 % of the items for 10 %. 95.45 % are within two.
+        // 68.27 % of the draws are within one standard deviation: 20 % of the items for 10 %. 95.45
+        // % are within two.
         let shares = shares("normal:10", 1000);
         assert!((shares[..200].iter().sum::<f64>() - 0.6827).abs() < 0.01);
         assert!((shares[..400].iter().sum::<f64>() - 0.9545).abs() < 0.01);
@@ -618,9 +794,11 @@ mod tests {
     #[test]
     fn zones_are_regions_with_their_shares_of_draws() {
         let counts = counts("zoned:60/10:30/20:8/30:2/40", 1000);
-        let share = |from: usize, to: usize| counts[from..to].iter().sum::<u64>() as f64 / DRAWS as f64;
-        for ((from, to), expected) in
-            [(0, 100), (100, 300), (300, 600), (600, 1000)].into_iter().zip([0.6, 0.3, 0.08, 0.02])
+        let share =
+            |from: usize, to: usize| counts[from..to].iter().sum::<u64>() as f64 / DRAWS as f64;
+        for ((from, to), expected) in [(0, 100), (100, 300), (300, 600), (600, 1000)]
+            .into_iter()
+            .zip([0.6, 0.3, 0.08, 0.02])
         {
             close(share(from, to), expected, &format!("items {from} to {to}"));
         }
@@ -634,7 +812,10 @@ mod tests {
         items.sort_unstable_by_key(|item| std::cmp::Reverse(counts[*item]));
         let mut first = items[..50].to_vec();
         first.sort_unstable();
-        assert!(first.windows(2).all(|pair| pair[1] - pair[0] > 1), "{first:?}");
+        assert!(
+            first.windows(2).all(|pair| pair[1] - pair[0] > 1),
+            "{first:?}"
+        );
     }
 
     proptest! {
@@ -650,7 +831,13 @@ mod tests {
 
     #[test]
     fn a_distribution_is_printed_as_it_is_written() {
-        for text in ["zipf:1.1", "zipf:1", "pareto:0.2", "normal:10", "zoned:60/10:30/20:8/30:2/40"] {
+        for text in [
+            "zipf:1.1",
+            "zipf:1",
+            "pareto:0.2",
+            "normal:10",
+            "zoned:60/10:30/20:8/30:2/40",
+        ] {
             assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
         }
     }

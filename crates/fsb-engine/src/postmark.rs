@@ -1,11 +1,13 @@
 //! PostMark's calls. A [`Pool`] chooses the files, and this module performs the operations on them.
 //!
-//! The calls are those of PostMark 1.53, with the same flags, sizes and order. They are streams of the C library as
-//! PostMark opens them, or plain calls. The last plain call of a transfer moves the rest that does not fill a block,
-//! even if that rest is empty. Tests compare the calls with traces of the real tool. Errors that PostMark overlooks (a
-//! full disk, a file that vanished) end a run here.
+//! The calls are those of PostMark 1.53, with the same flags, sizes and order. They are streams of
+//! the C library as PostMark opens them, or plain calls. The last plain call of a transfer moves
+//! the rest that does not fill a block, even if that rest is empty. Tests compare the calls with
+//! traces of the real tool. Errors that PostMark overlooks (a full disk, a file that vanished) end
+//! a run here.
 //!
-//! [`run`] is for `fsb postmark`. The workload of the registry does the same with a latency for each operation.
+//! [`run`] is for `fsb postmark`. The workload of the registry does the same with a latency for
+//! each operation.
 
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,8 +28,8 @@ use crate::memory::Memory;
 /// The options of a run.
 #[derive(Debug)]
 pub struct RunOptions<'r> {
-    /// The directories of the files, as many as the pool's shape has weights. If empty, files are in the working
-    /// directory.
+    /// The directories of the files, as many as the pool's shape has weights. If empty, files are
+    /// in the working directory.
     pub locations: Vec<PathBuf>,
     /// Bytes of one read.
     pub read_block: u32,
@@ -35,8 +37,8 @@ pub struct RunOptions<'r> {
     pub write_block: u32,
     /// Whether to use streams of the C library instead of plain calls.
     pub buffered: bool,
-    /// The text that files are filled with, as many bytes as the largest has. If absent, their bytes depend on the file
-    /// and on the offset in it, and read data is compared with them.
+    /// The text that files are filled with, as many bytes as the largest has. If absent, their
+    /// bytes depend on the file and on the offset in it, and read data is compared with them.
     pub text: Option<&'r [u8]>,
 }
 
@@ -112,12 +114,12 @@ impl Ended {
     }
 }
 
-/// Performs a run. It calls `tell` for progress events while the clock runs, because PostMark prints while its clock
-/// runs.
+/// Performs a run. It calls `tell` for progress events while the clock runs, because PostMark
+/// prints while its clock runs.
 ///
 /// # Errors
-/// Returns the first call that fails, or `Interrupted` if `interrupted` is set. The run checks it before each
-/// operation.
+/// Returns the first call that fails, or `Interrupted` if `interrupted` is set. The run checks it
+/// before each operation.
 pub fn run<D: Draw>(
     options: &RunOptions<'_>,
     pool: &mut Pool<D>,
@@ -128,7 +130,11 @@ pub fn run<D: Draw>(
     let names = PoolNames::new(&options.locations, shape.subdirectories);
     let largest = shape.size_high;
     let ops_options = FileOpsOptions {
-        backend: if options.buffered { backend::STREAMS } else { backend::CALLS },
+        backend: if options.buffered {
+            backend::STREAMS
+        } else {
+            backend::CALLS
+        },
         read_block: options.read_block,
         write_block: options.write_block,
         sync: false,
@@ -136,10 +142,20 @@ pub fn run<D: Draw>(
     };
     let content = match options.text {
         Some(text) => FileContent::Text(text),
-        None => FileContent::addressed(0.into(), largest, options.read_block.max(options.write_block), 0),
+        None => FileContent::addressed(
+            0.into(),
+            largest,
+            options.read_block.max(options.write_block),
+            0,
+        ),
     };
     let ops = FileOps::new(names, ops_options, content, largest)?;
-    let mut run = Run { ops, pool, interrupted, last: None };
+    let mut run = Run {
+        ops,
+        pool,
+        interrupted,
+        last: None,
+    };
     run.stages(tell).map_err(|ended| run.clear(ended))
 }
 
@@ -171,7 +187,11 @@ impl<D: Draw> Run<'_, D> {
         let created = clock.now();
         times.out_of_files = !self.transactions(tell)?;
         let transacted = clock.now();
-        tell(if times.out_of_files { Moment::OutOfFiles } else { Moment::Transacted });
+        tell(if times.out_of_files {
+            Moment::OutOfFiles
+        } else {
+            Moment::Transacted
+        });
         tell(Moment::Deleting);
         let before = self.pool.tally().deleted;
         while let Some(operation) = self.pool.remove_next() {
@@ -237,13 +257,17 @@ impl<D: Draw> Run<'_, D> {
         }
         keep(self.ops.names().remove_directories());
         match failed {
-            Some(second) => Ended::Left { first: Box::new(ended), second },
+            Some(second) => Ended::Left {
+                first: Box::new(ended),
+                second,
+            },
             None => ended,
         }
     }
 }
 
-// The operations of PostMark, and the names of its files: a number, in one of its directories, in one of its locations.
+// The operations of PostMark, and the names of its files: a number, in one of its directories, in
+// one of its locations.
 
 /// The content of files.
 #[derive(Debug)]
@@ -262,11 +286,22 @@ pub(crate) enum FileContent<'c> {
 }
 
 impl FileContent<'_> {
-    /// Returns bytes by address, for files of up to `largest` bytes that are moved in blocks of up to `block`.
-    pub(crate) fn addressed(source: DataSource, largest: u32, block: u32, rank: u32) -> FileContent<'static> {
+    /// Returns bytes by address, for files of up to `largest` bytes that are moved in blocks of up
+    /// to `block`.
+    pub(crate) fn addressed(
+        source: DataSource,
+        largest: u32,
+        block: u32,
+        rank: u32,
+    ) -> FileContent<'static> {
         let data = Data::new(source, block.min(largest) as usize);
-        // Whole blocks, so that no two files share one. Ranks are further apart than any number of files.
-        FileContent::Addressed { data, stride: u64::from(largest).next_multiple_of(4096), first: u64::from(rank) << 50 }
+        // Whole blocks, so that no two files share one. Ranks are further apart than any number of
+        // files.
+        FileContent::Addressed {
+            data,
+            stride: u64::from(largest).next_multiple_of(4096),
+            first: u64::from(rank) << 50,
+        }
     }
 
     /// Returns bytes of a file from `offset` on, for an operation that began at `at`.
@@ -274,7 +309,11 @@ impl FileContent<'_> {
     fn window(&mut self, file: FileName, at: u32, offset: u32, length: usize) -> &[u8] {
         match self {
             FileContent::Text(text) => &text[(offset - at) as usize..][..length],
-            FileContent::Addressed { data, stride, first } => {
+            FileContent::Addressed {
+                data,
+                stride,
+                first,
+            } => {
                 let begin = first.wrapping_add(u64::from(file.number).wrapping_mul(*stride));
                 data.window(begin.wrapping_add(u64::from(offset)), length)
             }
@@ -302,16 +341,22 @@ const STREAM_FLAGS: [OpenFlags; 2] = [
     flags(OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::APPEND)),
 ];
 /// The flags of PostMark without streams.
-const CALL_FLAGS: [OpenFlags; 2] =
-    [flags(OFlags::RDWR.union(OFlags::CREATE)), flags(OFlags::RDWR.union(OFlags::APPEND))];
+const CALL_FLAGS: [OpenFlags; 2] = [
+    flags(OFlags::RDWR.union(OFlags::CREATE)),
+    flags(OFlags::RDWR.union(OFlags::APPEND)),
+];
 /// The flags for reading, with and without streams.
 const READ_FLAGS: OpenFlags = flags(OFlags::RDONLY);
 
 const fn flags(flags: OFlags) -> OpenFlags {
-    OpenFlags { flags, mode: Mode::from_raw_mode(0o644) }
+    OpenFlags {
+        flags,
+        mode: Mode::from_raw_mode(0o644),
+    }
 }
 
-/// Performs operations one after another. It does not allocate, but the C library does for each stream.
+/// Performs operations one after another. It does not allocate, but the C library does for each
+/// stream.
 pub(crate) struct FileOps<'c> {
     names: PoolNames,
     options: FileOpsOptions,
@@ -335,8 +380,19 @@ impl<'c> FileOps<'c> {
     ) -> Result<FileOps<'c>, EngineError> {
         let memory = Memory::new(options.read_block.min(largest) as usize);
         let session = options.backend.session(&Setup::plain(1))?;
-        let write_flags = if options.backend.name() == "stdio" { STREAM_FLAGS } else { CALL_FLAGS };
-        Ok(FileOps { names, options, content, memory, session, write_flags })
+        let write_flags = if options.backend.name() == "stdio" {
+            STREAM_FLAGS
+        } else {
+            CALL_FLAGS
+        };
+        Ok(FileOps {
+            names,
+            options,
+            content,
+            memory,
+            session,
+            write_flags,
+        })
     }
 
     /// Returns the names and directories of the files.
@@ -349,14 +405,24 @@ impl<'c> FileOps<'c> {
         let Operation { act, file, bytes } = *operation;
         match act {
             Act::Create => self.write(("create", self.write_flags[0]), file, 0, bytes),
-            Act::Append { at } => self.write(("open to append to", self.write_flags[1]), file, at, bytes),
+            Act::Append { at } => {
+                self.write(("open to append to", self.write_flags[1]), file, at, bytes)
+            }
             Act::Read => self.read(file, bytes),
             Act::Delete => self.delete(file),
         }
     }
 
-    fn open(&mut self, call: &str, flags: OpenFlags, file: FileName, size: u32) -> Result<Slot, EngineError> {
-        let opened = self.session.open(&HERE, self.names.get(file), flags, u64::from(size));
+    fn open(
+        &mut self,
+        call: &str,
+        flags: OpenFlags,
+        file: FileName,
+        size: u32,
+    ) -> Result<Slot, EngineError> {
+        let opened = self
+            .session
+            .open(&HERE, self.names.get(file), flags, u64::from(size));
         opened.map_err(|errno| self.refused(call, file, errno))
     }
 
@@ -388,7 +454,9 @@ impl<'c> FileOps<'c> {
             return Err(self.give_up("fsync", file, slot, errno));
         }
         // A stream writes its last bytes only now.
-        self.session.close(slot).map_err(|errno| self.refused("write to", file, errno))
+        self.session
+            .close(slot)
+            .map_err(|errno| self.refused("write to", file, errno))
     }
 
     fn read(&mut self, file: FileName, bytes: u32) -> Result<(), EngineError> {
@@ -414,15 +482,22 @@ impl<'c> FileOps<'c> {
                 break;
             }
         }
-        self.session.close(slot).map_err(|errno| self.refused("close", file, errno))
+        self.session
+            .close(slot)
+            .map_err(|errno| self.refused("close", file, errno))
     }
 
     fn delete(&mut self, file: FileName) -> Result<(), EngineError> {
-        let removed = self.options.backend.namespace().unlink(&HERE, self.names.get(file));
+        let removed = self
+            .options
+            .backend
+            .namespace()
+            .unlink(&HERE, self.names.get(file));
         removed.map_err(|errno| self.refused("delete", file, errno))
     }
 
-    /// Removes a file of an aborted run. A missing file is not an error, so that the others are removed, too.
+    /// Removes a file of an aborted run. A missing file is not an error, so that the others are
+    /// removed, too.
     fn clear(&mut self, file: FileName) -> Result<(), EngineError> {
         match self.delete(file) {
             Err(error) if error.errno == Some(libc::ENOENT) => Ok(()),
@@ -438,12 +513,18 @@ impl<'c> FileOps<'c> {
             None => Ok(()),
             Some(at) => {
                 let (expected, found) = (expected[at], found[at]);
-                Err(EngineError::corrupted(&self.path(file), u64::from(offset) + at as u64, expected, found))
+                Err(EngineError::corrupted(
+                    &self.path(file),
+                    u64::from(offset) + at as u64,
+                    expected,
+                    found,
+                ))
             }
         }
     }
 
-    /// Closes a file after a refused call on it, ignores the result of the close, and returns the error.
+    /// Closes a file after a refused call on it, ignores the result of the close, and returns the
+    /// error.
     #[cold]
     fn give_up(&mut self, call: &str, file: FileName, slot: Slot, errno: Errno) -> EngineError {
         let _ = self.session.close(slot);
@@ -458,8 +539,14 @@ impl<'c> FileOps<'c> {
     #[cold]
     fn too_short(&mut self, file: FileName, bytes: u32) -> EngineError {
         let path = self.path(file);
-        let message = format!("read from {}: it ended before the {bytes} bytes that were written", path.display());
-        EngineError { path: Some(path), ..EngineError::new(message) }
+        let message = format!(
+            "read from {}: it ended before the {bytes} bytes that were written",
+            path.display()
+        );
+        EngineError {
+            path: Some(path),
+            ..EngineError::new(message)
+        }
     }
 
     #[cold]
@@ -481,7 +568,8 @@ fn write_all(session: &mut dyn Session, slot: Slot, bytes: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// Fills the memory in one call, or in several if fewer bytes arrive. Returns whether the file has that many.
+/// Fills the memory in one call, or in several if fewer bytes arrive. Returns whether the file has
+/// that many.
 #[inline]
 fn read_all(session: &mut dyn Session, slot: Slot, memory: &mut [u8]) -> Result<bool, Errno> {
     let mut came = session.read(slot, memory)?;
@@ -512,7 +600,8 @@ pub(crate) struct PoolNames {
 }
 
 impl PoolNames {
-    /// Returns names in locations with subdirectories. As in PostMark, a single subdirectory counts as none.
+    /// Returns names in locations with subdirectories. As in PostMark, a single subdirectory counts
+    /// as none.
     pub(crate) fn new(locations: &[PathBuf], subdirectories: u32) -> PoolNames {
         let with_slash = |path: &PathBuf| [path.as_os_str().as_bytes(), b"/"].concat();
         let mut locations: Vec<_> = locations.iter().map(with_slash).collect();
@@ -520,15 +609,25 @@ impl PoolNames {
             locations.push(Vec::new());
         }
         let longest = locations.iter().map(Vec::len).max().unwrap_or(0);
-        let subdirectories = if subdirectories > 1 { subdirectories } else { 0 };
-        PoolNames { locations, subdirectories, made: Vec::new(), text: Vec::with_capacity(longest + 2 * DIGITS + 3) }
+        let subdirectories = if subdirectories > 1 {
+            subdirectories
+        } else {
+            0
+        };
+        PoolNames {
+            locations,
+            subdirectories,
+            made: Vec::new(),
+            text: Vec::with_capacity(longest + 2 * DIGITS + 3),
+        }
     }
 
     /// Returns the path of a file. It is valid until the next call.
     #[inline]
     fn get(&mut self, file: FileName) -> &CStr {
         self.text.clear();
-        self.text.extend_from_slice(&self.locations[file.location as usize]);
+        self.text
+            .extend_from_slice(&self.locations[file.location as usize]);
         if self.subdirectories > 0 {
             self.text.push(b's');
             self.push_number(file.subdirectory);
@@ -559,9 +658,14 @@ impl PoolNames {
     pub(crate) fn make_directories(&mut self) -> Result<(), EngineError> {
         let mut known = Vec::new();
         for location in &self.locations {
-            let location = if location.is_empty() { b"." } else { location.as_slice() };
+            let location = if location.is_empty() {
+                b"."
+            } else {
+                location.as_slice()
+            };
             let location = Path::new(std::ffi::OsStr::from_bytes(location));
-            let found = rustix::fs::stat(location).map_err(|errno| EngineError::call("stat", location, errno))?;
+            let found = rustix::fs::stat(location)
+                .map_err(|errno| EngineError::call("stat", location, errno))?;
             let place = (found.st_dev, found.st_ino);
             if known.contains(&place) {
                 continue;
@@ -580,7 +684,8 @@ impl PoolNames {
     /// Removes the directories that this run created.
     fn remove_directories(&mut self) -> Result<(), EngineError> {
         for path in std::mem::take(&mut self.made) {
-            rustix::fs::rmdir(&path).map_err(|errno| EngineError::call("remove directory", &path, errno))?;
+            rustix::fs::rmdir(&path)
+                .map_err(|errno| EngineError::call("remove directory", &path, errno))?;
         }
         Ok(())
     }
@@ -592,13 +697,25 @@ mod tests {
 
     #[test]
     fn files_are_called_as_postmark_calls_them() {
-        let file = FileName { number: 4_294_967_295, location: 1, subdirectory: 10 };
+        let file = FileName {
+            number: 4_294_967_295,
+            location: 1,
+            subdirectory: 10,
+        };
         let mut names = PoolNames::new(&["/a".into(), "b".into()], 11);
         assert_eq!(names.get(file), c"b/s10/4294967295");
         let capacity = names.text.capacity();
-        names.get(FileName { number: 1, location: 0, subdirectory: 0 });
+        names.get(FileName {
+            number: 1,
+            location: 0,
+            subdirectory: 0,
+        });
         assert_eq!((names.get(file), capacity), (c"b/s10/4294967295", capacity));
-        let first = FileName { number: 1, location: 0, subdirectory: 0 };
+        let first = FileName {
+            number: 1,
+            location: 0,
+            subdirectory: 0,
+        };
         assert_eq!(PoolNames::new(&[], 1).get(first), c"1");
         assert_eq!(PoolNames::new(&["/x".into()], 0).get(first), c"/x/1");
     }

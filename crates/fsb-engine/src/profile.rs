@@ -38,7 +38,8 @@ pub struct Profile {
     pub record_size: u64,
     /// Threads, resolved: never 0.
     pub threads: u32,
-    /// Processes, each with its own files and one thread, or 1 if the worker does everything itself.
+    /// Processes, each with its own files and one thread, or 1 if the worker does everything
+    /// itself.
     pub processes: u32,
     /// Whether the job belongs to a matrix of sizes, from which a budget may choose.
     pub matrix: bool,
@@ -60,7 +61,8 @@ pub struct Profile {
     pub repeats_in_place: bool,
     /// Whether it reads or overwrites records of complete files, which keep their names and sizes.
     pub in_place: bool,
-    /// Whether the timed work waits for the device. Calibration must then cover seconds, not tenths.
+    /// Whether the timed work waits for the device. Calibration must then cover seconds, not
+    /// tenths.
     pub reaches_device: bool,
     /// Whether its timed work syncs files by itself, besides what its durability asks for.
     pub syncs_itself: bool,
@@ -70,29 +72,34 @@ pub struct Profile {
     pub space: u64,
     /// Files and directories needed on the target at the peak.
     pub inodes: u64,
-    /// Bytes that the device must read for each operation of a cold repetition. The validity check rejects a result
-    /// below it.
+    /// Bytes that the device must read for each operation of a cold repetition. The validity check
+    /// rejects a result below it.
     pub cold_bytes_per_operation: u64,
     /// Whether the job writes all the bytes that it moves.
     pub only_writes: bool,
-    /// The share of its bytes that reach a device however well the file system compresses them. It is 1 unless the plan
-    /// asks for data that compression or deduplication save.
+    /// The share of its bytes that reach a device however well the file system compresses them. It
+    /// is 1 unless the plan asks for data that compression or deduplication save.
     pub device_share: f64,
-    /// Operations started per second, whether or not the earlier ones have finished. `None` if each operation waits for
-    /// the previous one.
+    /// Operations started per second, whether or not the earlier ones have finished. `None` if each
+    /// operation waits for the previous one.
     pub rate: Option<u64>,
     /// The fewest operations of a trial for which its metric is meaningful.
     pub fewest: u64,
     /// The requirements of user programs, or `None` if the worker does everything itself.
     pub program: Option<ProgramNeeds>,
-    /// The operation on the whole file system that the agent measures instead of a worker, or `None`.
+    /// The operation on the whole file system that the agent measures instead of a worker, or
+    /// `None`.
     pub maintenance: Option<Maintenance>,
 }
 
 impl Profile {
-    /// Returns the profile of one indivisible operation that leaves its files behind, moves no data and does not wait
-    /// for the device. A workload replaces the fields that differ.
-    pub(crate) fn base(operation: &'static str, primary: &'static MetricKind, label: String) -> Profile {
+    /// Returns the profile of one indivisible operation that leaves its files behind, moves no data
+    /// and does not wait for the device. A workload replaces the fields that differ.
+    pub(crate) fn base(
+        operation: &'static str,
+        primary: &'static MetricKind,
+        label: String,
+    ) -> Profile {
         Profile {
             label,
             operation,
@@ -128,7 +135,11 @@ impl Profile {
 
     /// Returns the profile of work that uses its files up, so that each repetition needs new ones.
     pub(crate) fn consuming(self) -> Profile {
-        Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..self }
+        Profile {
+            renewal: Renewal::Recreate,
+            repeats_in_place: false,
+            ..self
+        }
     }
 }
 
@@ -145,6 +156,7 @@ pub struct ProgramNeeds {
     pub longest: f64,
     /// Whether all runs of a trial share one directory, instead of a new one for each run.
     pub reuse: bool,
-    /// Numbers that the command prints, with their direction. Targets are compared by the first one.
+    /// Numbers that the command prints, with their direction. Targets are compared by the first
+    /// one.
     pub printed: Vec<(String, Better)>,
 }

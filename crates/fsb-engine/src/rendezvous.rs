@@ -1,11 +1,11 @@
-//! The meeting point of the workers of one measurement, which are threads or forked processes. Workers wait here for
-//! each other and add up their results.
+//! The meeting point of the workers of one measurement, which are threads or forked processes.
+//! Workers wait here for each other and add up their results.
 //!
-//! A round is one sample that all workers take together. Each worker stores when it began and ended and how many bytes
-//! it has moved so far. The first worker that finishes adds up the bytes that all workers show at that moment. This is
-//! the figure that IOzone's manual calls stonewalled: the work done while all workers were active. If several rounds
-//! follow each other, the workers meet before and after each one, outside the clock, and the last one to arrive adds up
-//! the round.
+//! A round is one sample that all workers take together. Each worker stores when it began and ended
+//! and how many bytes it has moved so far. The first worker that finishes adds up the bytes that
+//! all workers show at that moment. This is the figure that IOzone's manual calls stonewalled: the
+//! work done while all workers were active. If several rounds follow each other, the workers meet
+//! before and after each one, outside the clock, and the last one to arrive adds up the round.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,13 +18,14 @@ use crate::task::Stonewall;
 
 // The barriers of workers: one where all start together, and one where they meet between rounds.
 //
-// Both are atomic numbers that futexes wait on, so they serve threads and, in shared memory, processes.
+// Both are atomic numbers that futexes wait on, so they serve threads and, in shared memory,
+// processes.
 
 /// The interval at which a waiting thread checks whether its wait is in vain.
 const NAP: Duration = Duration::from_millis(50);
 
-/// The start of several workers. Each answers when it is ready, and then either all start or none does. Initially all
-/// zeros.
+/// The start of several workers. Each answers when it is ready, and then either all start or none
+/// does. Initially all zeros.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct StartBarrier {
@@ -38,8 +39,8 @@ pub(crate) struct StartBarrier {
     awake: AtomicU32,
 }
 
-/// Wait without sleeping, because the start is near. Waking one thread after another takes longer than writing a small
-/// file.
+/// Wait without sleeping, because the start is near. Waking one thread after another takes longer
+/// than writing a small file.
 const WAKE: u32 = 1;
 const RUN: u32 = 2;
 const ABORT: u32 = 3;
@@ -52,14 +53,15 @@ impl StartBarrier {
         wake(&self.answered);
     }
 
-    /// Waits until `count` workers have answered. Returns whether all of them are ready. `in_vain` is asked every 50 ms
-    /// whether a worker will never answer.
+    /// Waits until `count` workers have answered. Returns whether all of them are ready. `in_vain`
+    /// is asked every 50 ms whether a worker will never answer.
     pub(crate) fn all_ready(&self, count: u32, in_vain: impl FnMut() -> bool) -> bool {
         reaches(&self.answered, count, in_vain) && self.failed.load(Ordering::Relaxed) == 0
     }
 
-    /// Starts `count` workers that are ready. If there are several, all are awake before the first one starts. Aborts
-    /// if `in_vain` reports that a worker has ended. Returns the time of the start.
+    /// Starts `count` workers that are ready. If there are several, all are awake before the first
+    /// one starts. Aborts if `in_vain` reports that a worker has ended. Returns the time of the
+    /// start.
     pub(crate) fn run(&self, count: u32, in_vain: impl FnMut() -> bool) -> Instant {
         if count > 1 {
             self.give(WAKE);
@@ -83,8 +85,8 @@ impl StartBarrier {
         wake(&self.signal);
     }
 
-    /// Waits for the start. Returns whether to run. Without an interrupt flag, a worker sleeps until the signal, so
-    /// that it does not interfere with other measurements.
+    /// Waits for the start. Returns whether to run. Without an interrupt flag, a worker sleeps
+    /// until the signal, so that it does not interfere with other measurements.
     pub(crate) fn wait(&self, interrupted: Option<&AtomicBool>) -> bool {
         let mut is_awake = false;
         while !interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
@@ -113,7 +115,8 @@ pub(crate) struct RoundBarrier {
 }
 
 impl RoundBarrier {
-    /// Waits until `parties` workers have arrived. The last one runs `last` while the others still wait.
+    /// Waits until `parties` workers have arrived. The last one runs `last` while the others still
+    /// wait.
     pub(crate) fn wait(&self, parties: u32, last: impl FnOnce()) {
         let met = self.met.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == parties {
@@ -131,7 +134,8 @@ impl RoundBarrier {
     }
 }
 
-/// Waits until a number has reached `count`. Returns whether it did so before `in_vain` returned true.
+/// Waits until a number has reached `count`. Returns whether it did so before `in_vain` returned
+/// true.
 fn reaches(number: &AtomicU32, count: u32, mut in_vain: impl FnMut() -> bool) -> bool {
     loop {
         let seen = number.load(Ordering::Acquire);
@@ -145,9 +149,13 @@ fn reaches(number: &AtomicU32, count: u32, mut in_vain: impl FnMut() -> bool) ->
     }
 }
 
-/// Sleeps while a number has the value `seen`, for at most `limit`. It may return early, so callers check again.
+/// Sleeps while a number has the value `seen`, for at most `limit`. It may return early, so callers
+/// check again.
 fn sleep(number: &AtomicU32, seen: u32, limit: Option<Duration>) {
-    let limit = limit.map(|limit| Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() });
+    let limit = limit.map(|limit| Timespec {
+        tv_sec: 0,
+        tv_nsec: limit.subsec_nanos().into(),
+    });
     let _ = futex::wait(number, futex::Flags::empty(), seen, limit.as_ref());
 }
 
@@ -162,7 +170,8 @@ const MOST_WORKERS: usize = 1024;
 /// The rendezvous of one measurement.
 pub(crate) struct Rendezvous {
     workers: u32,
-    /// Whether the clock is a fake one. The progress of others at a moment of real time then means nothing.
+    /// Whether the clock is a fake one. The progress of others at a moment of real time then means
+    /// nothing.
     fake: bool,
     common: SharedMemory<SharedRounds>,
 }
@@ -220,7 +229,11 @@ impl Rendezvous {
             wall_bytes: AtomicU64::new(0),
             wall_ns: AtomicU64::new(0),
         };
-        Ok(Rendezvous { workers, fake, common: SharedMemory::new(round)? })
+        Ok(Rendezvous {
+            workers,
+            fake,
+            common: SharedMemory::new(round)?,
+        })
     }
 
     /// Returns the counter in which a worker shows its progress.
@@ -240,8 +253,13 @@ impl Rendezvous {
         slot.stop.store(stop, Ordering::Relaxed);
         slot.state.store(state as u32, Ordering::Relaxed);
         // A worker that had no work in this round must not end the stonewalled interval.
-        if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
-            let shown = self.slots().iter().map(|slot| slot.progress.load(Ordering::Relaxed)).sum();
+        if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel)
+        {
+            let shown = self
+                .slots()
+                .iter()
+                .map(|slot| slot.progress.load(Ordering::Relaxed))
+                .sum();
             self.common.shown.store(shown, Ordering::Release);
         }
     }
@@ -264,15 +282,27 @@ impl Rendezvous {
         let bytes = if self.fake {
             working().map(|slot| slot.moved_until(wall)).sum()
         } else {
-            let before: u64 = self.slots().iter().map(|slot| slot.before.load(Ordering::Relaxed)).sum();
+            let before: u64 = self
+                .slots()
+                .iter()
+                .map(|slot| slot.before.load(Ordering::Relaxed))
+                .sum();
             round.shown.load(Ordering::Acquire).saturating_sub(before)
         };
         round.wall_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let any = |state| self.slots().iter().any(|slot| slot.state.load(Ordering::Relaxed) == state as u32);
-        round.more.store(any(RoundState::More) && !any(RoundState::Over), Ordering::Release);
+        let any = |state| {
+            self.slots()
+                .iter()
+                .any(|slot| slot.state.load(Ordering::Relaxed) == state as u32)
+        };
+        round.more.store(
+            any(RoundState::More) && !any(RoundState::Over),
+            Ordering::Release,
+        );
         round.through.store(false, Ordering::Release);
         for slot in self.slots() {
-            slot.before.store(slot.progress.load(Ordering::Relaxed), Ordering::Relaxed);
+            slot.before
+                .store(slot.progress.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
@@ -281,14 +311,16 @@ impl Rendezvous {
         self.slots().iter().map(WorkerSlot::moved).sum()
     }
 
-    /// Returns the nanoseconds of all rounds that are added up, each from the first start to the last stop.
+    /// Returns the nanoseconds of all rounds that are added up, each from the first start to the
+    /// last stop.
     pub(crate) fn timed_ns(&self) -> u64 {
         self.common.timed.load(Ordering::Acquire)
     }
 
     /// Returns the work done while all workers were active, or `None` for a single worker.
     pub(crate) fn stonewall(&self) -> Option<Stonewall> {
-        let [bytes, timed_ns] = [&self.common.wall_bytes, &self.common.wall_ns].map(|sum| sum.load(Ordering::Acquire));
+        let [bytes, timed_ns] =
+            [&self.common.wall_bytes, &self.common.wall_ns].map(|sum| sum.load(Ordering::Acquire));
         (self.workers > 1).then_some(Stonewall { bytes, timed_ns })
     }
 
@@ -341,7 +373,10 @@ mod tests {
                 true => drop(barrier.run(count, || false)),
                 false => barrier.abort(),
             }
-            workers.into_iter().filter_map(|worker| worker.join().unwrap().then_some(())).count()
+            workers
+                .into_iter()
+                .filter_map(|worker| worker.join().unwrap().then_some(()))
+                .count()
         })
     }
 
@@ -381,7 +416,13 @@ mod tests {
         assert_eq!(rendezvous.moved(), 200);
         rendezvous.add_up();
         assert_eq!((rendezvous.timed_ns(), rendezvous.moved()), (210, 0));
-        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 160, timed_ns: 100 }));
+        assert_eq!(
+            rendezvous.stonewall(),
+            Some(Stonewall {
+                bytes: 160,
+                timed_ns: 100
+            })
+        );
     }
 
     #[test]
@@ -391,7 +432,13 @@ mod tests {
         rendezvous.finish(1, (0, 200), RoundState::More);
         rendezvous.finish(0, (0, 100), RoundState::More);
         rendezvous.add_up();
-        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 150, timed_ns: 100 }));
+        assert_eq!(
+            rendezvous.stonewall(),
+            Some(Stonewall {
+                bytes: 150,
+                timed_ns: 100
+            })
+        );
     }
 
     #[test]
@@ -410,7 +457,11 @@ mod tests {
                         rendezvous.finish(
                             rank,
                             (now, now + 5),
-                            if rank > 0 || rounds < 100 { RoundState::More } else { RoundState::Over },
+                            if rank > 0 || rounds < 100 {
+                                RoundState::More
+                            } else {
+                                RoundState::Over
+                            },
                         );
                         if !rendezvous.end_round() {
                             return rounds;
@@ -419,7 +470,10 @@ mod tests {
                 })
             };
             let workers: Vec<_> = (0..4).map(worker).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .collect()
         });
         assert_eq!(rounds, [100; 4]);
         assert_eq!(rendezvous.timed_ns(), 500);

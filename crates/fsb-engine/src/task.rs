@@ -1,5 +1,5 @@
-//! The protocol between the agent and a worker: requests and answers as plain data, the context of a task in the
-//! worker, and its progress.
+//! The protocol between the agent and a worker: requests and answers as plain data, the context of
+//! a task in the worker, and its progress.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,8 @@ pub enum Step {
 #[serde(rename_all = "snake_case")]
 pub enum ClockSpec {
     Monotonic,
-    /// Computed, plausible times that depend on the seed alone, for runs that must repeat to the last digit.
+    /// Computed, plausible times that depend on the seed alone, for runs that must repeat to the
+    /// last digit.
     Fake {
         /// The seed of the trial.
         seed: u64,
@@ -51,12 +52,13 @@ pub enum ClockSpec {
         slowdown: f64,
         /// The relative standard deviation of trials: 0.05 for 5 %.
         noise: f64,
-        /// The number of the sample within the trial. The calls of each sample take different times.
+        /// The number of the sample within the trial. The calls of each sample take different
+        /// times.
         #[serde(default)]
         sample: u64,
     },
-    /// CLOCK_MONOTONIC, with every operation prolonged by a share of its time. For calibration, in builds made only for
-    /// that.
+    /// CLOCK_MONOTONIC, with every operation prolonged by a share of its time. For calibration, in
+    /// builds made only for that.
     #[cfg(any(test, feature = "injected-slowdown"))]
     Slowed {
         /// The share: 0.05 for 5 %.
@@ -73,7 +75,8 @@ pub struct Task {
     pub sizing: Sizing,
     /// An existing directory whose content the worker may change freely.
     pub root: PathBuf,
-    /// The same directory as further clients of a network file system see it. Thread n uses the client n modulo their number.
+    /// The same directory as further clients of a network file system see it. Thread n uses the
+    /// client n modulo their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_roots: Vec<PathBuf>,
     /// Decides every byte of data and every order of visits.
@@ -82,10 +85,11 @@ pub struct Task {
     pub operations: u64,
     /// The index of the repetition, from 0. Random orders differ between repetitions.
     pub repetition: u32,
-    /// Stop after the operation at which this number of seconds has passed. Only divisible jobs heed it, and
-    /// micro-benchmarks, which stop after a cycle.
+    /// Stop after the operation at which this number of seconds has passed. Only divisible jobs
+    /// heed it, and micro-benchmarks, which stop after a cycle.
     pub until_seconds: Option<f64>,
-    /// Discard the records of this number of seconds, after which the clock starts again. Only divisible jobs heed it.
+    /// Discard the records of this number of seconds, after which the clock starts again. Only
+    /// divisible jobs heed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts (cold without a remount).
@@ -93,8 +97,8 @@ pub struct Task {
     /// Use this backend instead of the workload's.
     pub backend: Option<String>,
     pub clock: ClockSpec,
-    /// The units to prepare or to measure, where each has files of its own. The workload is then that of one unit.
-    /// Cleanup removes all of them.
+    /// The units to prepare or to measure, where each has files of its own. The workload is then
+    /// that of one unit. Cleanup removes all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<Units>,
     /// Whether this is the work of a background, whose files are in a directory of its own.
@@ -113,9 +117,16 @@ pub struct Units {
 }
 
 impl Task {
-    /// Returns a step of a first repetition on the kernel's clock, without further clients, a time limit, eviction, another
-    /// backend or units.
-    pub fn plain(step: Step, workload: WorkloadSpec, sizing: Sizing, root: &Path, seed: u64, operations: u64) -> Task {
+    /// Returns a step of a first repetition on the kernel's clock, without further clients, a time
+    /// limit, eviction, another backend or units.
+    pub fn plain(
+        step: Step,
+        workload: WorkloadSpec,
+        sizing: Sizing,
+        root: &Path,
+        seed: u64,
+        operations: u64,
+    ) -> Task {
         Task {
             step,
             workload,
@@ -140,8 +151,8 @@ impl Task {
 /// The message of a measure step that is ready to start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Bytes of the examined files that the page cache holds. Absent if the job does not read data, or if the kernel
-    /// does not report it.
+    /// Bytes of the examined files that the page cache holds. Absent if the job does not read data,
+    /// or if the kernel does not report it.
     pub resident_bytes: Option<u64>,
     /// Bytes of the examined files: all of them up to 16, else a sample of 16.
     pub file_bytes: u64,
@@ -170,7 +181,8 @@ pub struct Measurement {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// The work of all workers at the moment when the first one finished. Absent for a single worker.
+    /// The work of all workers at the moment when the first one finished. Absent for a single
+    /// worker.
     #[serde(default)]
     pub stonewall: Option<Stonewall>,
     /// Latency histograms by operation: nanoseconds, HdrHistogram V2 deflate in base64.
@@ -240,11 +252,13 @@ pub enum StepReport {
 }
 
 impl StepReport {
-    /// Returns the measurement of a job that was measured as one. Returns `None` if nothing was measured, or if the
-    /// units were measured one by one.
+    /// Returns the measurement of a job that was measured as one. Returns `None` if nothing was
+    /// measured, or if the units were measured one by one.
     pub fn whole(self) -> Option<Measurement> {
         match self {
-            StepReport::Measured(measured) => <[Measurement; 1]>::try_from(measured).ok().map(|[measured]| measured),
+            StepReport::Measured(measured) => <[Measurement; 1]>::try_from(measured)
+                .ok()
+                .map(|[measured]| measured),
             StepReport::Done => None,
         }
     }
@@ -322,15 +336,23 @@ impl Context {
 
     /// Returns the context of one unit, which has its own directory and seed.
     pub(crate) fn of_unit(&self, unit: u32) -> Context {
-        Context { unit: Some(unit), seed: mix(self.seed ^ mix(u64::from(unit))), ..self.clone() }
+        Context {
+            unit: Some(unit),
+            seed: mix(self.seed ^ mix(u64::from(unit))),
+            ..self.clone()
+        }
     }
 
     /// Returns the source of the bytes of its files.
     pub(crate) fn data(&self) -> DataSource {
-        DataSource { seed: self.seed, mixture: self.mixture }
+        DataSource {
+            seed: self.seed,
+            mixture: self.mixture,
+        }
     }
 
-    /// Returns the directory that holds all files of all units. A job creates nothing else in the root.
+    /// Returns the directory that holds all files of all units. A job creates nothing else in the
+    /// root.
     pub(crate) fn all_sets(&self) -> PathBuf {
         self.all_sets_in(&self.root)
     }
@@ -346,7 +368,11 @@ impl Context {
     }
 
     fn all_sets_in(&self, root: &Path) -> PathBuf {
-        root.join(if self.background { "fsb-background" } else { "fsb-set" })
+        root.join(if self.background {
+            "fsb-background"
+        } else {
+            "fsb-set"
+        })
     }
 
     fn set_in(&self, root: &Path) -> PathBuf {

@@ -55,8 +55,8 @@ pub(crate) struct Recording {
 }
 
 impl<'t> ThreadRecorder<'t> {
-    /// Creates a recorder. `failed` is set when another thread has failed, and then this thread stops. Other threads
-    /// read `progress`.
+    /// Creates a recorder. `failed` is set when another thread has failed, and then this thread
+    /// stops. Other threads read `progress`.
     pub(crate) fn new(
         rank: u32,
         clock: Clock,
@@ -88,9 +88,13 @@ impl<'t> ThreadRecorder<'t> {
         }
     }
 
-    /// Returns the recorder with a ramp: the records of its first `seconds` are discarded, and then the clock starts again.
+    /// Returns the recorder with a ramp: the records of its first `seconds` are discarded, and then
+    /// the clock starts again.
     pub(crate) fn with_ramp(self, seconds: Option<f64>) -> ThreadRecorder<'t> {
-        ThreadRecorder { ramp: seconds.map_or(0, |seconds| (seconds.max(0.0) * 1e9) as u64), ..self }
+        ThreadRecorder {
+            ramp: seconds.map_or(0, |seconds| (seconds.max(0.0) * 1e9) as u64),
+            ..self
+        }
     }
 
     /// Starts the clock, or restarts it after work that belongs to no operation.
@@ -102,7 +106,9 @@ impl<'t> ThreadRecorder<'t> {
         }
         if self.started.is_none() {
             self.started = Some(self.last);
-            self.deadline = self.last.saturating_add(if self.ramp > 0 { self.ramp } else { self.limit });
+            self.deadline =
+                self.last
+                    .saturating_add(if self.ramp > 0 { self.ramp } else { self.limit });
             if self.ramp > 0 {
                 self.before_ramp = usage_of_thread();
             }
@@ -148,17 +154,24 @@ impl<'t> ThreadRecorder<'t> {
         self.last = self.clock.after(kind, bytes);
     }
 
-    /// Runs a sync inside the clock. It does not count as an operation, but its duration is recorded.
-    pub(crate) fn sync<E>(&mut self, bytes: u64, act: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    /// Runs a sync inside the clock. It does not count as an operation, but its duration is
+    /// recorded.
+    pub(crate) fn sync<E>(
+        &mut self,
+        bytes: u64,
+        act: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         // The thread may have waited for others since it read the clock.
         let begun = self.clock.now().max(self.last);
         act()?;
         self.tick(OperationKind::Sync, bytes);
-        self.syncs.saturating_record(self.last.saturating_sub(begun));
+        self.syncs
+            .saturating_record(self.last.saturating_sub(begun));
         Ok(())
     }
 
-    /// Records an operation that began at `started` and ended when the clock was last read; returns whether to go on.
+    /// Records an operation that began at `started` and ended when the clock was last read; returns
+    /// whether to go on.
     #[inline]
     pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
         self.histogram.saturating_record(self.last - started);
@@ -178,20 +191,26 @@ impl<'t> ThreadRecorder<'t> {
     #[cold]
     fn end_ramp(&mut self) {
         self.ramp = 0;
-        for ((sum, after), before) in self.untimed.iter_mut().zip(usage_of_thread()).zip(self.before_ramp) {
+        for ((sum, after), before) in self
+            .untimed
+            .iter_mut()
+            .zip(usage_of_thread())
+            .zip(self.before_ramp)
+        {
             *sum += after - before;
         }
         self.forget();
         self.start();
     }
 
-    /// Waits for a think time, at most until the time is up. It belongs to no operation but to the sample. Returns
-    /// whether to continue.
+    /// Waits for a think time, at most until the time is up. It belongs to no operation but to the
+    /// sample. Returns whether to continue.
     pub(crate) fn think(&mut self, ns: u64) -> bool {
         self.wait_within_time(self.last.saturating_add(ns))
     }
 
-    /// Waits until the clock shows this time, at most until the time is up. Returns whether to continue.
+    /// Waits until the clock shows this time, at most until the time is up. Returns whether to
+    /// continue.
     pub(crate) fn wait_within_time(&mut self, ns: u64) -> bool {
         self.resume_at(ns.min(self.deadline));
         !self.over()
@@ -202,8 +221,8 @@ impl<'t> ThreadRecorder<'t> {
         self.ramp > 0
     }
 
-    /// Waits until the clock shows this time and reads it: the next operation begins then. If the time has passed, the
-    /// operation begins at once. Returns its start.
+    /// Waits until the clock shows this time and reads it: the next operation begins then. If the
+    /// time has passed, the operation begins at once. Returns its start.
     pub(crate) fn resume_at(&mut self, ns: u64) -> u64 {
         self.wait_until(ns);
         self.last = self.clock.now().max(self.last);
@@ -216,7 +235,8 @@ impl<'t> ThreadRecorder<'t> {
         (self.last >= self.deadline && self.ramp == 0) || self.failed()
     }
 
-    /// Returns whether the time is up, by a new reading of the clock. For threads that wait and read it no other way.
+    /// Returns whether the time is up, by a new reading of the clock. For threads that wait and
+    /// read it no other way.
     pub(crate) fn is_late(&self) -> bool {
         self.started.is_some() && self.clock.now() >= self.deadline
     }
@@ -231,12 +251,15 @@ impl<'t> ThreadRecorder<'t> {
         matches!(self.clock, Clock::Fake(_))
     }
 
-    /// Waits until the clock shows this time. The fake clock advances to it at once. If the time has passed, returns at
-    /// once.
+    /// Waits until the clock shows this time. The fake clock advances to it at once. If the time
+    /// has passed, returns at once.
     pub(crate) fn wait_until(&mut self, ns: u64) {
         self.clock.pass_until(ns);
         while self.clock.now() < ns {
-            let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+            let time = Timespec {
+                tv_sec: (ns / 1_000_000_000) as i64,
+                tv_nsec: (ns % 1_000_000_000) as i64,
+            };
             // If a signal wakes the thread, it checks the time again.
             let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
         }
@@ -281,12 +304,24 @@ impl<'t> ThreadRecorder<'t> {
             start_ns,
             stop_ns,
             // A thread that never pauses is timed from end to end.
-            timed_ns: if self.timed > 0 { self.timed } else { stop_ns - start_ns },
+            timed_ns: if self.timed > 0 {
+                self.timed
+            } else {
+                stop_ns - start_ns
+            },
             operations: self.operations,
             bytes: self.bytes,
         };
-        let timeline = self.bins.finish().filter(|_| !matches!(self.clock, Clock::Fake(_)));
-        Recording { span, histogram: self.histogram, syncs: self.syncs, timeline }
+        let timeline = self
+            .bins
+            .finish()
+            .filter(|_| !matches!(self.clock, Clock::Fake(_)));
+        Recording {
+            span,
+            histogram: self.histogram,
+            syncs: self.syncs,
+            timeline,
+        }
     }
 }
 
@@ -299,8 +334,9 @@ const FEWEST: usize = 10;
 
 /// The bins of one thread.
 ///
-/// All memory is reserved and touched before the clock starts. If a trial fills the bins, pairs of bins are merged and
-/// the length doubles, so that a trial of any length keeps between half and all of the bins.
+/// All memory is reserved and touched before the clock starts. If a trial fills the bins, pairs of
+/// bins are merged and the length doubles, so that a trial of any length keeps between half and all
+/// of the bins.
 #[derive(Debug)]
 struct Bins {
     bins: Box<[Bin]>,
@@ -314,7 +350,8 @@ struct Bins {
     /// The start of the time that is not yet counted in the bin.
     since: u64,
     began: bool,
-    /// The result. It is reserved because a worker's thread allocates nothing once the clock has started.
+    /// The result. It is reserved because a worker's thread allocates nothing once the clock has
+    /// started.
     rates: Vec<Option<u64>>,
     longest_us: Vec<u64>,
 }
@@ -327,16 +364,36 @@ struct Bin {
     timed: u64,
 }
 
-const EMPTY: Bin = Bin { operations: 0, longest_ns: 0, timed: 0 };
+const EMPTY: Bin = Bin {
+    operations: 0,
+    longest_ns: 0,
+    timed: 0,
+};
 
 impl Bins {
     /// Returns empty bins whose memory was touched.
     fn new() -> Bins {
         // Zeroed memory alone would not be backed by pages yet.
-        let bins = vec![Bin { operations: u64::MAX, ..EMPTY }; MOST].into_boxed_slice();
+        let bins = vec![
+            Bin {
+                operations: u64::MAX,
+                ..EMPTY
+            };
+            MOST
+        ]
+        .into_boxed_slice();
         let (rates, longest_us) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
-        let mut bins =
-            Bins { bins, width: BIN_NS, first: 0, at: 0, end: u64::MAX, since: 0, began: false, rates, longest_us };
+        let mut bins = Bins {
+            bins,
+            width: BIN_NS,
+            first: 0,
+            at: 0,
+            end: u64::MAX,
+            since: 0,
+            began: false,
+            rates,
+            longest_us,
+        };
         bins.clear();
         bins
     }
@@ -418,11 +475,22 @@ impl Bins {
         }
         // A bin of which less than half was measured has no rate.
         let known = |bin: &Bin| bin.timed * 2 >= self.width;
-        let rate = |bin: &Bin| known(bin).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64);
+        let rate = |bin: &Bin| {
+            known(bin).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64)
+        };
         self.rates.extend(bins.iter().map(rate));
-        self.longest_us.extend(bins.iter().map(|bin| bin.longest_ns.div_ceil(1000)));
-        let Bins { rates, longest_us, .. } = self;
-        Some(Timeline { start_ns: self.first * self.width, bin_ns: self.width, rates, longest_us, device: None })
+        self.longest_us
+            .extend(bins.iter().map(|bin| bin.longest_ns.div_ceil(1000)));
+        let Bins {
+            rates, longest_us, ..
+        } = self;
+        Some(Timeline {
+            start_ns: self.first * self.width,
+            bin_ns: self.width,
+            rates,
+            longest_us,
+            device: None,
+        })
     }
 }
 
@@ -433,7 +501,10 @@ pub(crate) fn usage_of_process() -> [f64; 2] {
 
 /// Returns the CPU seconds of this process and of its children that have ended.
 pub(crate) fn usage_with_children() -> f64 {
-    [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)].iter().flatten().sum()
+    [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)]
+        .iter()
+        .flatten()
+        .sum()
 }
 
 /// Returns the CPU seconds of this thread so far, in user mode and in the kernel.
@@ -443,7 +514,8 @@ fn usage_of_thread() -> [f64; 2] {
 
 fn usage(whom: libc::c_int) -> [f64; 2] {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
+    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call
+    // fail.
     let usage = unsafe {
         libc::getrusage(whom, usage.as_mut_ptr());
         usage.assume_init()
@@ -461,10 +533,22 @@ mod tests {
     use crate::task::ClockSpec;
 
     fn recorder(failed: &AtomicBool, until: Option<f64>) -> ThreadRecorder<'_> {
-        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        let circumstances = Circumstances {
+            cache: CacheState::Warm,
+            durability: Durability::None,
+        };
         ThreadRecorder::new(
             3,
-            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, sample: 0 }, 3, circumstances),
+            Clock::new(
+                ClockSpec::Fake {
+                    seed: 1,
+                    slowdown: 1.0,
+                    noise: 0.05,
+                    sample: 0,
+                },
+                3,
+                circumstances,
+            ),
             until,
             failed,
             None,
@@ -478,8 +562,13 @@ mod tests {
         recorder.start();
         let more = (0..500).all(|_| recorder.lap(OperationKind::Read, 4096));
         assert!(more);
-        let Recording { span, histogram, .. } = recorder.finish();
-        assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
+        let Recording {
+            span, histogram, ..
+        } = recorder.finish();
+        assert_eq!(
+            (span.rank, span.operations, span.bytes),
+            (3, 500, 500 * 4096)
+        );
         assert_eq!(histogram.len(), 500);
         let sum = histogram.mean() * 500.0;
         assert!((sum / (span.stop_ns - span.start_ns) as f64 - 1.0).abs() < 0.01);
@@ -490,7 +579,9 @@ mod tests {
         let failed = AtomicBool::new(false);
         let mut short = recorder(&failed, Some(1e-5));
         short.start();
-        let laps = (0..1000).take_while(|_| short.lap(OperationKind::Read, 4096)).count();
+        let laps = (0..1000)
+            .take_while(|_| short.lap(OperationKind::Read, 4096))
+            .count();
         assert!((5..50).contains(&laps), "{laps}");
         let mut recorder = recorder(&failed, None);
         recorder.start();
@@ -506,10 +597,18 @@ mod tests {
         let begun = recorder.last();
         while recorder.lap(OperationKind::Read, 4096) {}
         let total = recorder.last() - begun;
-        let Recording { span, histogram, .. } = recorder.finish();
+        let Recording {
+            span, histogram, ..
+        } = recorder.finish();
         assert!(total >= 300_000, "{total}");
-        assert!((100_000..150_000).contains(&(span.stop_ns - span.start_ns)), "{span:?}");
-        assert_eq!((histogram.len(), span.bytes), (span.operations, span.operations * 4096));
+        assert!(
+            (100_000..150_000).contains(&(span.stop_ns - span.start_ns)),
+            "{span:?}"
+        );
+        assert_eq!(
+            (histogram.len(), span.bytes),
+            (span.operations, span.operations * 4096)
+        );
     }
 
     #[test]
@@ -519,7 +618,9 @@ mod tests {
         recorder.start();
         assert!(recorder.lap(OperationKind::Read, 4096) && recorder.think(1_000_000));
         assert!(recorder.lap(OperationKind::Read, 4096) && !recorder.think(u64::MAX));
-        let Recording { span, histogram, .. } = recorder.finish();
+        let Recording {
+            span, histogram, ..
+        } = recorder.finish();
         assert_eq!((span.operations, span.timed_ns), (2, 10_000_000));
         assert!(histogram.max() < 500_000, "{}", histogram.max());
     }
@@ -534,7 +635,12 @@ mod tests {
         recorder.sync(4096, || Ok::<(), ()>(())).unwrap();
         recorder.sync(4096, || Err(())).unwrap_err();
         let took = recorder.last() - before;
-        let Recording { span, histogram, syncs, .. } = recorder.finish();
+        let Recording {
+            span,
+            histogram,
+            syncs,
+            ..
+        } = recorder.finish();
         assert_eq!((span.operations, histogram.len(), syncs.len()), (1, 1, 1));
         assert!((syncs.mean() / took as f64 - 1.0).abs() < 0.01);
     }
@@ -542,7 +648,10 @@ mod tests {
     #[test]
     fn pauses_are_not_timed() {
         let (failed, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let mut recorder = ThreadRecorder { progress: Some(&progress), ..recorder(&failed, None) };
+        let mut recorder = ThreadRecorder {
+            progress: Some(&progress),
+            ..recorder(&failed, None)
+        };
         for _ in 0..3 {
             recorder.start();
             assert!(recorder.lap(OperationKind::Read, 4096));
@@ -550,7 +659,9 @@ mod tests {
             recorder.tick(OperationKind::Sync, 0);
         }
         assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
-        let Recording { span, histogram, .. } = recorder.finish();
+        let Recording {
+            span, histogram, ..
+        } = recorder.finish();
         assert!((histogram.mean() * 3.0 / span.timed_ns as f64 - 1.0).abs() < 0.01);
         assert!(span.stop_ns - span.start_ns > 10 * span.timed_ns);
     }
@@ -569,7 +680,8 @@ mod tests {
         let mut bins = Bins::new();
         let mut now = 7 * BIN_NS + BIN_NS / 2;
         bins.start(now);
-        // A thousand a second for 200 ms, then 100 ms without an operation, then one operation of 90 ms.
+        // A thousand a second for 200 ms, then 100 ms without an operation, then one operation of
+        // 90 ms.
         for _ in 0..200 {
             now += MS;
             bins.record(now, MS);
@@ -579,7 +691,10 @@ mod tests {
         now += 95 * MS;
         bins.record(now, 95 * MS);
         let line = bins.finish().unwrap();
-        assert_eq!((line.start_ns, line.bin_ns, line.len()), (7 * BIN_NS, BIN_NS, 21));
+        assert_eq!(
+            (line.start_ns, line.bin_ns, line.len()),
+            (7 * BIN_NS, BIN_NS, 21)
+        );
         // An operation belongs to the bin in which it ends.
         assert_eq!((line.rates[0], line.rates[10]), (Some(900), Some(1100)));
         assert_eq!(line.rates[1..10], [Some(1000); 9]);

@@ -1,8 +1,9 @@
 //! Threads that start together.
 //!
-//! All threads are spawned and prepared before the step reports that it is ready: files are open, memory is reserved
-//! and touched. Then the threads sleep until the start signal. From then on they share only a flag that is set when a
-//! thread fails, and, where a sync ends the sample, a counter from which the first thread learns that all are done.
+//! All threads are spawned and prepared before the step reports that it is ready: files are open,
+//! memory is reserved and touched. Then the threads sleep until the start signal. From then on they
+//! share only a flag that is set when a thread fails, and, where a sync ends the sample, a counter
+//! from which the first thread learns that all are done.
 
 use std::collections::BTreeMap;
 use std::panic;
@@ -34,8 +35,9 @@ pub(crate) trait ThreadJob: Sync {
     /// The result of one thread besides its recorder.
     type Report: Send;
 
-    /// Returns the files that each thread accesses through its own client of a network file system. Returns `None` if the
-    /// work uses one client alone ([`Job::one_client`](crate::workload::Job::one_client)).
+    /// Returns the files that each thread accesses through its own client of a network file system.
+    /// Returns `None` if the work uses one client alone
+    /// ([`Job::one_client`](crate::workload::Job::one_client)).
     fn set(&self) -> Option<&OpenFileSet> {
         None
     }
@@ -43,9 +45,13 @@ pub(crate) trait ThreadJob: Sync {
     /// Creates the state. Called in the thread itself, before the clock starts.
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError>;
 
-    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then [`ThreadRecorder::lap`]
-    /// after each operation.
-    fn run(&self, state: &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError>;
+    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then
+    /// [`ThreadRecorder::lap`] after each operation.
+    fn run(
+        &self,
+        state: &mut Self::ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError>;
 
     /// Returns a counter of the bytes that the thread has moved, for other threads to read.
     fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
@@ -75,7 +81,8 @@ pub(crate) trait ThreadJob: Sync {
         false
     }
 
-    /// Ends the sample with a sync. Called in the first thread when all threads are done, with the bytes of all.
+    /// Ends the sample with a sync. Called in the first thread when all threads are done, with the
+    /// bytes of all.
     fn sync_at_end(
         &self,
         _state: &mut Self::ThreadState,
@@ -116,10 +123,19 @@ impl<R> WorkerOutcome<R> {
 
     /// Adds the recording of a thread.
     pub(crate) fn add(&mut self, recording: Recording) {
-        let Recording { span, histogram, syncs, timeline } = recording;
+        let Recording {
+            span,
+            histogram,
+            syncs,
+            timeline,
+        } = recording;
         self.spans.push(span);
-        self.histogram.add(histogram).expect("histograms of one size add up");
-        self.syncs.add(syncs).expect("histograms of one size add up");
+        self.histogram
+            .add(histogram)
+            .expect("histograms of one size add up");
+        self.syncs
+            .add(syncs)
+            .expect("histograms of one size add up");
         match (&mut self.timeline, timeline) {
             (Some(all), Some(one)) => all.join(one),
             (all @ None, one) => *all = one,
@@ -127,10 +143,15 @@ impl<R> WorkerOutcome<R> {
         }
     }
 
-    /// Replaces CPU times if the clock is fake. They would be the only numbers that differ from run to run.
+    /// Replaces CPU times if the clock is fake. They would be the only numbers that differ from run
+    /// to run.
     pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> WorkerOutcome<R> {
         if let ClockSpec::Fake { .. } = clock {
-            let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
+            let busy: u64 = self
+                .spans
+                .iter()
+                .map(|span| span.stop_ns - span.start_ns)
+                .sum();
             self.user_seconds = busy as f64 * 0.1e-9;
             self.system_seconds = busy as f64 * 0.5e-9;
         }
@@ -139,9 +160,15 @@ impl<R> WorkerOutcome<R> {
 
     /// Returns the outcome as the answer to the task.
     pub(crate) fn measurement(&self, operation: &str) -> Measurement {
-        let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
+        let first = self
+            .spans
+            .iter()
+            .filter(|span| span.operations > 0)
+            .map(|span| span.start_ns)
+            .min();
         let last = self.spans.iter().map(|span| span.stop_ns).max();
-        let mut latency = BTreeMap::from([(operation.to_owned(), latency::encode(&self.histogram))]);
+        let mut latency =
+            BTreeMap::from([(operation.to_owned(), latency::encode(&self.histogram))]);
         if !self.syncs.is_empty() {
             latency.insert(SYNC.to_owned(), latency::encode(&self.syncs));
         }
@@ -169,12 +196,18 @@ impl<R> WorkerOutcome<R> {
     }
 }
 
-/// Returns the measurement of operations that the agent performed itself, one after the other: the duration of each, and
-/// the CPU seconds of all in user mode and in the kernel.
-pub fn measured_by_agent(operation: &str, durations: &[Duration], cpu_seconds: [f64; 2]) -> Measurement {
+/// Returns the measurement of operations that the agent performed itself, one after the other: the
+/// duration of each, and the CPU seconds of all in user mode and in the kernel.
+pub fn measured_by_agent(
+    operation: &str,
+    durations: &[Duration],
+    cpu_seconds: [f64; 2],
+) -> Measurement {
     let mut outcome = WorkerOutcome::<()>::new(clock::cost_ns(ClockSpec::Monotonic));
     let nanoseconds = durations.iter().map(|time| time.as_nanos() as u64);
-    nanoseconds.clone().for_each(|ns| outcome.histogram.saturating_record(ns));
+    nanoseconds
+        .clone()
+        .for_each(|ns| outcome.histogram.saturating_record(ns));
     let (timed_ns, stop_ns) = (nanoseconds.sum(), Clock::Monotonic.now());
     let operations = durations.len() as u64;
     outcome.spans.push(WorkerSpan {
@@ -189,8 +222,9 @@ pub fn measured_by_agent(operation: &str, durations: &[Duration], cpu_seconds: [
     outcome.measurement(operation)
 }
 
-/// Runs the job: starts its threads, waits at the gate, lets them run, and collects their recordings. If the job is
-/// `helped`, threads of the C library make its calls, so the descriptor table stays shared.
+/// Runs the job: starts its threads, waits at the gate, lets them run, and collects their
+/// recordings. If the job is `helped`, threads of the C library make its calls, so the descriptor
+/// table stays shared.
 pub(crate) fn run<C: ThreadJob>(
     job: &C,
     context: &Context,
@@ -202,7 +236,10 @@ pub(crate) fn run<C: ThreadJob>(
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let ramp = context.ramp_seconds.filter(|_| profile.divisible);
-    let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
+    let circumstances = Circumstances {
+        cache: profile.cache,
+        durability: profile.durability,
+    };
     let shared = ThreadSync::new(profile.threads, context.ends.clone().unwrap_or_default());
     let (results, before) = thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -211,10 +248,14 @@ pub(crate) fn run<C: ThreadJob>(
             let clock = Clock::new(context.clock, rank, circumstances);
             let thread_body = move || {
                 let own_table = !helped && own_descriptor_table();
-                let recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+                let recorder =
+                    ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
                 thread_main(job, shared, recorder.with_ramp(ramp), own_table)
             };
-            match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
+            match thread::Builder::new()
+                .name(format!("fsb-{rank}"))
+                .spawn_scoped(scope, thread_body)
+            {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.start.abort();
@@ -229,13 +270,19 @@ pub(crate) fn run<C: ThreadJob>(
         let before = thread_recorder::usage_of_process();
         if all_ready && opened.is_ok() {
             shared.start.run(profile.threads, || false);
-            tell(job, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+            tell(job, gate, || {
+                threads.iter().all(thread::ScopedJoinHandle::is_finished)
+            });
         } else {
             shared.start.abort();
         }
         let mut results: Vec<_> = opened.err().map(Err).into_iter().collect();
         for thread in threads {
-            results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+            results.push(
+                thread
+                    .join()
+                    .unwrap_or_else(|payload| panic::resume_unwind(payload)),
+            );
         }
         (results, before)
     });
@@ -251,11 +298,13 @@ pub(crate) fn run<C: ThreadJob>(
         outcome.add(recorded.recording);
         outcome.reports.push(recorded.report);
     }
-    [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - untimed[mode]).max(0.0));
+    [outcome.user_seconds, outcome.system_seconds] =
+        [0, 1].map(|mode| (used[mode] - untimed[mode]).max(0.0));
     Ok(outcome.simulate_usage(context.clock))
 }
 
-/// Reports the job's progress at intervals until it is done. The working threads take no part in it.
+/// Reports the job's progress at intervals until it is done. The working threads take no part in
+/// it.
 fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
     // Without live progress the loop ends at once and the caller just joins the threads.
@@ -264,7 +313,9 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
         slept += nap;
         if slept >= task::EVERY {
             slept = Duration::ZERO;
-            job.live_progress().into_iter().for_each(|live| gate.tell(live));
+            job.live_progress()
+                .into_iter()
+                .for_each(|live| gate.tell(live));
         }
     }
 }
@@ -272,8 +323,8 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
 struct Recorded<R> {
     recording: Recording,
     report: R,
-    /// CPU seconds of the process when the thread was done. Closing its files and freeing its memory come later and are
-    /// not counted.
+    /// CPU seconds of the process when the thread was done. Closing its files and freeing its
+    /// memory come later and are not counted.
     usage: [f64; 2],
     /// CPU seconds of the thread while its clock was stopped.
     untimed: [f64; 2],
@@ -289,8 +340,12 @@ fn thread_main<C: ThreadJob>(
     if recorder.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
-    let mut ready_guard = ReadyGuard { shared, ready: false };
-    job.set().map_or(Ok(()), |set| set.use_client(recorder.rank, own_table))?;
+    let mut ready_guard = ReadyGuard {
+        shared,
+        ready: false,
+    };
+    job.set()
+        .map_or(Ok(()), |set| set.use_client(recorder.rank, own_table))?;
     let mut state = job.init(recorder.rank)?;
     ready_guard.ready = true;
     drop(ready_guard);
@@ -298,7 +353,10 @@ fn thread_main<C: ThreadJob>(
         return Ok(None);
     }
     // Counts this thread as done, however it ends. A panic must not leave the first thread waiting.
-    let done_guard = DoneGuard { shared, rank: recorder.rank };
+    let done_guard = DoneGuard {
+        shared,
+        rank: recorder.rank,
+    };
     let mut result = job.run(&mut state, &mut recorder);
     if result.is_err() {
         shared.failed.store(true, Ordering::Relaxed);
@@ -308,21 +366,33 @@ fn thread_main<C: ThreadJob>(
     if recorder.rank == 0 && job.syncs_at_end() {
         shared.wait_for_others();
         if result.is_ok() && !shared.failed.load(Ordering::Relaxed) {
-            result = job.sync_at_end(&mut state, shared.bytes.load(Ordering::Acquire), &mut recorder);
+            result = job.sync_at_end(
+                &mut state,
+                shared.bytes.load(Ordering::Acquire),
+                &mut recorder,
+            );
         }
     }
     result?;
-    let (usage, untimed) = (thread_recorder::usage_of_process(), recorder.untimed_usage());
-    Ok(Some(Recorded { recording: recorder.finish(), report: job.report(state), usage, untimed }))
+    let (usage, untimed) = (
+        thread_recorder::usage_of_process(),
+        recorder.untimed_usage(),
+    );
+    Ok(Some(Recorded {
+        recording: recorder.finish(),
+        report: job.report(state),
+        usage,
+        untimed,
+    }))
 }
 
-/// Gives this thread its own descriptor table. In a shared one each call that takes a descriptor changes the file's
-/// user count twice. A single-threaded program is spared these two atomic operations, and several threads would contend
-/// for them. Returns false if the kernel refuses.
+/// Gives this thread its own descriptor table. In a shared one each call that takes a descriptor
+/// changes the file's user count twice. A single-threaded program is spared these two atomic
+/// operations, and several threads would contend for them. Returns false if the kernel refuses.
 fn own_descriptor_table() -> bool {
-    // SAFETY: existing descriptors stay valid in the copy under their numbers. Those that this thread opens from here
-    // on never leave it, because the state of a thread stays in it. If the kernel refuses, the work is a little slower
-    // and still correct.
+    // SAFETY: existing descriptors stay valid in the copy under their numbers. Those that this
+    // thread opens from here on never leave it, because the state of a thread stays in it. If the
+    // kernel refuses, the work is a little slower and still correct.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
 }
 
@@ -418,14 +488,24 @@ mod tests {
             }
         }
 
-        fn run(&self, state: &mut u32, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        fn run(
+            &self,
+            state: &mut u32,
+            recorder: &mut ThreadRecorder<'_>,
+        ) -> Result<(), EngineError> {
             recorder.start();
             if self.0[*state as usize] == Fate::Fails {
                 return Err(EngineError::new("broken"));
             }
             // With a failing thread, the others run until they see the failure.
-            let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
-            (0..laps).take_while(|_| recorder.lap(OperationKind::Read, 1)).for_each(drop);
+            let laps = if self.0.contains(&Fate::Fails) {
+                u64::MAX
+            } else {
+                10
+            };
+            (0..laps)
+                .take_while(|_| recorder.lap(OperationKind::Read, 1))
+                .for_each(drop);
             Ok(())
         }
 
@@ -443,7 +523,11 @@ mod tests {
             bytes: u64,
             recorder: &mut ThreadRecorder<'_>,
         ) -> Result<(), EngineError> {
-            assert_eq!(bytes, 10 * self.0.len() as u64, "all threads are done before the end");
+            assert_eq!(
+                bytes,
+                10 * self.0.len() as u64,
+                "all threads are done before the end"
+            );
             recorder.tick(OperationKind::Sync, bytes);
             Ok(())
         }
@@ -462,18 +546,43 @@ mod tests {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
         let spec = WorkloadSpec::new("read", params);
         let profile = workload::parse(&spec, &SIZING).unwrap().profile();
-        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, sample: 0 };
-        let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
+        let clock = ClockSpec::Fake {
+            seed: 1,
+            slowdown: 1.0,
+            noise: 0.05,
+            sample: 0,
+        };
+        let task = Task {
+            clock,
+            ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1)
+        };
         let context = Context::new(&task).unwrap();
-        run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
+        run(
+            &Fated(fates.to_vec()),
+            &context,
+            &profile,
+            Ready::default(),
+            false,
+            gate,
+        )
     }
 
     #[test]
     fn operations_of_the_agent_are_one_worker() {
         let durations = [2, 3].map(Duration::from_millis);
         let measured = measured_by_agent("fsck", &durations, [0.5, 0.25]);
-        assert_eq!((measured.operations, measured.timed_ns, measured.workers.len()), (2, 5_000_000, 1));
-        assert_eq!((measured.user_seconds, measured.system_seconds), (0.5, 0.25));
+        assert_eq!(
+            (
+                measured.operations,
+                measured.timed_ns,
+                measured.workers.len()
+            ),
+            (2, 5_000_000, 1)
+        );
+        assert_eq!(
+            (measured.user_seconds, measured.system_seconds),
+            (0.5, 0.25)
+        );
         assert_eq!(latency::count(&measured.latency["fsck"]), Some(2));
     }
 
@@ -485,15 +594,27 @@ mod tests {
             assert_eq!((gate.0, outcome.reports.clone()), (1, vec![0, 1, 2, 3]));
             let measured = outcome.measurement("read");
             assert_eq!((measured.operations, measured.bytes), (40, 40));
-            let stops: Vec<u64> = measured.workers.iter().map(|worker| worker.stop_ns).collect();
-            assert!(stops[1..].iter().all(|&stop| stop < stops[0]), "the sync is on the first thread's clock");
+            let stops: Vec<u64> = measured
+                .workers
+                .iter()
+                .map(|worker| worker.stop_ns)
+                .collect();
+            assert!(
+                stops[1..].iter().all(|&stop| stop < stops[0]),
+                "the sync is on the first thread's clock"
+            );
         }
     }
 
     #[test]
     fn who_cannot_be_equipped_keeps_the_gate_shut() {
         let mut gate = Counted(0);
-        let error = run_fated(&[Fate::Works, Fate::CannotBeEquipped, Fate::Works], &mut gate).err().unwrap();
+        let error = run_fated(
+            &[Fate::Works, Fate::CannotBeEquipped, Fate::Works],
+            &mut gate,
+        )
+        .err()
+        .unwrap();
         assert_eq!((gate.0, error.message.as_str()), (0, "no state"));
     }
 

@@ -1,8 +1,10 @@
-//! The order of a thread that owns all items, with records of several sizes or with a share of visits in sequence.
+//! The order of a thread that owns all items, with records of several sizes or with a share of
+//! visits in sequence.
 //!
-//! The rules are those of fio's options `percentage_random`, `bsrange` and `bssplit`. A visit in sequence goes to the
-//! item after the last record. A random visit goes to an item that no random visit of the pass has moved, and its record
-//! ends before the next one that was moved so. With a distribution, a random visit goes to any item.
+//! The rules are those of fio's options `percentage_random`, `bsrange` and `bssplit`. A visit in
+//! sequence goes to the item after the last record. A random visit goes to an item that no random
+//! visit of the pass has moved, and its record ends before the next one that was moved so. With a
+//! distribution, a random visit goes to any item.
 
 use std::fmt;
 
@@ -42,46 +44,67 @@ const SIZE_FORMS: &str = "a range such as 4K-64K, or sizes with their percent su
 const MOST_SIZES: usize = 64;
 
 impl RecordSizes {
-    /// Parses the sizes. `item` is the size of an item in bytes: the smallest record has it, and the others are
-    /// multiples of it.
+    /// Parses the sizes. `item` is the size of an item in bytes: the smallest record has it, and
+    /// the others are multiples of it.
     pub(crate) fn parse(text: &str, item: u64) -> Result<RecordSizes, String> {
         let sizes = RecordSizes::parse_multiples(text, item)?;
         match sizes.smallest() {
             1 => Ok(sizes),
-            smallest => Err(format!("the smallest record has {} bytes: use it as the block_size", smallest * item)),
+            smallest => Err(format!(
+                "the smallest record has {} bytes: use it as the block_size",
+                smallest * item
+            )),
         }
     }
 
     /// Parses sizes that are multiples of an item, as those of one direction of a mix.
     pub(crate) fn parse_multiples(text: &str, item: u64) -> Result<RecordSizes, String> {
         let wrong = || format!("'{text}' is not {SIZE_FORMS}");
-        let bytes = |text: &str| text.parse::<Bytes>().map(|Bytes(bytes)| bytes).map_err(|error| error.to_string());
+        let bytes = |text: &str| {
+            text.parse::<Bytes>()
+                .map(|Bytes(bytes)| bytes)
+                .map_err(|error| error.to_string())
+        };
         let range = text.split_once('-');
         let mut sizes = match range {
             Some((least, most)) => vec![(bytes(least)?, 1.0), (bytes(most)?, 1.0)],
             None => {
                 let entry = |text: &str| {
                     let (size, percent) = text.split_once('/').ok_or_else(wrong)?;
-                    Ok((bytes(size)?, parse_percent(percent).map_err(|error| error.to_string())?))
+                    Ok((
+                        bytes(size)?,
+                        parse_percent(percent).map_err(|error| error.to_string())?,
+                    ))
                 };
-                text.split(':').map(entry).collect::<Result<Vec<_>, String>>()?
+                text.split(':')
+                    .map(entry)
+                    .collect::<Result<Vec<_>, String>>()?
             }
         };
-        if range.is_none() && (sizes.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() > 1e-9 {
+        if range.is_none()
+            && (sizes.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() > 1e-9
+        {
             return Err("the percents of the sizes must add up to 100".to_owned());
         }
         sizes.sort_by_key(|(size, _)| *size);
         if sizes.len() > MOST_SIZES || sizes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(wrong());
         }
-        if let Some((size, _)) = sizes.iter().find(|(size, _)| *size == 0 || !size.is_multiple_of(item)) {
+        if let Some((size, _)) = sizes
+            .iter()
+            .find(|(size, _)| *size == 0 || !size.is_multiple_of(item))
+        {
             return Err(match *size == sizes[0].0 && *size > 0 {
                 true => format!("the smallest record has {size} bytes: use it as the block_size"),
                 false => format!("{size} is not a multiple of the smallest record, {item} bytes"),
             });
         }
         sizes.iter_mut().for_each(|(size, _)| *size /= item);
-        Ok(RecordSizes { text: text.to_owned(), sizes, range: range.is_some() })
+        Ok(RecordSizes {
+            text: text.to_owned(),
+            sizes,
+            range: range.is_some(),
+        })
     }
 
     /// Returns the smallest size in items.
@@ -94,11 +117,14 @@ impl RecordSizes {
         self.sizes.last().map_or(1, |(size, _)| *size)
     }
 
-    /// Returns the size that random bits determine among those of at most `most` items. If all are larger, it is `most`.
+    /// Returns the size that random bits determine among those of at most `most` items. If all are
+    /// larger, it is `most`.
     fn draw(&self, bits: u64, most: u64) -> u64 {
         if self.range {
             let smallest = self.smallest();
-            return (smallest * (1 + (unit(bits) * (self.largest().min(most) / smallest) as f64) as u64)).min(most);
+            return (smallest
+                * (1 + (unit(bits) * (self.largest().min(most) / smallest) as f64) as u64))
+                .min(most);
         }
         let fitting = || self.sizes.iter().take_while(|(size, _)| *size <= most);
         let mut left = unit(bits) * fitting().map(|(_, weight)| weight).sum::<f64>();
@@ -133,18 +159,33 @@ pub(crate) struct Walk {
     /// The order of random visits if all records are one item, and the next place in it.
     permutation: Permutation,
     place: u64,
-    /// A bit for each item that random visits of the pass have moved. Empty if a record is one item, for then the
-    /// permutation repeats none.
+    /// A bit for each item that random visits of the pass have moved. Empty if a record is one
+    /// item, for then the permutation repeats none.
     visited: Vec<u64>,
 }
 
 impl Walk {
     /// `maps` is whether random visits of a pass repeat no item.
     pub(crate) fn new(options: WalkOptions, items: u64, seed: u64, maps: bool) -> Walk {
-        let words = if maps && options.sizes.is_some() && options.sequential < 1.0 { items.div_ceil(64) } else { 0 };
+        let words = if maps && options.sizes.is_some() && options.sequential < 1.0 {
+            items.div_ceil(64)
+        } else {
+            0
+        };
         let permutation = Permutation::new(items, seed);
         let visited = vec![0; words as usize];
-        Walk { items, seed, options, visits: 0, next: 0, record: 1, writes: false, permutation, place: 0, visited }
+        Walk {
+            items,
+            seed,
+            options,
+            visits: 0,
+            next: 0,
+            record: 1,
+            writes: false,
+            permutation,
+            place: 0,
+            visited,
+        }
     }
 
     /// Begins a pass.
@@ -165,33 +206,43 @@ impl Walk {
         self.record
     }
 
-    /// Returns the first item of the next record, which has at most `left` items. `draw` returns the item of a random
-    /// visit from its number, or `None` if random visits of a pass repeat no item.
+    /// Returns the first item of the next record, which has at most `left` items. `draw` returns
+    /// the item of a random visit from its number, or `None` if random visits of a pass repeat no
+    /// item.
     pub(crate) fn visit(&mut self, left: u64, draw: impl FnOnce(u64) -> Option<u64>) -> u64 {
         let bits = hash(self.seed, Stream::Walk, self.visits);
         self.visits += 1;
         let in_sequence = self.next < self.items && unit(bits) < self.options.sequential;
-        let item = if in_sequence { self.next } else { draw(self.visits).unwrap_or_else(|| self.unvisited(bits)) };
+        let item = if in_sequence {
+            self.next
+        } else {
+            draw(self.visits).unwrap_or_else(|| self.unvisited(bits))
+        };
         let of_direction = self.options.write_sizes.as_ref().filter(|_| self.writes);
         let sizes = of_direction.or(self.options.sizes.as_ref());
-        // As in fio, a record of a direction with larger sizes begins at a multiple of the smallest of them.
+        // As in fio, a record of a direction with larger sizes begins at a multiple of the smallest
+        // of them.
         let item = item - sizes.map_or(0, |sizes| item % sizes.smallest());
         let most = left.min(self.items - item);
         let size = sizes.map_or(1, |sizes| sizes.draw(mix(bits), most));
         self.record = size;
         if !in_sequence && !self.visited.is_empty() {
             if self.options.write_sizes.is_none() {
-                self.record = (1..size).find(|ahead| self.is_visited(item + ahead)).unwrap_or(size);
+                self.record = (1..size)
+                    .find(|ahead| self.is_visited(item + ahead))
+                    .unwrap_or(size);
             }
-            (item..item + self.record).for_each(|item| self.visited[(item / 64) as usize] |= 1 << (item % 64));
+            (item..item + self.record)
+                .for_each(|item| self.visited[(item / 64) as usize] |= 1 << (item % 64));
         }
         self.next = item + self.record;
         item
     }
 
-    /// Returns an item that no random visit of the pass has moved. If all records are one item, it is the next one of the
-    /// permutation. Otherwise, as in fio, it is the first one from a drawn item on. Draws with replacement often hit moved
-    /// items. Records then begin where others end, and fewer are cut short than in an order without repetition.
+    /// Returns an item that no random visit of the pass has moved. If all records are one item, it
+    /// is the next one of the permutation. Otherwise, as in fio, it is the first one from a drawn
+    /// item on. Draws with replacement often hit moved items. Records then begin where others end,
+    /// and fewer are cut short than in an order without repetition.
     fn unvisited(&mut self, bits: u64) -> u64 {
         if self.visited.is_empty() {
             self.place += 1;
@@ -199,7 +250,9 @@ impl Walk {
         }
         let item = (unit(mix(!bits)) * self.items as f64) as u64;
         // There is one, because a pass moves no more items than there are.
-        self.unvisited_from(item).or_else(|| self.unvisited_from(0)).unwrap_or(item)
+        self.unvisited_from(item)
+            .or_else(|| self.unvisited_from(0))
+            .unwrap_or(item)
     }
 
     /// Returns the first item from `first` on that no random visit has moved.
@@ -209,11 +262,15 @@ impl Walk {
         let begun = !self.visited[word] >> bit << bit;
         let mut words = (word as u64..).zip(std::iter::once(begun).chain(rest));
         let found = words.find(|(_, free)| *free != 0);
-        found.map(|(word, free)| word * 64 + u64::from(free.trailing_zeros())).filter(|item| *item < self.items)
+        found
+            .map(|(word, free)| word * 64 + u64::from(free.trailing_zeros()))
+            .filter(|item| *item < self.items)
     }
 
     fn is_visited(&self, item: u64) -> bool {
-        self.visited.get((item / 64) as usize).is_some_and(|word| word >> (item % 64) & 1 == 1)
+        self.visited
+            .get((item / 64) as usize)
+            .is_some_and(|word| word >> (item % 64) & 1 == 1)
     }
 }
 
@@ -226,7 +283,16 @@ mod tests {
     /// Returns the records of one pass: first items and numbers of items.
     fn pass(sequential: f64, sizes: Option<&str>, items: u64, seed: u64) -> Vec<(u64, u64)> {
         let sizes = sizes.map(|text| RecordSizes::parse(text, 4096).unwrap());
-        let mut walk = Walk::new(WalkOptions { sequential, sizes, write_sizes: None }, items, seed, true);
+        let mut walk = Walk::new(
+            WalkOptions {
+                sequential,
+                sizes,
+                write_sizes: None,
+            },
+            items,
+            seed,
+            true,
+        );
         let (mut left, mut records) = (items, Vec::new());
         while left > 0 {
             let item = walk.visit(left, |_| None);
@@ -237,7 +303,10 @@ mod tests {
     }
 
     fn items_of(records: &[(u64, u64)]) -> Vec<u64> {
-        let mut items: Vec<u64> = records.iter().flat_map(|(item, count)| *item..item + count).collect();
+        let mut items: Vec<u64> = records
+            .iter()
+            .flat_map(|(item, count)| *item..item + count)
+            .collect();
         items.sort_unstable();
         items
     }
@@ -280,8 +349,14 @@ mod tests {
     #[test]
     fn the_share_of_visits_in_sequence_is_as_given() {
         let records = pass(0.3, None, 100_000, 7);
-        let in_sequence = records.windows(2).filter(|pair| pair[1].0 == pair[0].0 + 1).count();
-        assert!((in_sequence as f64 / 1e5 - 0.3).abs() < 0.01, "{in_sequence}");
+        let in_sequence = records
+            .windows(2)
+            .filter(|pair| pair[1].0 == pair[0].0 + 1)
+            .count();
+        assert!(
+            (in_sequence as f64 / 1e5 - 0.3).abs() < 0.01,
+            "{in_sequence}"
+        );
     }
 
     #[test]
@@ -291,7 +366,8 @@ mod tests {
         assert!((small / records.len() as f64 - 0.6).abs() < 0.01, "{small}");
         let records = pass(1.0, Some("4K-16K"), 400_000, 7);
         for size in 1..=4 {
-            let share = records.iter().filter(|(_, count)| *count == size).count() as f64 / records.len() as f64;
+            let share = records.iter().filter(|(_, count)| *count == size).count() as f64
+                / records.len() as f64;
             assert!((share - 0.25).abs() < 0.01, "{size}: {share}");
         }
     }
@@ -299,7 +375,9 @@ mod tests {
     #[test]
     fn random_records_are_cut_short_as_often_as_in_fio() {
         // fio 3.33 made 1014 records of 8 MiB with bsrange=4k-16k and rw=randread.
-        let records: Vec<usize> = (0..8).map(|seed| pass(0.0, Some("4K-16K"), 2048, seed).len()).collect();
+        let records: Vec<usize> = (0..8)
+            .map(|seed| pass(0.0, Some("4K-16K"), 2048, seed).len())
+            .collect();
         let mean = records.iter().sum::<usize>() as f64 / records.len() as f64;
         assert!((mean / 1014.0 - 1.0).abs() < 0.03, "{records:?}");
     }
@@ -318,6 +396,11 @@ mod tests {
             let message = RecordSizes::parse(text, 4096).unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");
         }
-        assert_eq!(RecordSizes::parse("4K/60:64K/40", 4096).unwrap().to_string(), "4K/60:64K/40");
+        assert_eq!(
+            RecordSizes::parse("4K/60:64K/40", 4096)
+                .unwrap()
+                .to_string(),
+            "4K/60:64K/40"
+        );
     }
 }

@@ -32,8 +32,8 @@ pub struct SeriesKey {
     pub higher_is_better: bool,
     /// The machine: processor, memory, hypervisor; empty for results of other tools.
     pub machine: String,
-    /// The parameters of the work as JSON, or their digest if they are long. Work with different parameters belongs to
-    /// different series.
+    /// The parameters of the work as JSON, or their digest if they are long. Work with different
+    /// parameters belongs to different series.
     pub parameters: String,
 }
 
@@ -45,13 +45,25 @@ impl SeriesKey {
 
     /// Returns the case and the target: `write 1M on xfs`.
     pub fn name(&self) -> String {
-        let case = if self.case.is_empty() { &self.operation } else { &self.case };
-        if self.target.is_empty() { case.clone() } else { format!("{case} on {}", self.target) }
+        let case = if self.case.is_empty() {
+            &self.operation
+        } else {
+            &self.case
+        };
+        if self.target.is_empty() {
+            case.clone()
+        } else {
+            format!("{case} on {}", self.target)
+        }
     }
 
     /// Returns the direction in which the metric improves.
     pub fn better(&self) -> Better {
-        if self.higher_is_better { Better::Higher } else { Better::Lower }
+        if self.higher_is_better {
+            Better::Higher
+        } else {
+            Better::Lower
+        }
     }
 
     /// Returns a value with its unit as text.
@@ -60,10 +72,20 @@ impl SeriesKey {
     }
 }
 
-/// Returns the unit with a name from a [`SeriesKey`]. Values with an unknown unit are plain numbers.
+/// Returns the unit with a name from a [`SeriesKey`]. Values with an unknown unit are plain
+/// numbers.
 pub fn unit_named(name: &str) -> Unit {
-    let units = [Unit::BytesPerSecond, Unit::OperationsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Count];
-    units.into_iter().find(|unit| unit.name() == name).unwrap_or(Unit::Count)
+    let units = [
+        Unit::BytesPerSecond,
+        Unit::OperationsPerSecond,
+        Unit::Seconds,
+        Unit::Bytes,
+        Unit::Count,
+    ];
+    units
+        .into_iter()
+        .find(|unit| unit.name() == name)
+        .unwrap_or(Unit::Count)
 }
 
 /// A run with its values, for the store.
@@ -73,7 +95,8 @@ pub struct Entry {
     pub run: IndexedRun,
     /// The values, at most one for each series.
     pub points: Vec<EntryPoint>,
-    /// Targets that are not judged, with the reason, and cases whose trials all failed or were invalid.
+    /// Targets that are not judged, with the reason, and cases whose trials all failed or were
+    /// invalid.
     pub left_out: Vec<String>,
 }
 
@@ -95,7 +118,11 @@ pub struct EntryPoint {
 /// Returns the identity of a value: the first 64 bits of the SHA-256 of its JSON, in hexadecimal.
 pub(crate) fn digest(value: &impl Serialize) -> String {
     let text = serde_json::to_vec(value).unwrap_or_default();
-    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A run of the index.

@@ -1,6 +1,8 @@
-//! The two databases that can hold an index, SQLite and PostgreSQL, behind the operations that the store needs.
+//! The two databases that can hold an index, SQLite and PostgreSQL, behind the operations that the
+//! store needs.
 //!
-//! Both databases execute the same statements, with values `$1`, `$2`, …, so that the store has each statement once.
+//! Both databases execute the same statements, with values `$1`, `$2`, …, so that the store has
+//! each statement once.
 
 use std::path::Path;
 use std::time::Duration;
@@ -68,7 +70,11 @@ pub(crate) struct Row(Vec<Value>);
 impl Row {
     /// Removes and returns the text of a column.
     pub(crate) fn text(&mut self, column: usize) -> Result<String> {
-        match self.0.get_mut(column).map(|value| std::mem::replace(value, Value::Null)) {
+        match self
+            .0
+            .get_mut(column)
+            .map(|value| std::mem::replace(value, Value::Null))
+        {
             Some(Value::Text(text)) => Ok(text),
             _ => Err(DatabaseError::Column(column)),
         }
@@ -115,9 +121,11 @@ pub(crate) trait Database: std::fmt::Debug + Send {
     fn begin_reading(&mut self) -> Result<()>;
     /// Returns the names of all tables.
     fn tables(&mut self) -> Result<Vec<String>>;
-    /// Returns a text that differs after another process has written; it may also differ for other reasons.
+    /// Returns a text that differs after another process has written; it may also differ for other
+    /// reasons.
     fn version_of_data(&mut self) -> Result<String>;
-    /// Executes the statements of a migration. PostgreSQL gets them without `WITHOUT ROWID`, which only SQLite has.
+    /// Executes the statements of a migration. PostgreSQL gets them without `WITHOUT ROWID`, which
+    /// only SQLite has.
     fn migrate(&mut self, statements: &str) -> Result<()>;
 }
 
@@ -128,10 +136,13 @@ pub(crate) struct Sqlite(rusqlite::Connection);
 impl Sqlite {
     /// Opens a file, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Sqlite> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
-        // A store may be from another user. fsb makes no views and triggers, so none in the store may call functions.
+        // A store may be from another user. fsb makes no views and triggers, so none in the store
+        // may call functions.
         connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")?;
         Ok(Sqlite(connection))
     }
@@ -143,7 +154,9 @@ impl Database for Sqlite {
     }
 
     fn execute(&mut self, statement: &str, values: &[Value]) -> Result<()> {
-        self.0.prepare_cached(statement)?.execute(rusqlite::params_from_iter(values))?;
+        self.0
+            .prepare_cached(statement)?
+            .execute(rusqlite::params_from_iter(values))?;
         Ok(())
     }
 
@@ -183,7 +196,10 @@ impl Database for Sqlite {
     }
 
     fn version_of_data(&mut self) -> Result<String> {
-        let mut rows = self.query("SELECT CAST(data_version AS TEXT) FROM pragma_data_version", &[])?;
+        let mut rows = self.query(
+            "SELECT CAST(data_version AS TEXT) FROM pragma_data_version",
+            &[],
+        )?;
         rows.first_mut().ok_or(DatabaseError::Column(0))?.text(0)
     }
 
@@ -231,8 +247,8 @@ mod server {
     /// The time limit for connecting to a server, unless the URL sets `connect_timeout`.
     const CONNECT: Duration = Duration::from_secs(10);
 
-    /// The advisory lock that writers of an index hold. PostgreSQL keeps these locks per database. The number is `fsb`
-    /// in ASCII.
+    /// The advisory lock that writers of an index hold. PostgreSQL keeps these locks per database.
+    /// The number is `fsb` in ASCII.
     const WRITERS: &str = "SELECT pg_advisory_xact_lock(6714210)";
 
     /// A database of PostgreSQL.
@@ -248,7 +264,8 @@ mod server {
     }
 
     impl Postgresql {
-        /// Connects to the server and the database of a URL. The password may be in `PGPASSWORD`, as for psql.
+        /// Connects to the server and the database of a URL. The password may be in `PGPASSWORD`,
+        /// as for psql.
         pub(crate) fn connect(url: &str) -> Result<Postgresql> {
             let mut config: Config = url.parse()?;
             config.application_name("fsb");
@@ -262,7 +279,10 @@ mod server {
             }
             let mut client = config.connect(NoTls)?;
             client.batch_execute(&format!("SET lock_timeout = '{}s'", PATIENCE.as_secs()))?;
-            Ok(Postgresql { client, prepared: HashMap::new() })
+            Ok(Postgresql {
+                client,
+                prepared: HashMap::new(),
+            })
         }
 
         fn prepare(&mut self, text: &str) -> Result<Statement> {
@@ -286,24 +306,38 @@ mod server {
             Ok(())
         }
 
-        fn read_rows(&mut self, statement: &str, values: &[Value], read: ReadRow<'_>) -> Result<()> {
+        fn read_rows(
+            &mut self,
+            statement: &str,
+            values: &[Value],
+            read: ReadRow<'_>,
+        ) -> Result<()> {
             let statement = self.prepare(statement)?;
             let rows = self.client.query(&statement, &parameters(values))?;
             let row = |row: postgres::Row| -> Result<Row> {
                 let value = |(column, kind): (usize, &Type)| -> Result<Value> {
                     Ok(match *kind {
-                        Type::INT4 => row.try_get::<_, Option<i32>>(column)?.map(|n| Value::Integer(n.into())),
+                        Type::INT4 => row
+                            .try_get::<_, Option<i32>>(column)?
+                            .map(|n| Value::Integer(n.into())),
                         Type::INT8 => row.try_get::<_, Option<i64>>(column)?.map(Value::Integer),
                         Type::FLOAT8 => row.try_get::<_, Option<f64>>(column)?.map(Value::Real),
-                        Type::TEXT | Type::NAME => row.try_get::<_, Option<String>>(column)?.map(Value::Text),
+                        Type::TEXT | Type::NAME => {
+                            row.try_get::<_, Option<String>>(column)?.map(Value::Text)
+                        }
                         _ => None,
                     }
                     .unwrap_or(Value::Null))
                 };
-                let kinds = row.columns().iter().map(postgres::Column::type_).enumerate();
+                let kinds = row
+                    .columns()
+                    .iter()
+                    .map(postgres::Column::type_)
+                    .enumerate();
                 Ok(Row(kinds.map(value).collect::<Result<_>>()?))
             };
-            rows.into_iter().try_for_each(|found| read(&mut row(found)?))
+            rows.into_iter()
+                .try_for_each(|found| read(&mut row(found)?))
         }
 
         fn begin_writing(&mut self) -> Result<()> {
@@ -316,8 +350,12 @@ mod server {
         }
 
         fn tables(&mut self) -> Result<Vec<String>> {
-            let statement = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()";
-            self.query(statement, &[])?.into_iter().map(|mut row| row.text(0)).collect()
+            let statement =
+                "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()";
+            self.query(statement, &[])?
+                .into_iter()
+                .map(|mut row| row.text(0))
+                .collect()
         }
 
         fn version_of_data(&mut self) -> Result<String> {
@@ -332,14 +370,23 @@ mod server {
     }
 
     fn parameters(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
-        values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+        values
+            .iter()
+            .map(|value| value as &(dyn ToSql + Sync))
+            .collect()
     }
 
     impl ToSql for Value {
-        fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> std::result::Result<IsNull, Box<dyn Error + Sync + Send>> {
+        fn to_sql(
+            &self,
+            kind: &Type,
+            out: &mut BytesMut,
+        ) -> std::result::Result<IsNull, Box<dyn Error + Sync + Send>> {
             match self {
                 Value::Null => Ok(IsNull::Yes),
-                Value::Integer(number) if *kind == Type::INT4 => i32::try_from(*number)?.to_sql(kind, out),
+                Value::Integer(number) if *kind == Type::INT4 => {
+                    i32::try_from(*number)?.to_sql(kind, out)
+                }
                 Value::Integer(number) => number.to_sql(kind, out),
                 Value::Real(number) => number.to_sql(kind, out),
                 Value::Text(text) => text.to_sql(kind, out),
@@ -353,8 +400,8 @@ mod server {
         to_sql_checked!();
     }
 
-    /// Returns the URL without user and password: `postgresql://host:5432/fsb`. Returns `None` for a URL that cannot be
-    /// read.
+    /// Returns the URL without user and password: `postgresql://host:5432/fsb`. Returns `None` for
+    /// a URL that cannot be read.
     pub(crate) fn name_of_server(url: &str) -> Option<String> {
         let config: Config = url.parse().ok()?;
         let ports = config.get_ports();
@@ -363,10 +410,17 @@ mod server {
                 Host::Tcp(name) => name.clone(),
                 Host::Unix(path) => path.display().to_string(),
             };
-            let port = ports.get(place).or(ports.first()).filter(|port| **port != 5432);
+            let port = ports
+                .get(place)
+                .or(ports.first())
+                .filter(|port| **port != 5432);
             port.map_or(host.clone(), |port| format!("{host}:{port}"))
         };
         let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
-        Some(format!("postgresql://{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default()))
+        Some(format!(
+            "postgresql://{}/{}",
+            hosts.join(","),
+            config.get_dbname().unwrap_or_default()
+        ))
     }
 }

@@ -68,8 +68,8 @@ pub struct ValuesCompared {
     pub after: f64,
     /// The value of the second run divided by the value of the first run.
     pub ratio: f64,
-    /// The 95 % interval of the ratio, from the variation between the other runs of the series; absent if there are too
-    /// few of them.
+    /// The 95 % interval of the ratio, from the variation between the other runs of the series;
+    /// absent if there are too few of them.
     pub interval: Option<Interval>,
     /// The verdict on the ratio; absent without an interval, or if the environments differ.
     pub verdict: Option<Verdict>,
@@ -81,9 +81,17 @@ impl Index {
     /// Reads the index of a store. The index does not contain later writes of other processes.
     pub fn read(store: Store) -> Result<Index, HistoryError> {
         store.freeze()?;
-        let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
+        let runs = store
+            .runs()?
+            .into_iter()
+            .map(|run| (run.id.clone(), run))
+            .collect();
         let environments = store.environments()?;
-        Ok(Index { store, runs, environments })
+        Ok(Index {
+            store,
+            runs,
+            environments,
+        })
     }
 
     /// Returns all series in the order of their names.
@@ -93,23 +101,42 @@ impl Index {
         Ok(all)
     }
 
-    /// Returns the value of the last run of a series and the number of its runs, or `None` if it has no value.
-    pub fn last_value(&self, series: &str) -> Result<Option<(crate::StoredPoint, usize)>, HistoryError> {
+    /// Returns the value of the last run of a series and the number of its runs, or `None` if it
+    /// has no value.
+    pub fn last_value(
+        &self,
+        series: &str,
+    ) -> Result<Option<(crate::StoredPoint, usize)>, HistoryError> {
         let points = self.store.points(series)?;
         let runs = points.len();
         Ok(points.into_iter().next_back().map(|last| (last, runs)))
     }
 
     /// Analyses a series. Conditions in `across` do not separate environments.
-    pub fn analyse(&self, series: IndexedSeries, across: &[String], theta: f64) -> Result<SeriesHistory, HistoryError> {
+    pub fn analyse(
+        &self,
+        series: IndexedSeries,
+        across: &[String],
+        theta: f64,
+    ) -> Result<SeriesHistory, HistoryError> {
         let points = self.store.points(&series.id)?;
-        series::analyse(series, &points, &self.environments, &self.runs, across, theta)
-            .map_err(|error| self.damaged(error))
+        series::analyse(
+            series,
+            &points,
+            &self.environments,
+            &self.runs,
+            across,
+            theta,
+        )
+        .map_err(|error| self.damaged(error))
     }
 
     /// Analyses all series, in the order of their names.
     pub fn analyse_all(&self, across: &[String], theta: f64) -> Result<Document, HistoryError> {
-        let all = self.series_by_name()?.into_iter().map(|series| self.analyse(series, across, theta));
+        let all = self
+            .series_by_name()?
+            .into_iter()
+            .map(|series| self.analyse(series, across, theta));
         Ok(Document {
             schema: SCHEMA.to_owned(),
             theta,
@@ -120,28 +147,45 @@ impl Index {
     }
 
     /// Compares the values of two runs in all series that they share.
-    pub fn compare(&self, before: &IndexedRun, after: &IndexedRun, theta: f64) -> Result<RunsCompared, HistoryError> {
+    pub fn compare(
+        &self,
+        before: &IndexedRun,
+        after: &IndexedRun,
+        theta: f64,
+    ) -> Result<RunsCompared, HistoryError> {
         let mut differing: BTreeMap<String, (Difference, BTreeSet<String>)> = BTreeMap::new();
         let mut targets = BTreeSet::new();
         let mut compared = Vec::new();
         for series in self.series_by_name()? {
             let mut points = self.store.points(&series.id)?;
             let value = |run: &IndexedRun| points.iter().find(|point| point.run == run.id);
-            let (Some(one), Some(other)) = (value(before), value(after)) else { continue };
+            let (Some(one), Some(other)) = (value(before), value(after)) else {
+                continue;
+            };
             targets.insert(series.key.target.clone());
             let conditions = |id: &String| self.environments.get(id).cloned().unwrap_or_default();
-            let differences = series::differences(&conditions(&one.environment), &conditions(&other.environment));
+            let differences = series::differences(
+                &conditions(&one.environment),
+                &conditions(&other.environment),
+            );
             let same_environment = differences.is_empty();
             for difference in differences {
                 let key = format!("{difference:?}");
-                differing.entry(key).or_insert((difference, BTreeSet::new())).1.insert(series.key.target.clone());
+                differing
+                    .entry(key)
+                    .or_insert((difference, BTreeSet::new()))
+                    .1
+                    .insert(series.key.target.clone());
             }
             let (one, other) = (one.log_mean.exp(), other.log_mean.exp());
             let (id, key) = (series.id.clone(), series.key.clone());
             points.retain(|point| point.run != before.id && point.run != after.id);
             let damaged = |error| self.damaged(error);
-            let rest = series::analyse(series, &points, &self.environments, &self.runs, &[], theta).map_err(damaged)?;
-            let judged = rest.variation.map(|variation| variation.compare(one, other, key.better(), theta));
+            let rest = series::analyse(series, &points, &self.environments, &self.runs, &[], theta)
+                .map_err(damaged)?;
+            let judged = rest
+                .variation
+                .map(|variation| variation.compare(one, other, key.better(), theta));
             let judged = judged.transpose().map_err(damaged)?;
             compared.push(ValuesCompared {
                 id,
@@ -150,14 +194,22 @@ impl Index {
                 after: other,
                 ratio: judged.map_or(other / one, |(ratio, ..)| ratio),
                 interval: judged.map(|(_, interval, _)| interval),
-                verdict: judged.map(|(.., verdict)| verdict).filter(|_| same_environment),
+                verdict: judged
+                    .map(|(.., verdict)| verdict)
+                    .filter(|_| same_environment),
                 same_environment,
             });
         }
-        let conditions = differing.into_values().map(|(difference, of)| DifferingCondition {
-            difference,
-            targets: if of == targets { Vec::new() } else { of.into_iter().collect() },
-        });
+        let conditions = differing
+            .into_values()
+            .map(|(difference, of)| DifferingCondition {
+                difference,
+                targets: if of == targets {
+                    Vec::new()
+                } else {
+                    of.into_iter().collect()
+                },
+            });
         Ok(RunsCompared {
             schema: COMPARISON_SCHEMA.to_owned(),
             theta,
@@ -171,6 +223,9 @@ impl Index {
 
     /// Converts the error of an analysis, which only a damaged store causes.
     fn damaged(&self, error: AnalysisError) -> HistoryError {
-        HistoryError::Damaged { store: self.store.location().clone(), message: error.to_string() }
+        HistoryError::Damaged {
+            store: self.store.location().clone(),
+            message: error.to_string(),
+        }
     }
 }

@@ -15,27 +15,40 @@ use fsb_report::incomplete_text;
 use fsb_stats::{AnalysisError, Interval, RunVariation, Verdict, change_points, ratio_of_means};
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint, digest};
+use crate::data::{
+    Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint,
+    digest,
+};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "fsbench/history/1";
 
-/// The maximum length of parameters in bytes. A digest replaces longer ones, such as the shape of a recorded tree.
+/// The maximum length of parameters in bytes. A digest replaces longer ones, such as the shape of a
+/// recorded tree.
 const LONGEST_PARAMETERS: usize = 4096;
 
 fn parameters(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
-    if text.len() <= LONGEST_PARAMETERS { text } else { format!("\"sha256 {}\"", digest(value)) }
+    if text.len() <= LONGEST_PARAMETERS {
+        text
+    } else {
+        format!("\"sha256 {}\"", digest(value))
+    }
 }
 
-/// Returns the entry of a complete run of fsb, with one value for each case and target: the mean over the blocks of the
-/// logarithm of the metric by which targets are compared.
+/// Returns the entry of a complete run of fsb, with one value for each case and target: the mean
+/// over the blocks of the logarithm of the metric by which targets are compared.
 ///
 /// # Errors
 ///
-/// Returns the reason why a run is left out: it did not finish, so that a resume would change it, or its journal lacks
-/// blocks.
-pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels: Labels) -> Result<Entry, String> {
+/// Returns the reason why a run is left out: it did not finish, so that a resume would change it,
+/// or its journal lacks blocks.
+pub fn entry_of_run(
+    record: &RunRecord,
+    trials: &[Trial],
+    source: &Path,
+    labels: Labels,
+) -> Result<Entry, String> {
     let (Some(_), Some(first)) = (&record.stop_reason, record.segments.first()) else {
         return Err("the run did not finish; fsb run --resume completes it".to_owned());
     };
@@ -43,9 +56,16 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
     if let Some(why) = incomplete_text(record, measured.map(|trial| trial.block)) {
         return Err(why);
     }
-    // Two short runs may begin in one second, and their first trials in one millisecond, but not with equal times.
+    // Two short runs may begin in one second, and their first trials in one millisecond, but not
+    // with equal times.
     let trial = trials.first().map(|trial| (&trial.started, &trial.workers));
-    let identity = (&first.boot_id, &first.started, record.plan.seed, &record.name, trial);
+    let identity = (
+        &first.boot_id,
+        &first.started,
+        record.plan.seed,
+        &record.name,
+        trial,
+    );
     let run = IndexedRun {
         id: digest(&identity),
         source: source.to_owned(),
@@ -57,7 +77,11 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
     let (mut points, mut left_out) = (Vec::new(), Vec::new());
     if record.emulated {
         left_out.push("its processors were emulated".to_owned());
-        return Ok(Entry { run, points, left_out });
+        return Ok(Entry {
+            run,
+            points,
+            left_out,
+        });
     }
     for target in &record.plan.targets {
         if let Some(why) = record.unjudged_target(target) {
@@ -67,9 +91,15 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
         let mut found: BTreeMap<SeriesKey, Vec<f64>> = BTreeMap::new();
         let mut failed: BTreeSet<&str> = BTreeSet::new();
         for trial in last_attempts(trials, &target.name) {
-            match trial.primary().filter(|metric| metric.value.is_finite() && metric.value > 0.0) {
+            match trial
+                .primary()
+                .filter(|metric| metric.value.is_finite() && metric.value > 0.0)
+            {
                 Some(metric) => {
-                    found.entry(key_of_trial(record, target, trial, metric)).or_default().push(metric.value.ln());
+                    found
+                        .entry(key_of_trial(record, target, trial, metric))
+                        .or_default()
+                        .push(metric.value.ln());
                 }
                 None if trial.outcome == Outcome::NotApplicable => {}
                 None => {
@@ -78,22 +108,40 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
             }
         }
         failed.retain(|case| !found.keys().any(|key| key.case == *case));
-        left_out.extend(failed.into_iter().map(|case| format!("{}: {case}", target.name)));
+        left_out.extend(
+            failed
+                .into_iter()
+                .map(|case| format!("{}: {case}", target.name)),
+        );
         points.extend(found.into_iter().filter_map(|(key, logs)| {
             let (log_mean, squared_error) = mean_of(&logs)?;
             let conditions = conditions_of(record, target, &key.case);
-            Some(EntryPoint { key, conditions, log_mean, squared_error, blocks: logs.len() as u32 })
+            Some(EntryPoint {
+                key,
+                conditions,
+                log_mean,
+                squared_error,
+                blocks: logs.len() as u32,
+            })
         }));
     }
-    Ok(Entry { run, points, left_out })
+    Ok(Entry {
+        run,
+        points,
+        left_out,
+    })
 }
 
 const OWN_TOOL: &str = "fsb";
 
-/// Returns the trials of a target. Of a retried trial, returns the last attempt, whatever its outcome.
+/// Returns the trials of a target. Of a retried trial, returns the last attempt, whatever its
+/// outcome.
 fn last_attempts<'t>(trials: &'t [Trial], target: &str) -> impl Iterator<Item = &'t Trial> {
     let mut last: BTreeMap<(&str, u32), &Trial> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.counts() && trial.target == target) {
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.counts() && trial.target == target)
+    {
         let held = last.entry((&trial.workload, trial.block)).or_insert(trial);
         if (trial.attempt, trial.order) >= (held.attempt, held.order) {
             *held = trial;
@@ -102,10 +150,21 @@ fn last_attempts<'t>(trials: &'t [Trial], target: &str) -> impl Iterator<Item = 
     last.into_values()
 }
 
-fn key_of_trial(record: &RunRecord, target: &Target, trial: &Trial, metric: &fsb_model::Metric) -> SeriesKey {
+fn key_of_trial(
+    record: &RunRecord,
+    target: &Target,
+    trial: &Trial,
+    metric: &fsb_model::Metric,
+) -> SeriesKey {
     // In rounds, a trial measures units of the work.
     let mut work = trial.params.clone();
-    work.extend(record.units.get(&trial.workload).cloned().unwrap_or_default());
+    work.extend(
+        record
+            .units
+            .get(&trial.workload)
+            .cloned()
+            .unwrap_or_default(),
+    );
     SeriesKey {
         tool: OWN_TOOL.to_owned(),
         case: trial.workload.clone(),
@@ -133,23 +192,31 @@ fn mean_of(logs: &[f64]) -> Option<(f64, Option<f64>)> {
 
 /// Describes the machine by properties that do not change during its life.
 fn machine(host: &HostManifest) -> String {
-    let cpu = host.cpu.clone().unwrap_or_else(|| host.architecture.clone());
+    let cpu = host
+        .cpu
+        .clone()
+        .unwrap_or_else(|| host.architecture.clone());
     let hypervisor = match host.hypervisor.as_deref() {
         None => String::new(),
         Some("yes") => ", virtual machine".to_owned(),
         Some(name) => format!(", virtual machine ({name})"),
     };
-    format!("{cpu}, {} processors, {}{hypervisor}", host.cpus, show_bytes(nominal(host.memory_bytes) as f64))
+    format!(
+        "{cpu}, {} processors, {}{hypervisor}",
+        host.cpus,
+        show_bytes(nominal(host.memory_bytes) as f64)
+    )
 }
 
-/// Rounds the memory that the kernel reports up to a sixteenth of the next power of two. Kernels reserve different
-/// amounts of the same memory, all of them less than that.
+/// Rounds the memory that the kernel reports up to a sixteenth of the next power of two. Kernels
+/// reserve different amounts of the same memory, all of them less than that.
 fn nominal(memory: u64) -> u64 {
     let step = (memory.max(1).checked_next_power_of_two().unwrap_or(1 << 63) / 16).max(1);
     memory.div_ceil(step).saturating_mul(step)
 }
 
-/// Returns the conditions of a case on a target that may change from run to run. The case itself is not one of them.
+/// Returns the conditions of a case on a target that may change from run to run. The case itself is
+/// not one of them.
 fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions {
     let mut conditions = Conditions::new();
     let mut add = |name: &str, text: String| {
@@ -159,33 +226,68 @@ fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions 
     };
     let made = record.targets.get(&target.name);
     let segment = record.segments.last();
-    let of_segment = |text: fn(&fsb_model::run::Segment) -> &String| segment.map(text).cloned().unwrap_or_default();
-    add("kernel", made.and_then(|made| made.kernel.clone()).unwrap_or_else(|| of_segment(|segment| &segment.kernel)));
+    let of_segment = |text: fn(&fsb_model::run::Segment) -> &String| {
+        segment.map(text).cloned().unwrap_or_default()
+    };
+    add(
+        "kernel",
+        made.and_then(|made| made.kernel.clone())
+            .unwrap_or_else(|| of_segment(|segment| &segment.kernel)),
+    );
     add("fsb", of_segment(|segment| &segment.fsb_version));
-    add("distribution", record.host.distribution.clone().unwrap_or_default());
+    add(
+        "distribution",
+        record.host.distribution.clone().unwrap_or_default(),
+    );
     add("governor", record.host.governor.clone().unwrap_or_default());
-    add("turbo", record.host.turbo.map_or_else(String::new, |on| if on { "on" } else { "off" }.to_owned()));
+    add(
+        "turbo",
+        record
+            .host
+            .turbo
+            .map_or_else(String::new, |on| if on { "on" } else { "off" }.to_owned()),
+    );
     add("suite", record.plan.name.clone());
     add("size", show_bytes(record.plan.size.0 as f64));
     if record.plan.like_disk.0 != LARGE_DISK {
         add("large disk", show_bytes(record.plan.like_disk.0 as f64));
     }
     add("targets", record.plan.targets.len().to_string());
-    add("method", if record.rounds.contains_key(case) { "rounds" } else { "sequential trials" }.to_owned());
+    add(
+        "method",
+        if record.rounds.contains_key(case) {
+            "rounds"
+        } else {
+            "sequential trials"
+        }
+        .to_owned(),
+    );
     add(
         "placement",
         match &record.placement {
-            Some(Placement::SideBySide { slices, slice_bytes }) => {
-                format!("side by side, {slices} slices of {}", show_bytes(*slice_bytes as f64))
+            Some(Placement::SideBySide {
+                slices,
+                slice_bytes,
+            }) => {
+                format!(
+                    "side by side, {slices} slices of {}",
+                    show_bytes(*slice_bytes as f64)
+                )
             }
             Some(Placement::InTurn { .. }) => "in turn".to_owned(),
             None => String::new(),
         },
     );
     if let Some(vm) = &record.vm {
-        add("virtual machine", format!("{}, {}", vm.accelerator, show_bytes(vm.memory_bytes as f64)));
+        add(
+            "virtual machine",
+            format!("{}, {}", vm.accelerator, show_bytes(vm.memory_bytes as f64)),
+        );
     }
-    if let Some(medium) = target.file_system().and_then(|spec| record.media.get(&spec.medium.to_string())) {
+    if let Some(medium) = target
+        .file_system()
+        .and_then(|spec| record.media.get(&spec.medium.to_string()))
+    {
         add("medium", medium.summary.clone());
         add("disk", disks(&medium.device).join(", "));
     }
@@ -199,7 +301,10 @@ fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions 
 }
 
 fn conditions_of_target(made: &TargetRecord) -> impl Iterator<Item = (String, String)> {
-    let geometry = made.geometry.as_ref().and_then(|geometry| serde_json::to_string(geometry).ok());
+    let geometry = made
+        .geometry
+        .as_ref()
+        .and_then(|geometry| serde_json::to_string(geometry).ok());
     let disk = made.device.as_ref().map(|device| disks(device).join(", "));
     let found = [
         ("mkfs", made.mkfs_version.clone().unwrap_or_default()),
@@ -209,7 +314,10 @@ fn conditions_of_target(made: &TargetRecord) -> impl Iterator<Item = (String, St
         ("driver", made.driver.clone().unwrap_or_default()),
         ("disk", disk.unwrap_or_default()),
     ];
-    found.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name.to_owned(), text))
+    found
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_owned(), text))
 }
 
 /// Returns the model and the serial number of each disk.
@@ -218,14 +326,23 @@ fn disks(device: &DeviceManifest) -> Vec<String> {
     own.chain(device.beneath.iter().flat_map(disks)).collect()
 }
 
-/// Returns the entry of one execution of another tool. `name` is the name that the user gave its system.
+/// Returns the entry of one execution of another tool. `name` is the name that the user gave its
+/// system.
 pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entry {
     let mut points: BTreeMap<SeriesKey, EntryPoint> = BTreeMap::new();
     let mut left_out: Vec<String> = run.failures.iter().map(ToString::to_string).collect();
-    let is_rate = |metric: &str| metric::REGISTRY.iter().all(|known| known.name != metric || known.role == Role::Rate);
+    let is_rate = |metric: &str| {
+        metric::REGISTRY
+            .iter()
+            .all(|known| known.name != metric || known.role == Role::Rate)
+    };
     for series in run.series.iter().filter(|series| is_rate(&series.metric)) {
         let logs: Vec<f64> = series.points.iter().map(|point| point.value.ln()).collect();
-        let sizes: Vec<_> = series.points.iter().map(|point| (point.file_size, point.record_size)).collect();
+        let sizes: Vec<_> = series
+            .points
+            .iter()
+            .map(|point| (point.file_size, point.record_size))
+            .collect();
         let key = SeriesKey {
             tool: run.tool.clone(),
             case: series.workload.clone().unwrap_or_default(),
@@ -241,18 +358,38 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
             // The failure is listed already.
             let why = series.gaps.first().map(|gap| gap.why);
             if why != Some(GapReason::Failed) {
-                left_out.push(format!("{}: {}", key.name(), why.map_or("no value", GapReason::words)));
+                left_out.push(format!(
+                    "{}: {}",
+                    key.name(),
+                    why.map_or("no value", GapReason::words)
+                ));
             }
             continue;
         };
-        let version = run.version.iter().map(|version| (run.tool.clone(), version.clone()));
-        let has_setting = |setting: &&Setting| setting.workload.is_none() || setting.workload == series.workload;
+        let version = run
+            .version
+            .iter()
+            .map(|version| (run.tool.clone(), version.clone()));
+        let has_setting =
+            |setting: &&Setting| setting.workload.is_none() || setting.workload == series.workload;
         let settings = run.settings.iter().filter(has_setting);
-        let conditions = version.chain(settings.map(|setting| (setting.name.clone(), setting.value.clone()))).collect();
-        // Values at several sizes are not repetitions, so a run of another tool has no standard error.
-        points.entry(key.clone()).or_insert(EntryPoint { key, conditions, log_mean, squared_error: None, blocks: 1 });
+        let conditions = version
+            .chain(settings.map(|setting| (setting.name.clone(), setting.value.clone())))
+            .collect();
+        // Values at several sizes are not repetitions, so a run of another tool has no standard
+        // error.
+        points.entry(key.clone()).or_insert(EntryPoint {
+            key,
+            conditions,
+            log_mean,
+            squared_error: None,
+            blocks: 1,
+        });
     }
-    let content: Vec<_> = points.values().map(|point| (&point.key, point.log_mean.to_bits())).collect();
+    let content: Vec<_> = points
+        .values()
+        .map(|point| (&point.key, point.log_mean.to_bits()))
+        .collect();
     let run = IndexedRun {
         id: digest(&(&run.tool, &run.version, &run.command, content)),
         source: PathBuf::from(&run.path),
@@ -261,7 +398,11 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
         at: at.to_owned(),
         labels,
     };
-    Entry { run, points: points.into_values().collect(), left_out }
+    Entry {
+        run,
+        points: points.into_values().collect(),
+        left_out,
+    }
 }
 
 // The document: series with their changes.
@@ -274,7 +415,8 @@ pub struct Document {
     pub schema: String,
     /// The smallest ratio that matters, less one.
     pub theta: f64,
-    /// Conditions that do not separate environments. A change with one of them is reported as a change of the series.
+    /// Conditions that do not separate environments. A change with one of them is reported as a
+    /// change of the series.
     pub across: Vec<String>,
     /// The series, by name.
     pub series: Vec<SeriesHistory>,
@@ -308,12 +450,13 @@ pub struct SeriesHistory {
     pub key: SeriesKey,
     /// The values, in the order of time.
     pub points: Vec<HistoryPoint>,
-    /// The environments of the runs, in the order of their first run. The search for changes never compares runs of
-    /// different environments.
+    /// The environments of the runs, in the order of their first run. The search for changes never
+    /// compares runs of different environments.
     pub environments: Vec<EnvironmentHistory>,
     /// The variation of runs around their levels; absent if there are too few runs.
     pub variation: Option<RunVariation>,
-    /// The standard deviation that the blocks within a run explain, on average; absent if no run has two blocks.
+    /// The standard deviation that the blocks within a run explain, on average; absent if no run
+    /// has two blocks.
     pub within_sd: Option<f64>,
 }
 
@@ -343,7 +486,8 @@ pub struct HistoryPoint {
 pub struct EnvironmentHistory {
     /// The conditions, without the ones in [`Document::across`].
     pub conditions: Conditions,
-    /// The differences from the environment of the run before its first run; absent for the first environment.
+    /// The differences from the environment of the run before its first run; absent for the first
+    /// environment.
     pub since: Option<EnvironmentChange>,
     /// The runs between changes.
     pub levels: Vec<LevelSpan>,
@@ -357,7 +501,8 @@ pub struct EnvironmentHistory {
 pub struct EnvironmentChange {
     /// The conditions that differ.
     pub differences: Vec<Difference>,
-    /// The first level of this environment divided by the level before it; absent if there are too few runs.
+    /// The first level of this environment divided by the level before it; absent if there are too
+    /// few runs.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio.
     pub interval: Option<Interval>,
@@ -387,12 +532,13 @@ pub struct LevelSpan {
     pub runs: usize,
     /// The geometric mean of the values.
     pub mean: f64,
-    /// The 95 % interval of the mean, from the variation between runs; absent if there are too few runs.
+    /// The 95 % interval of the mean, from the variation between runs; absent if there are too few
+    /// runs.
     #[serde(default)]
     pub interval: Option<Interval>,
-    /// The change, as a ratio less one, that the search would find in four series of five if it happened half-way through
-    /// these runs. Absent if these runs cannot tell whether anything changed: no change up to a factor of two would be
-    /// found.
+    /// The change, as a ratio less one, that the search would find in four series of five if it
+    /// happened half-way through these runs. Absent if these runs cannot tell whether anything
+    /// changed: no change up to a factor of two would be found.
     #[serde(default)]
     pub detectable: Option<f64>,
 }
@@ -415,7 +561,8 @@ pub struct Change {
     pub ratio: f64,
     /// The 95 % interval of the ratio.
     pub interval: Interval,
-    /// The probability that a series of a hundred runs without a change shows a change as clear as this one.
+    /// The probability that a series of a hundred runs without a change shows a change as clear as
+    /// this one.
     pub p_value: f64,
     /// The verdict on the ratio.
     pub verdict: Verdict,
@@ -423,8 +570,8 @@ pub struct Change {
     pub differences: Vec<Difference>,
 }
 
-/// Analyses a series. `environments` has the conditions by identity, and `runs` the runs by identity. Conditions in
-/// `across` do not separate environments.
+/// Analyses a series. `environments` has the conditions by identity, and `runs` the runs by
+/// identity. Conditions in `across` do not separate environments.
 ///
 /// # Errors
 ///
@@ -438,8 +585,13 @@ pub fn analyse(
     theta: f64,
 ) -> Result<SeriesHistory, AnalysisError> {
     let none = Conditions::new();
-    let conditions_of = |index: usize| environments.get(&points[index].environment).unwrap_or(&none);
-    // The conditions of each environment without the ones in `across`, its points, and the environment of each point.
+    let conditions_of = |index: usize| {
+        environments
+            .get(&points[index].environment)
+            .unwrap_or(&none)
+    };
+    // The conditions of each environment without the ones in `across`, its points, and the
+    // environment of each point.
     let mut kept: Vec<Conditions> = Vec::new();
     let mut members: Vec<Vec<usize>> = Vec::new();
     let mut place_of: Vec<usize> = Vec::with_capacity(points.len());
@@ -448,17 +600,23 @@ pub fn analyse(
         let place = *known.entry(&point.environment).or_insert_with(|| {
             let mut conditions = conditions_of(index).clone();
             conditions.retain(|name, _| !across.contains(name));
-            kept.iter().position(|known| *known == conditions).unwrap_or_else(|| {
-                kept.push(conditions);
-                members.push(Vec::new());
-                kept.len() - 1
-            })
+            kept.iter()
+                .position(|known| *known == conditions)
+                .unwrap_or_else(|| {
+                    kept.push(conditions);
+                    members.push(Vec::new());
+                    kept.len() - 1
+                })
         });
         members[place].push(index);
         place_of.push(place);
     }
     let value = |index: usize| points[index].log_mean.exp();
-    let labels = |index: usize| runs.get(&points[index].run).map(|run| run.labels.clone()).unwrap_or_default();
+    let labels = |index: usize| {
+        runs.get(&points[index].run)
+            .map(|run| run.labels.clone())
+            .unwrap_or_default()
+    };
     let about = |index: usize| {
         let mut about = conditions_of(index).clone();
         about.retain(|name, _| across.contains(name));
@@ -496,18 +654,32 @@ pub fn analyse(
         };
         let levels: Vec<LevelSpan> = found.levels.iter().map(level).collect();
         let changes = found.changes.iter().map(change).collect();
-        histories.push(EnvironmentHistory { conditions: conditions.clone(), since: None, levels, changes });
+        histories.push(EnvironmentHistory {
+            conditions: conditions.clone(),
+            since: None,
+            levels,
+            changes,
+        });
     }
     for place in 1..histories.len() {
         let first = members[place][0];
         let before = place_of[first - 1];
         let logs = |place: usize, level: &LevelSpan| -> Vec<f64> {
-            let inside = members[place].iter().filter(|index| (level.first..=level.last).contains(index));
+            let inside = members[place]
+                .iter()
+                .filter(|index| (level.first..=level.last).contains(index));
             inside.map(|index| points[*index].log_mean).collect()
         };
-        let last = histories[before].levels.iter().rfind(|level| level.first < first);
-        let ratio =
-            last.and_then(|last| ratio_of_means(&logs(before, last), &logs(place, &histories[place].levels[0])));
+        let last = histories[before]
+            .levels
+            .iter()
+            .rfind(|level| level.first < first);
+        let ratio = last.and_then(|last| {
+            ratio_of_means(
+                &logs(before, last),
+                &logs(place, &histories[place].levels[0]),
+            )
+        });
         histories[place].since = Some(EnvironmentChange {
             differences: differences(&kept[before], &kept[place]),
             ratio: ratio.map(|(ratio, _)| ratio),
@@ -515,16 +687,27 @@ pub fn analyse(
         });
     }
     let variation = RunVariation::pooled(variations);
-    for level in histories.iter_mut().flat_map(|environment| &mut environment.levels) {
-        level.interval = variation.map(|variation| variation.interval_of_level(level.mean, level.runs));
+    for level in histories
+        .iter_mut()
+        .flat_map(|environment| &mut environment.levels)
+    {
+        level.interval =
+            variation.map(|variation| variation.interval_of_level(level.mean, level.runs));
         level.detectable = variation.and_then(|variation| variation.detectable(level.runs, theta));
     }
-    let errors: Vec<f64> = points.iter().filter_map(|point| point.squared_error).collect();
-    let within = (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64).sqrt());
+    let errors: Vec<f64> = points
+        .iter()
+        .filter_map(|point| point.squared_error)
+        .collect();
+    let within =
+        (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64).sqrt());
     let point = |(index, point): (usize, &StoredPoint)| HistoryPoint {
         run: point.run.clone(),
         at: point.at.clone(),
-        source: runs.get(&point.run).map(|run| run.source.clone()).unwrap_or_default(),
+        source: runs
+            .get(&point.run)
+            .map(|run| run.source.clone())
+            .unwrap_or_default(),
         labels: labels(index),
         environment: place_of[index],
         value: value(index),
@@ -543,35 +726,55 @@ pub fn analyse(
 impl Document {
     /// Reduces series without a change to the change that the search would find in them.
     pub fn without_values_of_unchanged(self) -> Document {
-        let (changed, others): (Vec<_>, Vec<_>) = self.series.into_iter().partition(SeriesHistory::is_changed);
+        let (changed, others): (Vec<_>, Vec<_>) =
+            self.series.into_iter().partition(SeriesHistory::is_changed);
         let unchanged = |series: &SeriesHistory| {
             let level = series.newest_level()?;
             let (runs, detectable) = (level.runs, level.detectable);
-            Some(UnchangedSeries { id: series.id.clone(), name: series.key.name(), runs, detectable })
+            Some(UnchangedSeries {
+                id: series.id.clone(),
+                name: series.key.name(),
+                runs,
+                detectable,
+            })
         };
-        Document { unchanged: others.iter().filter_map(unchanged).collect(), series: changed, ..self }
+        Document {
+            unchanged: others.iter().filter_map(unchanged).collect(),
+            series: changed,
+            ..self
+        }
     }
 }
 
 impl SeriesHistory {
     /// Returns whether the search found a change.
     pub fn is_changed(&self) -> bool {
-        self.environments.iter().any(|environment| !environment.changes.is_empty())
+        self.environments
+            .iter()
+            .any(|environment| !environment.changes.is_empty())
     }
 
-    /// Returns the runs since the last change in the environment of the newest run. Returns `None` for a series without
-    /// runs.
+    /// Returns the runs since the last change in the environment of the newest run. Returns `None`
+    /// for a series without runs.
     pub fn newest_level(&self) -> Option<&LevelSpan> {
-        self.environments.get(self.points.last()?.environment)?.levels.last()
+        self.environments
+            .get(self.points.last()?.environment)?
+            .levels
+            .last()
     }
 }
 
 /// Returns the entries of two maps that differ.
-pub fn differences(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<Difference> {
+pub fn differences(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> Vec<Difference> {
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
     names.sort();
     names.dedup();
-    let differing = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    let differing = names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name));
     let difference = |name: &String| Difference {
         name: name.clone(),
         before: before.get(name).cloned(),
@@ -587,8 +790,14 @@ mod tests {
     #[test]
     fn memory_is_the_nominal_one_whatever_the_kernel_reserves() {
         let gib = |memory: f64| (memory * f64::from(1 << 30)) as u64;
-        for (reported, nominal_gib) in [(15.6, 16.0), (15.3, 16.0), (7.74, 8.0), (8.0, 8.0), (62.7, 64.0), (23.5, 24.0)]
-        {
+        for (reported, nominal_gib) in [
+            (15.6, 16.0),
+            (15.3, 16.0),
+            (7.74, 8.0),
+            (8.0, 8.0),
+            (62.7, 64.0),
+            (23.5, 24.0),
+        ] {
             assert_eq!(nominal(gib(reported)), gib(nominal_gib), "{reported}");
         }
         assert_eq!((nominal(0), nominal(5)), (0, 5));
@@ -598,11 +807,27 @@ mod tests {
     #[test]
     fn differences_have_both_sides() {
         let map = |entries: &[(&str, &str)]| -> Labels {
-            entries.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+            entries
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect()
         };
-        let found = differences(&map(&[("a", "1"), ("b", "2")]), &map(&[("b", "3"), ("c", "4")]));
-        let sides: Vec<_> = found.iter().map(|one| (&*one.name, one.before.as_deref(), one.after.as_deref())).collect();
-        assert_eq!(sides, [("a", Some("1"), None), ("b", Some("2"), Some("3")), ("c", None, Some("4"))]);
+        let found = differences(
+            &map(&[("a", "1"), ("b", "2")]),
+            &map(&[("b", "3"), ("c", "4")]),
+        );
+        let sides: Vec<_> = found
+            .iter()
+            .map(|one| (&*one.name, one.before.as_deref(), one.after.as_deref()))
+            .collect();
+        assert_eq!(
+            sides,
+            [
+                ("a", Some("1"), None),
+                ("b", Some("2"), Some("3")),
+                ("c", None, Some("4"))
+            ]
+        );
         assert!(differences(&map(&[("a", "1")]), &map(&[("a", "1")])).is_empty());
     }
 
@@ -624,12 +849,21 @@ mod tests {
     fn environments_that_take_turns_are_analysed_apart() {
         let key = key();
         let kernel = |name: &str| Conditions::from([("kernel".to_owned(), name.to_owned())]);
-        let environments = BTreeMap::from([("old".to_owned(), kernel("6.1")), ("new".to_owned(), kernel("6.2"))]);
-        // The kernels take turns; the new one is slower by a half, and after 40 runs both are slower by a fifth.
+        let environments = BTreeMap::from([
+            ("old".to_owned(), kernel("6.1")),
+            ("new".to_owned(), kernel("6.2")),
+        ]);
+        // The kernels take turns; the new one is slower by a half, and after 40 runs both are
+        // slower by a fifth.
         let point = |index: usize| StoredPoint {
             run: format!("{index:02}"),
             at: format!("2026-01-01T00:{index:02}:00Z"),
-            environment: if index.is_multiple_of(2) { "old" } else { "new" }.to_owned(),
+            environment: if index.is_multiple_of(2) {
+                "old"
+            } else {
+                "new"
+            }
+            .to_owned(),
             log_mean: 5.0 + 0.01 * (index * 7 % 5) as f64
                 - 0.7 * (index % 2) as f64
                 - if index < 40 { 0.0 } else { 0.22 },
@@ -643,19 +877,42 @@ mod tests {
         let firsts: Vec<Vec<usize>> = found
             .environments
             .iter()
-            .map(|environment| environment.changes.iter().map(|change| change.first_after).collect())
+            .map(|environment| {
+                environment
+                    .changes
+                    .iter()
+                    .map(|change| change.first_after)
+                    .collect()
+            })
             .collect();
         assert_eq!(firsts, [[40], [41]]);
         let since = found.environments[1].since.as_ref().unwrap();
-        assert_eq!(since.differences, differences(&kernel("6.1"), &kernel("6.2")));
+        assert_eq!(
+            since.differences,
+            differences(&kernel("6.1"), &kernel("6.2"))
+        );
         assert!((found.within_sd.unwrap() - 0.01).abs() < 1e-12);
         assert_eq!(found.variation.unwrap().degrees, 56.0);
-        let across = analyse(series, &points, &environments, &runs, &["kernel".to_owned()], 0.03).unwrap();
+        let across = analyse(
+            series,
+            &points,
+            &environments,
+            &runs,
+            &["kernel".to_owned()],
+            0.03,
+        )
+        .unwrap();
         assert_eq!(across.environments.len(), 1);
         // The newest run is the last one of the other kernel.
         let newest = found.newest_level().unwrap();
-        assert_eq!((newest.last, newest.runs, found.is_changed()), (59, 10, true));
-        assert!((0.03..0.2).contains(&newest.detectable.unwrap()), "{newest:?}");
+        assert_eq!(
+            (newest.last, newest.runs, found.is_changed()),
+            (59, 10, true)
+        );
+        assert!(
+            (0.03..0.2).contains(&newest.detectable.unwrap()),
+            "{newest:?}"
+        );
     }
 
     #[test]
@@ -670,10 +927,23 @@ mod tests {
                 blocks: 1,
             };
             let points: Vec<StoredPoint> = logs.iter().enumerate().map(point).collect();
-            let series = IndexedSeries { id: "id".to_owned(), key: key() };
-            let found = analyse(series, &points, &BTreeMap::new(), &BTreeMap::new(), &[], 0.03).unwrap();
+            let series = IndexedSeries {
+                id: "id".to_owned(),
+                key: key(),
+            };
+            let found = analyse(
+                series,
+                &points,
+                &BTreeMap::new(),
+                &BTreeMap::new(),
+                &[],
+                0.03,
+            )
+            .unwrap();
             assert!(!found.is_changed());
-            found.newest_level().map(|level| (level.runs, level.detectable))
+            found
+                .newest_level()
+                .map(|level| (level.runs, level.detectable))
         };
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[5.0]), Some((1, None)));
@@ -683,6 +953,9 @@ mod tests {
         assert_eq!(found(&noisy), Some((10, None)));
         let steady: Vec<f64> = noisy.iter().map(|log| 5.0 + (log - 5.0) / 20.0).collect();
         let (runs, detectable) = found(&steady).unwrap();
-        assert!(runs == 10 && (0.05..0.2).contains(&detectable.unwrap()), "{detectable:?}");
+        assert!(
+            runs == 10 && (0.05..0.2).contains(&detectable.unwrap()),
+            "{detectable:?}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The store of the index: a file of SQLite, or a database of PostgreSQL.
 //!
-//! Each run is added within one transaction, so a killed process leaves a run whole or not at all. Writers of several
-//! processes wait for each other. The identity of a run follows from its contents, so adding it twice replaces it.
+//! Each run is added within one transaction, so a killed process leaves a run whole or not at all.
+//! Writers of several processes wait for each other. The identity of a run follows from its
+//! contents, so adding it twice replaces it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,9 +27,11 @@ pub enum Location {
 }
 
 impl Location {
-    /// Parses the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a path.
+    /// Parses the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a
+    /// path.
     pub fn parse(text: &OsStr) -> Location {
-        let is_url = |text: &&str| text.starts_with("postgresql://") || text.starts_with("postgres://");
+        let is_url =
+            |text: &&str| text.starts_with("postgresql://") || text.starts_with("postgres://");
         match text.to_str().filter(is_url) {
             Some(url) => Location::Server(url.to_owned()),
             None => Location::File(text.into()),
@@ -36,11 +39,17 @@ impl Location {
     }
 
     fn connect(&self) -> Result<Box<dyn Database>, HistoryError> {
-        let failed = |source| HistoryError::Database { what: "open", store: self.clone(), source };
+        let failed = |source| HistoryError::Database {
+            what: "open",
+            store: self.clone(),
+            source,
+        };
         match self {
             Location::File(path) => Ok(Box::new(Sqlite::open(path).map_err(failed)?)),
             #[cfg(feature = "postgresql")]
-            Location::Server(url) => Ok(Box::new(crate::database::Postgresql::connect(url).map_err(failed)?)),
+            Location::Server(url) => Ok(Box::new(
+                crate::database::Postgresql::connect(url).map_err(failed)?,
+            )),
             #[cfg(not(feature = "postgresql"))]
             Location::Server(_) => Err(HistoryError::NoPostgresql),
         }
@@ -63,8 +72,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// The statements that migrate each version of the schema to the next one. The version of a store is the number of
-/// migrations that it had.
+/// The statements that migrate each version of the schema to the next one. The version of a store
+/// is the number of migrations that it had.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE runs (
         id TEXT PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, tool TEXT NOT NULL, at TEXT NOT NULL,
@@ -162,7 +171,9 @@ impl Coded for HistoryError {
             | HistoryError::Missing(store)
             | HistoryError::Foreign(store)
             | HistoryError::Newer { store, .. }
-            | HistoryError::Damaged { store, .. } => code::fields([("path", store.to_string().into())]),
+            | HistoryError::Damaged { store, .. } => {
+                code::fields([("path", store.to_string().into())])
+            }
             HistoryError::NoPostgresql => Map::new(),
         }
     }
@@ -197,7 +208,11 @@ impl Store {
             return Err(HistoryError::Missing(location.clone()));
         }
         let mut store = Store::connect(location)?;
-        let tables = store.database.get_mut().tables().map_err(store.failed("open"))?;
+        let tables = store
+            .database
+            .get_mut()
+            .tables()
+            .map_err(store.failed("open"))?;
         // A server has databases that hold nothing.
         if matches!(location, Location::Server(_)) && tables.is_empty() {
             return Err(HistoryError::Missing(location.clone()));
@@ -206,7 +221,10 @@ impl Store {
     }
 
     fn connect(location: &Location) -> Result<Store, HistoryError> {
-        Ok(Store { location: location.clone(), database: RefCell::new(location.connect()?) })
+        Ok(Store {
+            location: location.clone(),
+            database: RefCell::new(location.connect()?),
+        })
     }
 
     fn migrated(mut self) -> Result<Store, HistoryError> {
@@ -221,15 +239,22 @@ impl Store {
         &self.location
     }
 
-    /// Returns a text that differs from the text of an earlier call if another process has written in between.
+    /// Returns a text that differs from the text of an earlier call if another process has written
+    /// in between.
     pub fn version_of_data(&self) -> Result<String, HistoryError> {
-        self.database.borrow_mut().version_of_data().map_err(self.failed("read"))
+        self.database
+            .borrow_mut()
+            .version_of_data()
+            .map_err(self.failed("read"))
     }
 
-    /// Makes all later reads through this value see one state, whatever other processes write. The store is read-only
-    /// from then on.
+    /// Makes all later reads through this value see one state, whatever other processes write. The
+    /// store is read-only from then on.
     pub fn freeze(&self) -> Result<(), HistoryError> {
-        self.database.borrow_mut().begin_reading().map_err(self.failed("read"))
+        self.database
+            .borrow_mut()
+            .begin_reading()
+            .map_err(self.failed("read"))
     }
 
     /// Returns a function that names the store and the operation in an error.
@@ -237,10 +262,15 @@ impl Store {
         let store = self.location.clone();
         move |source| match source {
             source if source.is_foreign_file() => HistoryError::Foreign(store.clone()),
-            DatabaseError::Column(_) | DatabaseError::Json(_) => {
-                HistoryError::Damaged { store: store.clone(), message: source.to_string() }
-            }
-            source => HistoryError::Database { what, store: store.clone(), source },
+            DatabaseError::Column(_) | DatabaseError::Json(_) => HistoryError::Damaged {
+                store: store.clone(),
+                message: source.to_string(),
+            },
+            source => HistoryError::Database {
+                what,
+                store: store.clone(),
+                source,
+            },
         }
     }
 
@@ -257,35 +287,50 @@ impl Store {
                 Some(found) => found,
                 None if database.tables()?.is_empty() => {
                     database.batch("CREATE TABLE fsb_history (version INTEGER NOT NULL)")?;
-                    database.execute("INSERT INTO fsb_history (version) VALUES ($1)", &[Value::Integer(0)])?;
+                    database.execute(
+                        "INSERT INTO fsb_history (version) VALUES ($1)",
+                        &[Value::Integer(0)],
+                    )?;
                     0
                 }
                 None => return Ok(Err(HistoryError::Foreign(location))),
             };
             let known = MIGRATIONS.len();
             if found > known {
-                return Ok(Err(HistoryError::Newer { store: location, found, known }));
+                return Ok(Err(HistoryError::Newer {
+                    store: location,
+                    found,
+                    known,
+                }));
             }
             for statements in &MIGRATIONS[found..] {
                 database.migrate(statements)?;
             }
-            database.execute("UPDATE fsb_history SET version = $1", &[Value::Integer(known as i64)])?;
+            database.execute(
+                "UPDATE fsb_history SET version = $1",
+                &[Value::Integer(known as i64)],
+            )?;
             Ok(Ok(()))
         })?
     }
 
-    /// Adds a run, or replaces it if the index has it. New labels are added to the stored ones. Returns whether the run
-    /// is new.
+    /// Adds a run, or replaces it if the index has it. New labels are added to the stored ones.
+    /// Returns whether the run is new.
     pub fn add(&mut self, entry: &Entry) -> Result<bool, HistoryError> {
-        self.write("write", |database| insert(database, entry, &mut Inserted::default()))
+        self.write("write", |database| {
+            insert(database, entry, &mut Inserted::default())
+        })
     }
 
-    /// Adds several runs as [`Store::add`] does, all or none. A transaction takes much longer than the runs in it.
-    /// Returns for each run whether it is new.
+    /// Adds several runs as [`Store::add`] does, all or none. A transaction takes much longer than
+    /// the runs in it. Returns for each run whether it is new.
     pub fn add_all(&mut self, entries: &[Entry]) -> Result<Vec<bool>, HistoryError> {
         self.write("write", |database| {
             let mut inserted = Inserted::default();
-            entries.iter().map(|entry| insert(database, entry, &mut inserted)).collect()
+            entries
+                .iter()
+                .map(|entry| insert(database, entry, &mut inserted))
+                .collect()
         })
     }
 
@@ -297,9 +342,13 @@ impl Store {
 
     /// Returns all series that have values.
     pub fn series(&self) -> Result<Vec<IndexedSeries>, HistoryError> {
-        let statement =
-            "SELECT id, definition FROM series WHERE EXISTS (SELECT 1 FROM points WHERE series = series.id)";
-        let series = |row: &mut Row| Ok(IndexedSeries { id: row.text(0)?, key: parsed(&row.text(1)?)? });
+        let statement = "SELECT id, definition FROM series WHERE EXISTS (SELECT 1 FROM points WHERE series = series.id)";
+        let series = |row: &mut Row| {
+            Ok(IndexedSeries {
+                id: row.text(0)?,
+                key: parsed(&row.text(1)?)?,
+            })
+        };
         let mut found = self.select(statement, &[], series)?;
         found.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(found)
@@ -324,7 +373,10 @@ impl Store {
     /// Returns the conditions of all environments by their identity.
     pub fn environments(&self) -> Result<BTreeMap<String, Conditions>, HistoryError> {
         let environment = |row: &mut Row| Ok((row.text(0)?, parsed(&row.text(1)?)?));
-        Ok(self.select("SELECT id, conditions FROM environments", &[], environment)?.into_iter().collect())
+        Ok(self
+            .select("SELECT id, conditions FROM environments", &[], environment)?
+            .into_iter()
+            .collect())
     }
 
     /// Removes runs, and the series and environments without runs, in one transaction.
@@ -335,7 +387,9 @@ impl Store {
                 database.execute("DELETE FROM runs WHERE id = $1", &[run.as_str().into()])?;
             }
             for (table, column) in [("series", "series"), ("environments", "environment")] {
-                database.batch(&format!("DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM points)"))?;
+                database.batch(&format!(
+                    "DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM points)"
+                ))?;
             }
             Ok(())
         })
@@ -348,10 +402,13 @@ impl Store {
         work: impl FnOnce(&mut dyn Database) -> Result<T, DatabaseError>,
     ) -> Result<T, HistoryError> {
         let database = &mut **self.database.get_mut();
-        let done = database.begin_writing().and_then(|()| work(database)).and_then(|value| {
-            database.batch("COMMIT")?;
-            Ok(value)
-        });
+        let done = database
+            .begin_writing()
+            .and_then(|()| work(database))
+            .and_then(|value| {
+                database.batch("COMMIT")?;
+                Ok(value)
+            });
         if done.is_err() {
             // The caller gets the first error. A lost connection also ends the transaction.
             let _ = database.batch("ROLLBACK");
@@ -366,17 +423,24 @@ impl Store {
         read: impl Fn(&mut Row) -> Result<T, DatabaseError>,
     ) -> Result<Vec<T>, HistoryError> {
         let mut found = Vec::new();
-        let done = self.database.borrow_mut().read_rows(statement, values, &mut |row| {
-            found.push(read(row)?);
-            Ok(())
-        });
+        let done = self
+            .database
+            .borrow_mut()
+            .read_rows(statement, values, &mut |row| {
+                found.push(read(row)?);
+                Ok(())
+            });
         done.map(|()| found).map_err(self.failed("read"))
     }
 }
 
 /// Returns the version of the schema, or `None` if the database has no table of it.
 fn version(database: &mut dyn Database) -> Result<Option<usize>, DatabaseError> {
-    if !database.tables()?.iter().any(|table| table == "fsb_history") {
+    if !database
+        .tables()?
+        .iter()
+        .any(|table| table == "fsb_history")
+    {
         return Ok(None);
     }
     let rows = database.query("SELECT version FROM fsb_history", &[])?;
@@ -419,10 +483,13 @@ fn insert_once<'e, T: Ord + serde::Serialize>(
     Ok(value)
 }
 
-const SERIES: &str = "INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
-const ENVIRONMENT: &str = "INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+const SERIES: &str =
+    "INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+const ENVIRONMENT: &str =
+    "INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
 
-/// Writes a run and its points, and returns whether the run is new. Series and environments are added if they are new.
+/// Writes a run and its points, and returns whether the run is new. Series and environments are
+/// added if they are new.
 fn insert<'e>(
     database: &mut dyn Database,
     entry: &'e Entry,
@@ -430,13 +497,18 @@ fn insert<'e>(
 ) -> Result<bool, DatabaseError> {
     let run = &entry.run;
     let id = || Value::from(run.id.as_str());
-    let known = database.query(RUN, &[id()])?.first_mut().map(indexed_run).transpose()?;
+    let known = database
+        .query(RUN, &[id()])?
+        .first_mut()
+        .map(indexed_run)
+        .transpose()?;
     let is_new = known.is_none();
     let mut labels = known.map(|known| known.labels).unwrap_or_default();
     labels.extend(run.labels.clone());
     database.execute("DELETE FROM points WHERE run = $1", &[id()])?;
     let source = run.source.to_string_lossy().into_owned();
-    let columns = [&source, &run.name, &run.tool, &run.at, &text(&labels)?].map(|column| Value::from(column.as_str()));
+    let columns = [&source, &run.name, &run.tool, &run.at, &text(&labels)?]
+        .map(|column| Value::from(column.as_str()));
     database.execute(
         "INSERT INTO runs (id, source, name, tool, at, labels) VALUES ($1, $2, $3, $4, $5, $6) \
          ON CONFLICT (id) DO UPDATE SET source = excluded.source, name = excluded.name, tool = excluded.tool, \
@@ -445,7 +517,12 @@ fn insert<'e>(
     )?;
     for point in &entry.points {
         let series = insert_once(database, SERIES, &point.key, &mut inserted.series)?;
-        let environment = insert_once(database, ENVIRONMENT, &point.conditions, &mut inserted.environments)?;
+        let environment = insert_once(
+            database,
+            ENVIRONMENT,
+            &point.conditions,
+            &mut inserted.environments,
+        )?;
         let squared_error = point.squared_error.map_or(Value::Null, Value::Real);
         database.execute(
             "INSERT INTO points (series, at, run, environment, log_mean, squared_error, blocks) \
@@ -497,7 +574,10 @@ mod tests {
             squared_error: None,
             blocks: 5,
         };
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let labels = labels
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
         Entry {
             run: IndexedRun {
                 id: id.to_owned(),
@@ -517,39 +597,102 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = Location::File(directory.path().join("index"));
         let mut store = Store::open_or_create(&path).unwrap();
-        assert!(store.add(&entry("one", "2026-01-02T00:00:00Z", &["ext4", "xfs"], &[("commit", "abc")])).unwrap());
-        assert!(store.add(&entry("two", "2026-01-01T00:00:00Z", &["ext4"], &[])).unwrap());
-        assert!(!store.add(&entry("one", "2026-01-02T00:00:00Z", &["ext4"], &[("branch", "main")])).unwrap());
+        assert!(
+            store
+                .add(&entry(
+                    "one",
+                    "2026-01-02T00:00:00Z",
+                    &["ext4", "xfs"],
+                    &[("commit", "abc")]
+                ))
+                .unwrap()
+        );
+        assert!(
+            store
+                .add(&entry("two", "2026-01-01T00:00:00Z", &["ext4"], &[]))
+                .unwrap()
+        );
+        assert!(
+            !store
+                .add(&entry(
+                    "one",
+                    "2026-01-02T00:00:00Z",
+                    &["ext4"],
+                    &[("branch", "main")]
+                ))
+                .unwrap()
+        );
         let mut other = Store::open(&path).unwrap();
-        let [series] = &other.series().unwrap()[..] else { panic!("xfs has no values any more") };
+        let [series] = &other.series().unwrap()[..] else {
+            panic!("xfs has no values any more")
+        };
         let points = other.points(&series.id).unwrap();
-        assert_eq!(points.iter().map(|point| point.run.as_str()).collect::<Vec<_>>(), ["two", "one"]);
-        assert_eq!((points[0].log_mean, points[0].squared_error), (0.1 + 0.2, None), "to the last digit");
+        assert_eq!(
+            points
+                .iter()
+                .map(|point| point.run.as_str())
+                .collect::<Vec<_>>(),
+            ["two", "one"]
+        );
+        assert_eq!(
+            (points[0].log_mean, points[0].squared_error),
+            (0.1 + 0.2, None),
+            "to the last digit"
+        );
         assert_eq!(other.runs().unwrap()[1].labels.len(), 2);
         other.remove(&["one".to_owned(), "two".to_owned()]).unwrap();
-        assert_eq!((store.series().unwrap().len(), store.environments().unwrap().len()), (0, 0));
+        assert_eq!(
+            (
+                store.series().unwrap().len(),
+                store.environments().unwrap().len()
+            ),
+            (0, 0)
+        );
     }
 
     #[test]
     fn runs_that_share_a_transaction_are_added_as_one_by_one() {
         let directory = tempfile::tempdir().unwrap();
-        let open = |name: &str| Store::open_or_create(&Location::File(directory.path().join(name))).unwrap();
+        let open = |name: &str| {
+            Store::open_or_create(&Location::File(directory.path().join(name))).unwrap()
+        };
         let (mut together, mut alone) = (open("together"), open("alone"));
         let entries = [
             entry("one", "2026-01-02T00:00:00Z", &["ext4", "xfs"], &[]),
-            entry("two", "2026-01-01T00:00:00Z", &["xfs"], &[("commit", "abc")]),
+            entry(
+                "two",
+                "2026-01-01T00:00:00Z",
+                &["xfs"],
+                &[("commit", "abc")],
+            ),
             entry("one", "2026-01-02T00:00:00Z", &["xfs"], &[]),
         ];
         assert_eq!(together.add_all(&entries).unwrap(), [true, true, false]);
-        assert_eq!(entries.each_ref().map(|entry| alone.add(entry).unwrap()), [true, true, false]);
+        assert_eq!(
+            entries.each_ref().map(|entry| alone.add(entry).unwrap()),
+            [true, true, false]
+        );
         assert_eq!(together.runs().unwrap(), alone.runs().unwrap());
-        assert_eq!(together.environments().unwrap(), alone.environments().unwrap());
+        assert_eq!(
+            together.environments().unwrap(),
+            alone.environments().unwrap()
+        );
         let series = alone.series().unwrap();
-        assert_eq!((together.series().unwrap(), series.len()), (series.clone(), 1));
-        assert_eq!(together.points(&series[0].id).unwrap(), alone.points(&series[0].id).unwrap());
+        assert_eq!(
+            (together.series().unwrap(), series.len()),
+            (series.clone(), 1)
+        );
+        assert_eq!(
+            together.points(&series[0].id).unwrap(),
+            alone.points(&series[0].id).unwrap()
+        );
         // An error in the middle leaves none of them.
         let wrong = entry("three", "2026-01-03T00:00:00Z", &["ext4", "ext4"], &[]);
-        assert!(together.add_all(&[entry("four", "2026-01-04T00:00:00Z", &["ext4"], &[]), wrong]).is_err());
+        assert!(
+            together
+                .add_all(&[entry("four", "2026-01-04T00:00:00Z", &["ext4"], &[]), wrong])
+                .is_err()
+        );
         assert_eq!(together.runs().unwrap().len(), 2);
     }
 
@@ -559,16 +702,37 @@ mod tests {
         let path = Location::File(directory.path().join("index"));
         assert!(matches!(Store::open(&path), Err(HistoryError::Missing(_))));
         let store = Store::open_or_create(&path).unwrap();
-        store.database.borrow_mut().batch("UPDATE fsb_history SET version = 99").unwrap();
+        store
+            .database
+            .borrow_mut()
+            .batch("UPDATE fsb_history SET version = 99")
+            .unwrap();
         let newer = Store::open(&path).unwrap_err();
-        assert!(matches!(newer, HistoryError::Newer { found: 99, known: 1, .. }), "{newer}");
+        assert!(
+            matches!(
+                newer,
+                HistoryError::Newer {
+                    found: 99,
+                    known: 1,
+                    ..
+                }
+            ),
+            "{newer}"
+        );
         let other = directory.path().join("other");
-        Sqlite::open(&other).unwrap().batch("CREATE TABLE cars (id TEXT)").unwrap();
-        assert!(matches!(Store::open(&Location::File(other)), Err(HistoryError::Foreign(_))));
+        Sqlite::open(&other)
+            .unwrap()
+            .batch("CREATE TABLE cars (id TEXT)")
+            .unwrap();
+        assert!(matches!(
+            Store::open(&Location::File(other)),
+            Err(HistoryError::Foreign(_))
+        ));
         assert_eq!(newer.fields()["path"], path.to_string());
     }
 
-    /// The first process that opens a new store makes its tables, and the other processes find them.
+    /// The first process that opens a new store makes its tables, and the other processes find
+    /// them.
     #[test]
     fn several_processes_may_create_one_store() {
         let directory = tempfile::tempdir().unwrap();
@@ -579,7 +743,9 @@ mod tests {
                 scope.spawn(move || {
                     let id = format!("run {number}");
                     let mut store = Store::open_or_create(path).unwrap();
-                    store.add(&entry(&id, "2026-01-01T00:00:00Z", &["ext4"], &[])).unwrap();
+                    store
+                        .add(&entry(&id, "2026-01-01T00:00:00Z", &["ext4"], &[]))
+                        .unwrap();
                 });
             }
         });

@@ -1,8 +1,9 @@
 //! Removes from a run what identifies its host, its users and their work.
 //!
-//! The walk is typed: every structure and variant that may hold text is destructured with all its fields, so that a new
-//! field does not compile until this module decides about it. A value stays if it is a number or comes from a fixed vocabulary of the program or the
-//! kernel. Every other text is removed or replaced by a stand-in. Equal values get equal stand-ins, so that cases and
+//! The walk is typed: every structure and variant that may hold text is destructured with all its
+//! fields, so that a new field does not compile until this module decides about it. A value stays
+//! if it is a number or comes from a fixed vocabulary of the program or the kernel. Every other
+//! text is removed or replaced by a stand-in. Equal values get equal stand-ins, so that cases and
 //! targets stay distinct.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,8 @@ use crate::observed::Observed;
 use crate::plan::{Identity, Plan};
 use crate::publication::{Identifying, Removal};
 use crate::run::{
-    BlockOrder, ControlRecord, MediumRecord, Placement, PlacementReason, RunRecord, Segment, TargetRecord,
+    BlockOrder, ControlRecord, MediumRecord, Placement, PlacementReason, RunRecord, Segment,
+    TargetRecord,
 };
 use crate::stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
 use crate::storage::{Layer, StorageFlaw};
@@ -60,7 +62,10 @@ pub struct Anonymiser<'v> {
 
 impl<'v> Anonymiser<'v> {
     /// Returns an anonymiser that keeps the values of the classes `keep`.
-    pub fn new(vocabulary: Vocabulary<'v>, keep: impl IntoIterator<Item = Identifying>) -> Anonymiser<'v> {
+    pub fn new(
+        vocabulary: Vocabulary<'v>,
+        keep: impl IntoIterator<Item = Identifying>,
+    ) -> Anonymiser<'v> {
         Anonymiser {
             vocabulary,
             keep: keep.into_iter().collect(),
@@ -75,15 +80,17 @@ impl<'v> Anonymiser<'v> {
 
     /// Returns what was removed so far, in the order of the classes.
     pub fn removed(&self) -> Vec<Removal> {
-        let removal = |((class, what), values): (&(Identifying, &'static str), &BTreeSet<String>)| Removal {
-            class: class.name().to_owned(),
-            what: (*what).to_owned(),
-            values: values.len(),
-        };
+        let removal =
+            |((class, what), values): (&(Identifying, &'static str), &BTreeSet<String>)| Removal {
+                class: class.name().to_owned(),
+                what: (*what).to_owned(),
+                values: values.len(),
+            };
         self.removed.iter().map(removal).collect()
     }
 
-    /// Removes identifying values from the record. It comes before the trials, because they use its names.
+    /// Removes identifying values from the record. It comes before the trials, because they use its
+    /// names.
     pub fn record(&mut self, record: &mut RunRecord) {
         let RunRecord {
             schema: _,
@@ -116,11 +123,15 @@ impl<'v> Anonymiser<'v> {
             devices,
             extra,
         } = record;
-        let releases: Vec<String> = vm.iter().flat_map(|vm| vm.kernels.keys().cloned()).collect();
+        let releases: Vec<String> = vm
+            .iter()
+            .flat_map(|vm| vm.kernels.keys().cloned())
+            .collect();
         self.plan(plan, &releases);
         for cell in cells {
             let before = cell.label.clone();
-            self.workloads.insert(before.clone(), cell.workload.name.clone());
+            self.workloads
+                .insert(before.clone(), cell.workload.name.clone());
             let target = |workload: &WorkloadSpec| workload.background.as_ref()?.target.clone();
             let target_before = target(&cell.workload);
             let is_stripped = self.params(&cell.workload.name, &mut cell.workload.params)
@@ -129,7 +140,11 @@ impl<'v> Anonymiser<'v> {
             let is_renamed = target(&cell.workload) != target_before;
             if is_renamed || is_stripped && !cell.workload.params.contains_key("label") {
                 cell.label = self.stand_in("case", &before);
-                self.note(Identifying::Names, "labels of cases that quote a removed value", &before);
+                self.note(
+                    Identifying::Names,
+                    "labels of cases that quote a removed value",
+                    &before,
+                );
             }
             self.labels.insert(before, cell.label.clone());
         }
@@ -141,22 +156,36 @@ impl<'v> Anonymiser<'v> {
         self.label_keys(amounts);
         self.label_keys(rounds);
         self.target_keys(large_disk);
-        devices_probed.values_mut().for_each(|targets| self.target_keys(targets));
+        devices_probed
+            .values_mut()
+            .for_each(|targets| self.target_keys(targets));
         memory_cells.iter_mut().for_each(|label| self.label(label));
-        for BlockOrder { block: _, targets, cells, slices: _ } in order {
+        for BlockOrder {
+            block: _,
+            targets,
+            cells,
+            slices: _,
+        } in order
+        {
             targets.iter_mut().for_each(|name| self.target_name(name));
             cells.iter_mut().for_each(|label| self.label(label));
         }
-        segments.iter_mut().for_each(|segment| self.segment(segment));
+        segments
+            .iter_mut()
+            .for_each(|segment| self.segment(segment));
         self.host(host);
         for (text, medium) in std::mem::take(media) {
             let (text, medium) = self.medium_record(&text, medium);
             media.insert(text, medium);
         }
-        targets.values_mut().for_each(|target| self.target_record(target));
+        targets
+            .values_mut()
+            .for_each(|target| self.target_record(target));
         self.target_keys(targets);
         self.control_records(controls);
-        warnings.iter_mut().for_each(|warning| self.warning(warning));
+        warnings
+            .iter_mut()
+            .for_each(|warning| self.warning(warning));
         if let Some(on) = on {
             self.replace(Identifying::Host, "name of the host (--on)", on);
         }
@@ -213,7 +242,11 @@ impl<'v> Anonymiser<'v> {
         let is_stripped = self.params(&name, params);
         self.label(workload);
         self.target_name(target);
-        let suffix = if *attempt > 1 { format!(".{attempt}") } else { String::new() };
+        let suffix = if *attempt > 1 {
+            format!(".{attempt}")
+        } else {
+            String::new()
+        };
         *id = format!("b{block}.{target}.{workload}{suffix}");
         if is_stripped {
             self.operation_name(&name, operation);
@@ -224,15 +257,21 @@ impl<'v> Anonymiser<'v> {
                     (key, histogram)
                 })
                 .collect();
-            for metric in metrics.iter_mut().filter(|metric| metric::find(&metric.name).is_none()) {
+            for metric in metrics
+                .iter_mut()
+                .filter(|metric| metric::find(&metric.name).is_none())
+            {
                 let before = std::mem::take(&mut metric.name);
-                metric.name = self.replaced(Identifying::Commands, "names of metrics", "metric", before);
+                metric.name =
+                    self.replaced(Identifying::Commands, "names of metrics", "metric", before);
             }
         }
         self.text("errors", error);
         self.requested(&name, requested);
         self.observed(observed, is_stripped);
-        interference.iter_mut().for_each(|interference| self.interference(interference));
+        interference
+            .iter_mut()
+            .for_each(|interference| self.interference(interference));
         self.extra(extra);
     }
 
@@ -243,21 +282,33 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn note(&mut self, class: Identifying, what: &'static str, value: &str) {
-        self.removed.entry((class, what)).or_default().insert(value.to_owned());
+        self.removed
+            .entry((class, what))
+            .or_default()
+            .insert(value.to_owned());
     }
 
     /// Returns a text such as `device-2`, the same for equal values.
     fn stand_in(&mut self, beginning: &'static str, value: &str) -> String {
         let known = self.numbered.entry(beginning).or_default();
-        let place = known.iter().position(|known| known == value).unwrap_or_else(|| {
-            known.push(value.to_owned());
-            known.len() - 1
-        });
+        let place = known
+            .iter()
+            .position(|known| known == value)
+            .unwrap_or_else(|| {
+                known.push(value.to_owned());
+                known.len() - 1
+            });
         format!("{beginning}-{}", place + 1)
     }
 
     /// Returns the value, or its numbered stand-in if its class is not kept.
-    fn replaced(&mut self, class: Identifying, what: &'static str, beginning: &'static str, value: String) -> String {
+    fn replaced(
+        &mut self,
+        class: Identifying,
+        what: &'static str,
+        beginning: &'static str,
+        value: String,
+    ) -> String {
         if self.keeps(class) || value.is_empty() {
             return value;
         }
@@ -267,7 +318,11 @@ impl<'v> Anonymiser<'v> {
 
     /// Replaces a value by [`REMOVED`], a sentence by [`TEXT_REMOVED`].
     fn replace(&mut self, class: Identifying, what: &'static str, value: &mut String) {
-        let stand_in = if class == Identifying::Texts { TEXT_REMOVED } else { REMOVED };
+        let stand_in = if class == Identifying::Texts {
+            TEXT_REMOVED
+        } else {
+            REMOVED
+        };
         if !self.keeps(class) && !value.is_empty() && value != stand_in {
             self.note(class, what, value);
             stand_in.clone_into(value);
@@ -285,7 +340,9 @@ impl<'v> Anonymiser<'v> {
 
     /// Replaces a sentence.
     fn text<'t>(&mut self, what: &'static str, texts: impl IntoIterator<Item = &'t mut String>) {
-        texts.into_iter().for_each(|text| self.replace(Identifying::Texts, what, text));
+        texts
+            .into_iter()
+            .for_each(|text| self.replace(Identifying::Texts, what, text));
     }
 
     /// Returns what replaces data of a later version, which may hold anything, as a sentence.
@@ -316,7 +373,11 @@ impl<'v> Anonymiser<'v> {
         for (key, value) in std::mem::take(extra) {
             match value {
                 Value::Number(_) | Value::Bool(_) | Value::Null => drop(extra.insert(key, value)),
-                value => self.note(Identifying::Texts, "fields of other versions", &value.to_string()),
+                value => self.note(
+                    Identifying::Texts,
+                    "fields of other versions",
+                    &value.to_string(),
+                ),
             }
         }
     }
@@ -344,7 +405,12 @@ impl<'v> Anonymiser<'v> {
             dir,
             theta: _,
             wipe,
-            identity: Identity { uid, gid, force_root: _ },
+            identity:
+                Identity {
+                    uid,
+                    gid,
+                    force_root: _,
+                },
             place: _,
             kernels,
             vm: _,
@@ -355,7 +421,14 @@ impl<'v> Anonymiser<'v> {
             *name = self.replaced(Identifying::Names, "name of the plan", "plan", before);
         }
         targets.iter_mut().for_each(|target| self.target(target));
-        for WorkloadSpec { name, sample_time: _, sustain: _, background, params } in workloads {
+        for WorkloadSpec {
+            name,
+            sample_time: _,
+            sustain: _,
+            background,
+            params,
+        } in workloads
+        {
             self.params(name, params);
             self.background(background.as_mut());
         }
@@ -366,14 +439,20 @@ impl<'v> Anonymiser<'v> {
         for device in wipe {
             *device = self.device_path(&device.to_string_lossy()).into();
         }
-        for (what, number) in [("number of the user (--uid)", uid), ("number of the group (--gid)", gid)] {
+        for (what, number) in [
+            ("number of the user (--uid)", uid),
+            ("number of the group (--gid)", gid),
+        ] {
             if !self.keeps(Identifying::User)
                 && let Some(number) = number.take()
             {
                 self.note(Identifying::User, what, &number.to_string());
             }
         }
-        for kernel in kernels.iter_mut().filter(|kernel| !releases.contains(&**kernel)) {
+        for kernel in kernels
+            .iter_mut()
+            .filter(|kernel| !releases.contains(&**kernel))
+        {
             let before = std::mem::take(kernel);
             *kernel = self.replaced(Identifying::Paths, "paths of kernels", "kernel", before);
         }
@@ -383,11 +462,24 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn target(&mut self, target: &mut Target) {
-        let Target { name, kind, controls, kernel, optional: _ } = target;
+        let Target {
+            name,
+            kind,
+            controls,
+            kernel,
+            optional: _,
+        } = target;
         let (before, kind_before) = (name.clone(), kind.clone());
         match kind {
             TargetKind::Directory(path) => self.directory("measured directories", path),
-            TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, tune, journal, medium }) => {
+            TargetKind::FileSystem(FileSystemSpec {
+                fs,
+                options,
+                mkfs,
+                tune,
+                journal,
+                medium,
+            }) => {
                 self.word("names of file systems", fs);
                 self.options(options);
                 self.arguments(mkfs);
@@ -399,14 +491,27 @@ impl<'v> Anonymiser<'v> {
             }
         }
         self.controls(controls);
-        let release = kernel.as_ref().map(|release| format!("%{release}")).unwrap_or_default();
-        let own = numberless(&before).strip_suffix(release.as_str()).unwrap_or(&before);
+        let release = kernel
+            .as_ref()
+            .map(|release| format!("%{release}"))
+            .unwrap_or_default();
+        let own = numberless(&before)
+            .strip_suffix(release.as_str())
+            .unwrap_or(&before);
         // Without a name of its own, a target is called as it was typed.
-        let is_typed = own.parse::<Target>().is_ok_and(|typed| typed.kind == kind_before);
-        let stays = if is_typed { *kind == kind_before } else { self.keeps(Identifying::Names) };
+        let is_typed = own
+            .parse::<Target>()
+            .is_ok_and(|typed| typed.kind == kind_before);
+        let stays = if is_typed {
+            *kind == kind_before
+        } else {
+            self.keeps(Identifying::Names)
+        };
         if !stays {
             let text = match &*kind {
-                TargetKind::Directory(path) => path.to_string_lossy().trim_start_matches('/').to_owned(),
+                TargetKind::Directory(path) => {
+                    path.to_string_lossy().trim_start_matches('/').to_owned()
+                }
                 TargetKind::FileSystem(spec) => spec.to_string(),
             };
             *name = format!("{text}{release}");
@@ -432,7 +537,11 @@ impl<'v> Anonymiser<'v> {
                 "loop" | "ram" => member.to_owned(),
                 path => self.device_path(path),
             };
-            *argument = argument.split('+').map(member).collect::<Vec<_>>().join("+");
+            *argument = argument
+                .split('+')
+                .map(member)
+                .collect::<Vec<_>>()
+                .join("+");
         }
         self.media.insert(before, medium.to_string());
     }
@@ -477,7 +586,11 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn run_name(&mut self, name: &mut String, plan: &Plan) {
-        let targets: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        let targets: Vec<&str> = plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
         *name = format!("{} · {}", targets.join("-"), plan.name);
     }
 
@@ -493,7 +606,9 @@ impl<'v> Anonymiser<'v> {
         }
         for (key, value) in params.iter_mut().filter(|(key, _)| *key != "name") {
             // Trials have the background of their case among the parameters.
-            let background = (key == BACKGROUND).then(|| serde_json::from_value(value.clone()).ok()).flatten();
+            let background = (key == BACKGROUND)
+                .then(|| serde_json::from_value(value.clone()).ok())
+                .flatten();
             if let Some(mut background) = background {
                 self.background(Some(&mut background));
                 *value = serde_json::to_value(background).unwrap_or_default();
@@ -506,10 +621,21 @@ impl<'v> Anonymiser<'v> {
 
     /// Removes texts from the parameters of a background. Returns whether there were any.
     fn background(&mut self, background: Option<&mut Background>) -> bool {
-        background.is_some_and(|Background { name, target, limit: _, subvolume: _, same_files: _, params }| {
-            target.iter_mut().for_each(|target| self.target_name(target));
-            self.params(name, params)
-        })
+        background.is_some_and(
+            |Background {
+                 name,
+                 target,
+                 limit: _,
+                 subvolume: _,
+                 same_files: _,
+                 params,
+             }| {
+                target
+                    .iter_mut()
+                    .for_each(|target| self.target_name(target));
+                self.params(name, params)
+            },
+        )
     }
 
     fn parameter(&mut self, value: &mut Value) {
@@ -517,15 +643,23 @@ impl<'v> Anonymiser<'v> {
             // A text without letters is a number, a list of them, or the shape of a tree.
             Value::String(text) if text.chars().any(char::is_alphabetic) => {
                 let text = std::mem::take(text);
-                let is_path = text.starts_with(['/', '.', '~']) && !text.contains(char::is_whitespace);
+                let is_path =
+                    text.starts_with(['/', '.', '~']) && !text.contains(char::is_whitespace);
                 *value = match is_path {
                     true => self.replaced(Identifying::Paths, "paths in parameters", "path", text),
-                    false => self.replaced(Identifying::Commands, "commands and texts in parameters", "text", text),
+                    false => self.replaced(
+                        Identifying::Commands,
+                        "commands and texts in parameters",
+                        "text",
+                        text,
+                    ),
                 }
                 .into();
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.parameter(item)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.parameter(member)),
+            Value::Object(members) => members
+                .values_mut()
+                .for_each(|member| self.parameter(member)),
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -533,7 +667,12 @@ impl<'v> Anonymiser<'v> {
     fn operation_name(&mut self, workload: &str, operation: &mut String) {
         if operation != workload {
             let before = std::mem::take(operation);
-            *operation = self.replaced(Identifying::Commands, "names of operations", "operation", before);
+            *operation = self.replaced(
+                Identifying::Commands,
+                "names of operations",
+                "operation",
+                before,
+            );
         }
     }
 
@@ -553,7 +692,11 @@ impl<'v> Anonymiser<'v> {
 
     fn control_records(&mut self, controls: &mut BTreeMap<String, ControlRecord>) {
         for (mut name, mut control) in std::mem::take(controls) {
-            let ControlRecord { requested, observed, effective: _ } = &mut control;
+            let ControlRecord {
+                requested,
+                observed,
+                effective: _,
+            } = &mut control;
             self.control(&name, requested);
             self.control(&name, observed);
             self.word("names of controls", &mut name);
@@ -565,24 +708,30 @@ impl<'v> Anonymiser<'v> {
         options.iter_mut().for_each(|option| self.option(option));
     }
 
-    /// Replaces the value of a mount option that names a user, a server, a device or a directory, and every option that
-    /// is neither a word nor a number.
+    /// Replaces the value of a mount option that names a user, a server, a device or a directory,
+    /// and every option that is neither a word nor a number.
     fn option(&mut self, option: &mut String) {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         let class = match key {
             _ if !is_plain(key) => Some(Identifying::Texts),
             _ if value.is_empty() => None,
-            "addr" | "clientaddr" | "mountaddr" | "ip" | "source" | "unc" | "logdev" | "rtdev" | "device"
-            | "journal_path" | "journal_dev" => Some(Identifying::Devices),
-            "user" | "username" | "user_id" | "group_id" | "uid" | "gid" | "pass" | "password" | "domain"
-            | "credentials" => Some(Identifying::User),
+            "addr" | "clientaddr" | "mountaddr" | "ip" | "source" | "unc" | "logdev" | "rtdev"
+            | "device" | "journal_path" | "journal_dev" => Some(Identifying::Devices),
+            "user" | "username" | "user_id" | "group_id" | "uid" | "gid" | "pass" | "password"
+            | "domain" | "credentials" => Some(Identifying::User),
             "label" | "uuid" | "fsuuid" | "name" | "fsname" => Some(Identifying::Serials),
             "subvol" | "lowerdir" | "upperdir" | "workdir" => Some(Identifying::Paths),
             _ => (!is_plain_value(value)).then_some(Identifying::Paths),
         };
-        let Some(class) = class.filter(|class| !self.keeps(*class)) else { return };
+        let Some(class) = class.filter(|class| !self.keeps(*class)) else {
+            return;
+        };
         self.note(class, "values of options", option);
-        *option = if is_plain(key) { format!("{key}={REMOVED}") } else { REMOVED.to_owned() };
+        *option = if is_plain(key) {
+            format!("{key}={REMOVED}")
+        } else {
+            REMOVED.to_owned()
+        };
     }
 
     /// Replaces labels, UUIDs and paths in the arguments of a mkfs or tune program.
@@ -590,9 +739,12 @@ impl<'v> Anonymiser<'v> {
         const NAMES: &str = "labels and UUIDs of file systems";
         let mut flag = String::new();
         for word in words {
-            // The value of a flag that sets a label, a UUID, or (of `-n` and `-l` of some programs) a name.
-            let names = matches!(flag.as_str(), "-L" | "-U" | "-M" | "--label" | "--uuid" | "--fs_label")
-                || (matches!(flag.as_str(), "-n" | "-l") && !word.contains('='));
+            // The value of a flag that sets a label, a UUID, or (of `-n` and `-l` of some programs)
+            // a name.
+            let names = matches!(
+                flag.as_str(),
+                "-L" | "-U" | "-M" | "--label" | "--uuid" | "--fs_label"
+            ) || (matches!(flag.as_str(), "-n" | "-l") && !word.contains('='));
             flag.clear();
             if word.starts_with('/') {
                 *word = self.device_path(word);
@@ -606,7 +758,10 @@ impl<'v> Anonymiser<'v> {
                     _ => word.char_indices().nth(2).map_or(word.len(), |(at, _)| at),
                 };
                 let (option, value) = word.split_at(end);
-                let is_name = matches!(option, "-L" | "-U" | "-M" | "--label=" | "--uuid=" | "--fs_label=");
+                let is_name = matches!(
+                    option,
+                    "-L" | "-U" | "-M" | "--label=" | "--uuid=" | "--fs_label="
+                );
                 let is_safe = value.is_empty() || !is_name && value.split(',').all(is_plain_value);
                 let option = option.to_owned();
                 if !is_safe && !self.keeps(Identifying::Serials) {
@@ -622,9 +777,12 @@ impl<'v> Anonymiser<'v> {
         }
     }
 
-    /// Replaces the directory of the program and, as [`Anonymiser::arguments`] does, values in its arguments.
+    /// Replaces the directory of the program and, as [`Anonymiser::arguments`] does, values in its
+    /// arguments.
     fn command(&mut self, words: &mut [String]) {
-        let Some((program, arguments)) = words.split_first_mut() else { return };
+        let Some((program, arguments)) = words.split_first_mut() else {
+            return;
+        };
         if let Some((_, name)) = program.rsplit_once('/')
             && !self.keeps(Identifying::Paths)
         {
@@ -662,18 +820,33 @@ impl<'v> Anonymiser<'v> {
             fsb_version: _,
             fsb_commit: _,
         } = host;
-        self.remove(Identifying::Host, "command line of the kernel", command_line);
+        self.remove(
+            Identifying::Host,
+            "command line of the kernel",
+            command_line,
+        );
         if let Some(manager) = container {
             self.word("names of container managers", manager);
         }
     }
 
-    /// Replaces the boot id by a hash. Whether two runs were made in the same boot affects their intervals, so runs of
-    /// one boot get the same hash. A boot id is a random number of 122 bits, so it cannot be found from its hash.
+    /// Replaces the boot id by a hash. Whether two runs were made in the same boot affects their
+    /// intervals, so runs of one boot get the same hash. A boot id is a random number of 122 bits,
+    /// so it cannot be found from its hash.
     fn segment(&mut self, segment: &mut Segment) {
-        let Segment { boot_id, kernel: _, fsb_version: _, started: _, ended: _ } = segment;
+        let Segment {
+            boot_id,
+            kernel: _,
+            fsb_version: _,
+            started: _,
+            ended: _,
+        } = segment;
         if !self.keeps(Identifying::Host) && boot_id != "unknown" {
-            self.note(Identifying::Host, "ids of boots, replaced by hashes", boot_id);
+            self.note(
+                Identifying::Host,
+                "ids of boots, replaced by hashes",
+                boot_id,
+            );
             *boot_id = format!("boot-{:016x}", fnv1a(boot_id.as_bytes()));
         }
     }
@@ -690,20 +863,32 @@ impl<'v> Anonymiser<'v> {
         match layer {
             Layer::FileSystem { driver } => self.word("names of drivers", driver),
             Layer::Overlay { upper, volatile: _ } => {
-                upper.iter_mut().for_each(|upper| self.directory("upper directories of overlays", upper));
+                upper
+                    .iter_mut()
+                    .for_each(|upper| self.directory("upper directories of overlays", upper));
             }
-            Layer::Loop { device, file, direct: _ } => {
+            Layer::Loop {
+                device,
+                file,
+                direct: _,
+            } => {
                 self.device_name(device);
-                file.iter_mut().for_each(|file| self.directory("files behind loop devices, and their mounts", file));
+                file.iter_mut().for_each(|file| {
+                    self.directory("files behind loop devices, and their mounts", file)
+                });
             }
             Layer::Stacked { device, role } => {
                 if device.starts_with("dm-") {
                     self.remove(Identifying::Devices, "names of mapped devices", role);
                 }
                 self.device_name(device);
-                role.iter_mut().for_each(|role| self.word("kinds of devices", role));
+                role.iter_mut()
+                    .for_each(|role| self.word("kinds of devices", role));
             }
-            Layer::Disk { device, write_cache: _ } => self.device_name(device),
+            Layer::Disk {
+                device,
+                write_cache: _,
+            } => self.device_name(device),
             Layer::Memory { holder } => self.word("names of drivers", holder),
             Layer::Unknown { reason } => self.text("reasons why storage is not known", [reason]),
         }
@@ -731,10 +916,18 @@ impl<'v> Anonymiser<'v> {
         }
         self.remove(Identifying::Serials, "serial numbers of devices", serial);
         // `/srv/image, ext4 on /dev/sda1`: the kind of the file system stays.
-        let kind =
-            backing.as_deref().and_then(|text| text.rsplit_once(", ")?.1.split_once(" on ").map(|(kind, _)| kind));
+        let kind = backing.as_deref().and_then(|text| {
+            text.rsplit_once(", ")?
+                .1
+                .split_once(" on ")
+                .map(|(kind, _)| kind)
+        });
         let kind = kind.filter(|kind| is_plain(kind)).map(str::to_owned);
-        self.remove(Identifying::Paths, "files behind loop devices, and their mounts", backing);
+        self.remove(
+            Identifying::Paths,
+            "files behind loop devices, and their mounts",
+            backing,
+        );
         if backing.is_none() {
             *backing = kind;
         }
@@ -742,11 +935,22 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn medium_record(&mut self, text: &str, mut medium: MediumRecord) -> (String, MediumRecord) {
-        let MediumRecord { device, direct: _, filled: _, summary, unjudged } = &mut medium;
+        let MediumRecord {
+            device,
+            direct: _,
+            filled: _,
+            summary,
+            unjudged,
+        } = &mut medium;
         let known = self.media.get(text).cloned();
         let shown = match known {
             Some(known) => known,
-            None => self.replaced(Identifying::Devices, "paths of devices", "medium", text.to_owned()),
+            None => self.replaced(
+                Identifying::Devices,
+                "paths of devices",
+                "medium",
+                text.to_owned(),
+            ),
         };
         if shown != text {
             *summary = format!("{shown} {}", show_bytes(device.size_bytes as f64));
@@ -781,8 +985,12 @@ impl<'v> Anonymiser<'v> {
             kernel: _,
         } = target;
         self.command(mkfs_command);
-        tune_commands.iter_mut().for_each(|words| self.command(words));
-        risks.iter_mut().for_each(|risk| self.option(&mut risk.cause));
+        tune_commands
+            .iter_mut()
+            .for_each(|words| self.command(words));
+        risks
+            .iter_mut()
+            .for_each(|risk| self.option(&mut risk.cause));
         self.options(requested_options);
         self.options(mount_options);
         if let Some(driver) = driver {
@@ -791,21 +999,45 @@ impl<'v> Anonymiser<'v> {
         if let Some(text) = medium {
             *text = match self.media.get(text.as_str()) {
                 Some(known) => known.clone(),
-                None => self.replaced(Identifying::Devices, "paths of devices", "medium", std::mem::take(text)),
+                None => self.replaced(
+                    Identifying::Devices,
+                    "paths of devices",
+                    "medium",
+                    std::mem::take(text),
+                ),
             };
         }
         if let Some(device) = device {
             self.device(device);
         }
-        storage.iter_mut().for_each(|layer| self.layer(&mut layer.layer));
-        self.text("notes on targets", notes.iter_mut().chain(failed).chain(unavailable));
+        storage
+            .iter_mut()
+            .for_each(|layer| self.layer(&mut layer.layer));
+        self.text(
+            "notes on targets",
+            notes.iter_mut().chain(failed).chain(unavailable),
+        );
         self.control_records(controls);
     }
 
     fn vm(&mut self, vm: &mut VmRecord) {
-        let VmRecord { qemu: _, accelerator: _, acceleration, memory_bytes: _, cpus: _, host_kernel: _, kernels } = vm;
+        let VmRecord {
+            qemu: _,
+            accelerator: _,
+            acceleration,
+            memory_bytes: _,
+            cpus: _,
+            host_kernel: _,
+            kernels,
+        } = vm;
         self.text("evidence for the accelerator", [acceleration]);
-        for VmKernel { image, initramfs: _, image_hash: _, module_hashes: _ } in kernels.values_mut() {
+        for VmKernel {
+            image,
+            initramfs: _,
+            image_hash: _,
+            module_hashes: _,
+        } in kernels.values_mut()
+        {
             let before = std::mem::take(image);
             *image = self.replaced(Identifying::Paths, "paths of kernels", "kernel", before);
         }
@@ -822,7 +1054,12 @@ impl<'v> Anonymiser<'v> {
                 UnbackedMemory::Untouchable { error } => self.text(WHAT, [error]),
                 UnbackedMemory::Described { text } => self.text(WHAT, [text]),
                 UnbackedMemory::Reported { file } => self.directory("files of the kernel", file),
-                UnbackedMemory::LeftAlone | UnbackedMemory::TouchedInPart { touched: _, needed: _, seconds: _ } => {}
+                UnbackedMemory::LeftAlone
+                | UnbackedMemory::TouchedInPart {
+                    touched: _,
+                    needed: _,
+                    seconds: _,
+                } => {}
             },
             Warning::Storage { target, flaw } => {
                 self.target_name(target);
@@ -840,23 +1077,51 @@ impl<'v> Anonymiser<'v> {
             Warning::DiscardKeptOut { medium } => {
                 *medium = match self.media.get(medium.as_str()) {
                     Some(known) => known.clone(),
-                    None => self.replaced(Identifying::Devices, "paths of devices", "medium", std::mem::take(medium)),
+                    None => self.replaced(
+                        Identifying::Devices,
+                        "paths of devices",
+                        "medium",
+                        std::mem::take(medium),
+                    ),
                 };
             }
-            Warning::ControlUnavailable { control, value, reason } => {
+            Warning::ControlUnavailable {
+                control,
+                value,
+                reason,
+            } => {
                 self.control(control, value);
                 self.text(WHAT, [reason]);
             }
-            Warning::ControlInexact { control, value, observed } => {
+            Warning::ControlInexact {
+                control,
+                value,
+                observed,
+            } => {
                 self.control(control, value);
                 self.control(control, observed);
             }
-            Warning::ServiceMayRestart { service, trigger } => self.text("names of services", [service, trigger]),
-            Warning::TooLong { workloads, budget_seconds: _ }
-            | Warning::LeftOut { workloads, held: _, planned: _, budget_seconds: _, needed_seconds: _ } => {
+            Warning::ServiceMayRestart { service, trigger } => {
+                self.text("names of services", [service, trigger])
+            }
+            Warning::TooLong {
+                workloads,
+                budget_seconds: _,
+            }
+            | Warning::LeftOut {
+                workloads,
+                held: _,
+                planned: _,
+                budget_seconds: _,
+                needed_seconds: _,
+            } => {
                 workloads.iter_mut().for_each(|label| self.label(label));
             }
-            Warning::LongPreparation { workload, prepare_seconds: _, command_seconds: _ } => self.label(workload),
+            Warning::LongPreparation {
+                workload,
+                prepare_seconds: _,
+                command_seconds: _,
+            } => self.label(workload),
             Warning::NotTakenDown { target, error } => {
                 target.iter_mut().for_each(|name| self.target_name(name));
                 self.text(WHAT, [error]);
@@ -866,19 +1131,44 @@ impl<'v> Anonymiser<'v> {
             Warning::Unknown(found) => *warning = Warning::Text(self.unknown(WHAT, found)),
             Warning::Container { name } => self.word("names of container managers", name),
             Warning::DifferentMedia
-            | Warning::LargeTmpfs { size: _, available: _ }
-            | Warning::InjectedSlowdown { target: _, share: _ }
-            | Warning::SizesLeftOut { left_out: _, planned: _, files: _, records: _, needed_seconds: _ }
-            | Warning::TooFewBlocks { blocks: _, budget_seconds: _, needed_seconds: _ } => {}
+            | Warning::LargeTmpfs {
+                size: _,
+                available: _,
+            }
+            | Warning::InjectedSlowdown {
+                target: _,
+                share: _,
+            }
+            | Warning::SizesLeftOut {
+                left_out: _,
+                planned: _,
+                files: _,
+                records: _,
+                needed_seconds: _,
+            }
+            | Warning::TooFewBlocks {
+                blocks: _,
+                budget_seconds: _,
+                needed_seconds: _,
+            } => {}
         }
     }
 
     fn stopping_rule(&mut self, rule: &mut StoppingRule) {
         match rule {
             StoppingRule::Text(text) => self.text("stopping rule", [text]),
-            StoppingRule::Unknown(found) => *rule = StoppingRule::Text(self.unknown("stopping rule", found)),
-            StoppingRule::Blocks { blocks: _, budget_seconds: _ }
-            | StoppingRule::Budget { budget_seconds: _, most_blocks: _, planned: _ }
+            StoppingRule::Unknown(found) => {
+                *rule = StoppingRule::Text(self.unknown("stopping rule", found))
+            }
+            StoppingRule::Blocks {
+                blocks: _,
+                budget_seconds: _,
+            }
+            | StoppingRule::Budget {
+                budget_seconds: _,
+                most_blocks: _,
+                planned: _,
+            }
             | StoppingRule::Precision {
                 half_width: _,
                 of_ratios: _,
@@ -886,37 +1176,81 @@ impl<'v> Anonymiser<'v> {
                 budget_seconds: _,
                 planned: _,
             }
-            | StoppingRule::InterimAnalyses { planned: _, budget_seconds: _, after: _, half_width: _ }
-            | StoppingRule::Race { slots: _, round_seconds: _, error: _ } => {}
+            | StoppingRule::InterimAnalyses {
+                planned: _,
+                budget_seconds: _,
+                after: _,
+                half_width: _,
+            }
+            | StoppingRule::Race {
+                slots: _,
+                round_seconds: _,
+                error: _,
+            } => {}
         }
     }
 
     fn stop_reason(&mut self, reason: &mut StopReason) {
         match reason {
-            StopReason::Imprecise { blocks: _, shortfall }
-            | StopReason::BudgetWouldBePassed { blocks: _, planned: _, shortfall } => {
-                if let Some(Shortfall { widest: WidestInterval { half_width: _, workload }, half_width: _ }) = shortfall
+            StopReason::Imprecise {
+                blocks: _,
+                shortfall,
+            }
+            | StopReason::BudgetWouldBePassed {
+                blocks: _,
+                planned: _,
+                shortfall,
+            } => {
+                if let Some(Shortfall {
+                    widest:
+                        WidestInterval {
+                            half_width: _,
+                            workload,
+                        },
+                    half_width: _,
+                }) = shortfall
                 {
                     self.label(workload);
                 }
             }
-            StopReason::Race { rounds: _, reason: RaceEnd::BaselineFailed { target, error } } => {
+            StopReason::Race {
+                rounds: _,
+                reason: RaceEnd::BaselineFailed { target, error },
+            } => {
                 self.target_name(target);
                 self.text("errors", [error]);
             }
             StopReason::Text(text) => self.text("reason for the end", [text]),
-            StopReason::Unknown(found) => *reason = StopReason::Text(self.unknown("reason for the end", found)),
+            StopReason::Unknown(found) => {
+                *reason = StopReason::Text(self.unknown("reason for the end", found))
+            }
             StopReason::Requested { blocks: _ }
             | StopReason::BudgetPlanned { blocks: _, most: _ }
-            | StopReason::Undecided { blocks: _, open: _, workloads: _ }
+            | StopReason::Undecided {
+                blocks: _,
+                open: _,
+                workloads: _,
+            }
             | StopReason::Decided { blocks: _ }
-            | StopReason::Precise { blocks: _, half_width: _, of_ratios: _, reached: _ }
-            | StopReason::BudgetCut { blocks: _, planned: _ }
-            | StopReason::Hopeless { blocks: _, failed: _ }
+            | StopReason::Precise {
+                blocks: _,
+                half_width: _,
+                of_ratios: _,
+                reached: _,
+            }
+            | StopReason::BudgetCut {
+                blocks: _,
+                planned: _,
+            }
+            | StopReason::Hopeless {
+                blocks: _,
+                failed: _,
+            }
             | StopReason::NoValues { blocks: _ }
             | StopReason::Race {
                 rounds: _,
-                reason: RaceEnd::OthersSlower | RaceEnd::NoneFaster | RaceEnd::NoneLeft | RaceEnd::Budget,
+                reason:
+                    RaceEnd::OthersSlower | RaceEnd::NoneFaster | RaceEnd::NoneLeft | RaceEnd::Budget,
             } => {}
         }
     }
@@ -926,7 +1260,9 @@ impl<'v> Anonymiser<'v> {
         match reason {
             PlacementReason::IndivisibleMedium { cause } => self.text(WHAT, [cause]),
             PlacementReason::Text(text) => self.text(WHAT, [text]),
-            PlacementReason::Unknown(found) => *reason = PlacementReason::Text(self.unknown(WHAT, found)),
+            PlacementReason::Unknown(found) => {
+                *reason = PlacementReason::Text(self.unknown(WHAT, found))
+            }
             PlacementReason::Requested
             | PlacementReason::UnsplittableWorkloads
             | PlacementReason::DifferentKernels
@@ -950,7 +1286,9 @@ impl<'v> Anonymiser<'v> {
             }
             Interference::CpuSteal { share: _ }
             | Interference::OtherProcesses { share: _ }
-            | Interference::OtherDiskIo { bytes_per_second: _ }
+            | Interference::OtherDiskIo {
+                bytes_per_second: _,
+            }
             | Interference::ThermalThrottling { events: _ }
             | Interference::Stopped { processes: _ } => {}
         }
@@ -1065,49 +1403,64 @@ impl<'v> Anonymiser<'v> {
 /// Returns the name of a target without the number that makes it unique.
 fn numberless(name: &str) -> &str {
     match name.rsplit_once('#') {
-        Some((name, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some((name, number))
+            if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            name
+        }
         _ => name,
     }
 }
 
-/// Returns whether the text is a word as kernels and their tools use them: lower-case letters, digits, `_`, `-` and
-/// `^`.
+/// Returns whether the text is a word as kernels and their tools use them: lower-case letters,
+/// digits, `_`, `-` and `^`.
 fn is_plain(text: &str) -> bool {
     text.len() <= 40
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '^' | '.'))
+        && text.chars().all(|c| {
+            c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '^' | '.')
+        })
 }
 
-/// Returns whether the value of an option is a word, a level such as `zstd:3`, or a number with a unit. An address has
-/// several points.
+/// Returns whether the value of an option is a word, a level such as `zstd:3`, or a number with a
+/// unit. An address has several points.
 fn is_plain_value(text: &str) -> bool {
     let unitless = text.strip_suffix(['K', 'M', 'G', 'T']).unwrap_or(text);
-    let is_number = !unitless.is_empty() && unitless.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_number =
+        !unitless.is_empty() && unitless.chars().all(|c| c.is_ascii_digit() || c == '.');
     let words = text.trim_end_matches('%').split([':', '=']);
     text.matches('.').count() <= 1
         && text.matches([':', '=']).count() <= 1
         && (is_number || words.into_iter().all(is_plain))
 }
 
-/// Returns whether this is a name that the kernel gives a block device by itself: `nvme0n1p2`, `sda1`, `dm-3`.
+/// Returns whether this is a name that the kernel gives a block device by itself: `nvme0n1p2`,
+/// `sda1`, `dm-3`.
 fn is_kernel_name(name: &str) -> bool {
     const DRIVERS: [&str; 16] = [
-        "sd", "vd", "xvd", "hd", "nvme", "mmcblk", "md", "dm-", "loop", "ram", "zram", "pmem", "nbd", "drbd", "bcache",
-        "ublkb",
+        "sd", "vd", "xvd", "hd", "nvme", "mmcblk", "md", "dm-", "loop", "ram", "zram", "pmem",
+        "nbd", "drbd", "bcache", "ublkb",
     ];
     let is_numbered = |rest: &str| {
         let letters = rest.chars().take_while(char::is_ascii_lowercase).count();
         letters <= 3
             && rest.len() <= 10
-            && rest[letters..].chars().all(|c| c.is_ascii_digit() || matches!(c, 'n' | 'p'))
+            && rest[letters..]
+                .chars()
+                .all(|c| c.is_ascii_digit() || matches!(c, 'n' | 'p'))
     };
     // The numbers of a device whose name is unknown.
     let is_number = name.chars().all(|c| c.is_ascii_digit() || c == ':');
-    is_number || DRIVERS.iter().any(|driver| name.strip_prefix(driver).is_some_and(is_numbered))
+    is_number
+        || DRIVERS
+            .iter()
+            .any(|driver| name.strip_prefix(driver).is_some_and(is_numbered))
 }
 
 /// The hash function FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo).
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -1256,11 +1609,23 @@ mod tests {
         anonymiser.record(&mut record);
         anonymiser.trial(&mut trial);
         for shown in [text(&record), text(&trial), text(&anonymiser.removed())] {
-            assert!(!shown.contains(PLANTED) && !shown.contains("77777777"), "{shown}");
+            assert!(
+                !shown.contains(PLANTED) && !shown.contains("77777777"),
+                "{shown}"
+            );
         }
         assert_eq!(trial.id, "b3.directory-1.case-1.2");
-        assert!(anonymiser.removed().iter().all(|removal| removal.values > 0));
-        let classes: BTreeSet<_> = anonymiser.removed().into_iter().map(|removal| removal.class).collect();
+        assert!(
+            anonymiser
+                .removed()
+                .iter()
+                .all(|removal| removal.values > 0)
+        );
+        let classes: BTreeSet<_> = anonymiser
+            .removed()
+            .into_iter()
+            .map(|removal| removal.class)
+            .collect();
         assert_eq!(classes.len(), Identifying::ALL.len(), "{classes:?}");
     }
 
@@ -1270,7 +1635,12 @@ mod tests {
         let (mut record, mut trial) = (record(), trial("xfs,noatime", "make hostile7"));
         anonymiser.record(&mut record);
         anonymiser.trial(&mut trial);
-        let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
+        let names: Vec<&str> = record
+            .plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
         let options = r#"journal_path=removed,mkfs="-L removed -Uremoved -O ^has_journal -b 4096",tune="-L removed""#;
         let ext4 = format!(r#"ext4,noatime,{options},journal="/dev/device-2"@/dev/device-1"#);
         assert_eq!(names, ["directory-1", &ext4, "xfs,noatime"]);
@@ -1284,15 +1654,39 @@ mod tests {
         );
         assert!(medium.unjudged.is_some());
         let made = &record.targets["directory-1"];
-        assert_eq!(made.mount_options, ["rw", "relatime", "addr=removed", "user=removed", "subvol=removed"]);
+        assert_eq!(
+            made.mount_options,
+            [
+                "rw",
+                "relatime",
+                "addr=removed",
+                "user=removed",
+                "subvol=removed"
+            ]
+        );
         assert!(made.failed.is_some() && made.unavailable.is_some());
         let command = &record.targets[names[1]].mkfs_command;
-        assert_eq!(command[..6], ["mkfs.ext4", "-F", "-q", "-E", "nodiscard", "-L"]);
-        assert_eq!((record.host.cpu.as_deref(), &*record.host.kernel), (Some("Some CPU"), "6.12.1"));
+        assert_eq!(
+            command[..6],
+            ["mkfs.ext4", "-F", "-q", "-E", "nodiscard", "-L"]
+        );
+        assert_eq!(
+            (record.host.cpu.as_deref(), &*record.host.kernel),
+            (Some("Some CPU"), "6.12.1")
+        );
         assert_eq!(record.controls["governor"].observed, "performance");
-        assert_eq!((trial.outcome, trial.error_code.as_deref()), (Outcome::Failed, Some("trial/command-failed")));
-        assert_eq!((trial.metrics[0].name.as_str(), trial.metrics[1].value), ("throughput", 6.0));
-        assert_eq!(trial.interference[0], Interference::CpuSteal { share: 0.03 });
+        assert_eq!(
+            (trial.outcome, trial.error_code.as_deref()),
+            (Outcome::Failed, Some("trial/command-failed"))
+        );
+        assert_eq!(
+            (trial.metrics[0].name.as_str(), trial.metrics[1].value),
+            ("throughput", 6.0)
+        );
+        assert_eq!(
+            trial.interference[0],
+            Interference::CpuSteal { share: 0.03 }
+        );
         assert_eq!(trial.observed.extra["a_number"], 4);
     }
 
@@ -1301,9 +1695,14 @@ mod tests {
         let mut anonymiser = Anonymiser::new(VOCABULARY, Identifying::ALL);
         let mut anonymised = record();
         anonymiser.record(&mut anonymised);
-        assert!(anonymised.plan.targets == record().plan.targets && anonymised.cells == record().cells);
+        assert!(
+            anonymised.plan.targets == record().plan.targets && anonymised.cells == record().cells
+        );
         assert_eq!(anonymised.segments, record().segments);
-        assert_eq!(anonymised.targets["hostile7"].device, record().targets["hostile7"].device);
+        assert_eq!(
+            anonymised.targets["hostile7"].device,
+            record().targets["hostile7"].device
+        );
     }
 
     #[test]
@@ -1313,7 +1712,10 @@ mod tests {
         params.insert("label".to_owned(), "make hostile7".into());
         Anonymiser::new(VOCABULARY, [Identifying::Names]).record(&mut anonymised);
         assert_eq!(anonymised.cells[1].label, "make hostile7");
-        assert_ne!(anonymised.cells[1].workload.params["command"], record().cells[1].workload.params["command"]);
+        assert_ne!(
+            anonymised.cells[1].workload.params["command"],
+            record().cells[1].workload.params["command"]
+        );
         assert!(anonymised.amounts.contains_key("make hostile7"));
     }
 
@@ -1331,7 +1733,15 @@ mod tests {
 
     #[test]
     fn names_of_the_kernel_are_distinguished_from_others() {
-        for name in ["sda1", "nvme0n1p2", "dm-3", "loop0", "mmcblk0p1", "md127", "8:1"] {
+        for name in [
+            "sda1",
+            "nvme0n1p2",
+            "dm-3",
+            "loop0",
+            "mmcblk0p1",
+            "md127",
+            "8:1",
+        ] {
             assert!(is_kernel_name(name), "{name}");
         }
         for name in ["hostile7", "sd-secret", "loopback", "vg-data", "ram disk"] {

@@ -1,10 +1,12 @@
 //! Error codes: stable names that programs match instead of messages.
 //!
-//! Each crate defines its codes with [`error_codes!`](crate::error_codes). `docs/errors.md` lists all of them.
+//! Each crate defines its codes with [`error_codes!`](crate::error_codes). `docs/errors.md` lists
+//! all of them.
 
 use serde_json::{Map, Value};
 
-/// The exit code if a requested check failed: results are slower than the baseline, or data is corrupt.
+/// The exit code if a requested check failed: results are slower than the baseline, or data is
+/// corrupt.
 pub const GATE: u8 = 1;
 /// The exit code of a wrong request.
 pub const REQUEST: u8 = 2;
@@ -18,7 +20,8 @@ pub const INTERRUPTED: u8 = 130;
 /// A stable name of a kind of error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ErrorCode {
-    /// The name in kebab case after its area: `plan/unknown-key`. It is never given another meaning.
+    /// The name in kebab case after its area: `plan/unknown-key`. It is never given another
+    /// meaning.
     pub name: &'static str,
     /// The exit code of the program.
     pub exit: u8,
@@ -60,5 +63,8 @@ macro_rules! error_codes {
 
 /// Makes fields from pairs of a name and a value.
 pub fn fields<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

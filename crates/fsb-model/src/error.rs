@@ -1,5 +1,5 @@
-//! The error that tells a user what failed, which operation was tried and how to continue. It crosses the agents'
-//! protocol.
+//! The error that tells a user what failed, which operation was tried and how to continue. It
+//! crosses the agents' protocol.
 //!
 //! `fsb-testbed` and `fsb-vm` have it under names of their own, which show the origin of an error.
 
@@ -76,7 +76,10 @@ pub struct Tried {
 impl Tried {
     /// Describes a call that failed.
     pub fn call(call: impl fmt::Display, error: &io::Error) -> Tried {
-        Tried { text: format!("{call}: {}", errno::describe_io(error)), errno: errno::number(error) }
+        Tried {
+            text: format!("{call}: {}", errno::describe_io(error)),
+            errno: errno::number(error),
+        }
     }
 }
 
@@ -94,7 +97,10 @@ impl From<&str> for Tried {
 
 impl From<&io::Error> for Tried {
     fn from(error: &io::Error) -> Tried {
-        Tried { text: errno::describe_io(error), errno: errno::number(error) }
+        Tried {
+            text: errno::describe_io(error),
+            errno: errno::number(error),
+        }
     }
 }
 
@@ -106,8 +112,8 @@ pub struct Error {
     /// The name of the [`ErrorCode`]; empty for the general code of the kind.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// The subject of the error, for programs: `path`, `option`, `program`. Boxed, because every result carries the
-    /// error.
+    /// The subject of the error, for programs: `path`, `option`, `program`. Boxed, because every
+    /// result carries the error.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Box<Map<String, Value>>,
     /// The failure.
@@ -177,7 +183,8 @@ impl Error {
         self
     }
 
-    /// Sets the operation that was tried, and its error. The field `errno` has the name of a kernel error.
+    /// Sets the operation that was tried, and its error. The field `errno` has the name of a kernel
+    /// error.
     pub fn tried(mut self, tried: impl Into<Tried>) -> Self {
         let Tried { text, errno } = tried.into();
         self.tried = text;
@@ -195,7 +202,11 @@ impl Error {
 
     /// Returns the advice about a limit on open files if it is the cause, else the error's own.
     fn advised(&self) -> &str {
-        let on_limits = self.fields.get("errno").and_then(Value::as_str).and_then(advice_on_limits);
+        let on_limits = self
+            .fields
+            .get("errno")
+            .and_then(Value::as_str)
+            .and_then(advice_on_limits);
         on_limits.unwrap_or(&self.advice)
     }
 }
@@ -207,7 +218,11 @@ impl Coded for Error {
             Kind::Machine => &UNABLE,
             Kind::Trial => &TRIAL_FAILED,
         };
-        CODES.iter().find(|code| code.name == self.code).copied().unwrap_or(general)
+        CODES
+            .iter()
+            .find(|code| code.name == self.code)
+            .copied()
+            .unwrap_or(general)
     }
 
     fn fields(&self) -> Map<String, Value> {
@@ -227,11 +242,17 @@ mod tests {
     #[test]
     fn an_open_file_too_many_has_the_advice_on_limits() {
         let error = Error::machine("the lock cannot be taken")
-            .tried(Tried::call("open /run/fsb/concurrent", &io::Error::from_raw_os_error(libc::EMFILE)))
+            .tried(Tried::call(
+                "open /run/fsb/concurrent",
+                &io::Error::from_raw_os_error(libc::EMFILE),
+            ))
             .advice("look at that file and remove it");
         let text = error.to_string();
         assert_eq!(error.fields["errno"], "EMFILE");
-        assert!(text.ends_with("(EMFILE); raise the limit on open files: ulimit -n 1024"), "{text}");
+        assert!(
+            text.ends_with("(EMFILE); raise the limit on open files: ulimit -n 1024"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The arithmetic of sizes in suites: `size/8`, `min(10000, size/64K)`.
 //!
-//! `size` is the size of the image. The language has whole numbers, `*` and `/` from left to right, `min` and `max`. It
-//! has nothing else, so that a suite stays a table and not a program.
+//! `size` is the size of the image. The language has whole numbers, `*` and `/` from left to right,
+//! `min` and `max`. It has nothing else, so that a suite stays a table and not a program.
 
 /// The error of an expression that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not a size: write a number such as 4K, or an expression such as size/8 or min(10000, size/64K)")]
+#[error(
+    "'{text}' is not a size: write a number such as 4K, or an expression such as size/8 or min(10000, size/64K)"
+)]
 pub struct ExpressionError {
     /// The whole expression.
     pub text: String,
@@ -17,7 +19,9 @@ pub fn evaluate(text: &str, size: u64) -> Result<u64, ExpressionError> {
     let value = parser.product(0);
     match value {
         Some(value) if parser.rest.trim().is_empty() => Ok(value),
-        _ => Err(ExpressionError { text: text.to_owned() }),
+        _ => Err(ExpressionError {
+            text: text.to_owned(),
+        }),
     }
 }
 
@@ -47,17 +51,27 @@ impl Parser<'_> {
         if depth > DEPTH {
             return None;
         }
-        for (name, pick) in [("min(", u64::min as fn(u64, u64) -> u64), ("max(", u64::max)] {
+        for (name, pick) in [
+            ("min(", u64::min as fn(u64, u64) -> u64),
+            ("max(", u64::max),
+        ] {
             if self.eat(name) {
                 let left = self.product(depth + 1)?;
-                let right = if self.eat(",") { self.product(depth + 1)? } else { return None };
+                let right = if self.eat(",") {
+                    self.product(depth + 1)?
+                } else {
+                    return None;
+                };
                 return self.eat(")").then(|| pick(left, right));
             }
         }
         if self.eat("size") {
             return Some(self.size);
         }
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(self.rest.len());
         let (number, rest) = self.rest.split_at(end);
         let value: crate::units::Bytes = number.parse().ok()?;
         self.rest = rest;
@@ -92,7 +106,17 @@ mod tests {
 
     #[test]
     fn garbage_has_no_value() {
-        for text in ["", "size/0", "size/", "min(1)", "min(1,2", "4X", "size size", "-1", "1..2"] {
+        for text in [
+            "",
+            "size/0",
+            "size/",
+            "min(1)",
+            "min(1,2",
+            "4X",
+            "size size",
+            "-1",
+            "1..2",
+        ] {
             assert!(evaluate(text, 1 << 30).is_err(), "{text}");
         }
         assert!(evaluate(&"min(".repeat(100_000), 1).is_err());

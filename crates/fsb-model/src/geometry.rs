@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the disk whose geometry every smaller slice is given, unless the user names another size.
+/// Bytes of the disk whose geometry every smaller slice is given, unless the user names another
+/// size.
 pub const LARGE_DISK: u64 = 100 << 30;
 
-/// The layout of a file system on its device, as its own tools report it; a field is absent where they do not.
+/// The layout of a file system on its device, as its own tools report it; a field is absent where
+/// they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -76,8 +78,8 @@ pub enum GeometryDifference {
 }
 
 impl GeometryDifference {
-    /// Returns whether file systems that differ so are different file systems: a journal's size and the number of
-    /// groups follow the size of the device, everything else is a choice.
+    /// Returns whether file systems that differ so are different file systems: a journal's size and
+    /// the number of groups follow the size of the device, everything else is a choice.
     pub fn is_a_choice(&self) -> bool {
         match self {
             GeometryDifference::Quantity { dimension, .. } => {
@@ -89,16 +91,24 @@ impl GeometryDifference {
 }
 
 impl Geometry {
-    /// Returns the differences of this geometry from `expected`. Quantities that one of them lacks are not compared.
-    /// Ratios of inodes are compared with a tolerance of 10 %, because mkfs rounds the number of inodes up to whole
-    /// blocks in each group.
+    /// Returns the differences of this geometry from `expected`. Quantities that one of them lacks
+    /// are not compared. Ratios of inodes are compared with a tolerance of 10 %, because mkfs
+    /// rounds the number of inodes up to whole blocks in each group.
     pub fn differences(&self, expected: &Geometry) -> Vec<GeometryDifference> {
         let quantities = [
             (Dimension::BlockSize, self.block_size, expected.block_size),
             (Dimension::NodeSize, self.node_size, expected.node_size),
             (Dimension::InodeSize, self.inode_size, expected.inode_size),
-            (Dimension::BytesPerInode, self.bytes_per_inode, expected.bytes_per_inode),
-            (Dimension::JournalBytes, self.journal_bytes, expected.journal_bytes),
+            (
+                Dimension::BytesPerInode,
+                self.bytes_per_inode,
+                expected.bytes_per_inode,
+            ),
+            (
+                Dimension::JournalBytes,
+                self.journal_bytes,
+                expected.journal_bytes,
+            ),
             (Dimension::Groups, self.groups, expected.groups),
         ];
         let quantity = |(dimension, found, expected): (Dimension, Option<u64>, Option<u64>)| {
@@ -107,9 +117,17 @@ impl Geometry {
                 Dimension::BytesPerInode => found.abs_diff(expected) * 10 <= expected,
                 _ => found == expected,
             };
-            (!same).then_some(GeometryDifference::Quantity { dimension, found, expected })
+            (!same).then_some(GeometryDifference::Quantity {
+                dimension,
+                found,
+                expected,
+            })
         };
-        let names: BTreeSet<&String> = self.profiles.keys().chain(expected.profiles.keys()).collect();
+        let names: BTreeSet<&String> = self
+            .profiles
+            .keys()
+            .chain(expected.profiles.keys())
+            .collect();
         let profile = |name: &String| {
             let (found, expected) = (self.profiles.get(name), expected.profiles.get(name));
             (found != expected).then(|| GeometryDifference::Profile {
@@ -118,7 +136,11 @@ impl Geometry {
                 expected: expected.cloned(),
             })
         };
-        quantities.into_iter().filter_map(quantity).chain(names.into_iter().filter_map(profile)).collect()
+        quantities
+            .into_iter()
+            .filter_map(quantity)
+            .chain(names.into_iter().filter_map(profile))
+            .collect()
     }
 }
 
@@ -128,10 +150,22 @@ mod tests {
 
     #[test]
     fn only_quantities_that_both_report_are_compared() {
-        let small = Geometry { block_size: Some(1024), journal_bytes: Some(1 << 20), ..Geometry::default() };
-        let large = Geometry { block_size: Some(4096), inode_size: Some(256), ..Geometry::default() };
+        let small = Geometry {
+            block_size: Some(1024),
+            journal_bytes: Some(1 << 20),
+            ..Geometry::default()
+        };
+        let large = Geometry {
+            block_size: Some(4096),
+            inode_size: Some(256),
+            ..Geometry::default()
+        };
         let found = small.differences(&large);
-        let block = GeometryDifference::Quantity { dimension: Dimension::BlockSize, found: 1024, expected: 4096 };
+        let block = GeometryDifference::Quantity {
+            dimension: Dimension::BlockSize,
+            found: 1024,
+            expected: 4096,
+        };
         assert_eq!(found, [block]);
         assert!(found[0].is_a_choice());
     }
@@ -145,16 +179,30 @@ mod tests {
             ..Geometry::default()
         };
         let choices = |other: &Geometry| -> Vec<bool> {
-            of(1, 4, "DUP").differences(other).iter().map(GeometryDifference::is_a_choice).collect()
+            of(1, 4, "DUP")
+                .differences(other)
+                .iter()
+                .map(GeometryDifference::is_a_choice)
+                .collect()
         };
         assert_eq!(choices(&of(2, 5, "DUP")), [false, false]);
         assert_eq!(choices(&of(1, 4, "single")), [true]);
-        assert_eq!(choices(&Geometry { journal_bytes: Some(1), groups: Some(4), ..Geometry::default() }), [true]);
+        assert_eq!(
+            choices(&Geometry {
+                journal_bytes: Some(1),
+                groups: Some(4),
+                ..Geometry::default()
+            }),
+            [true]
+        );
     }
 
     #[test]
     fn rounded_numbers_of_inodes_are_the_same_ratio() {
-        let of = |ratio| Geometry { bytes_per_inode: Some(ratio), ..Geometry::default() };
+        let of = |ratio| Geometry {
+            bytes_per_inode: Some(ratio),
+            ..Geometry::default()
+        };
         assert!(of(16_391).differences(&of(16_384)).is_empty());
         assert_eq!(of(4096).differences(&of(16_384)).len(), 1);
     }

@@ -1,11 +1,12 @@
-//! The host manifest: what a reader in ten years needs to know about the machine, and about a virtual one on it.
+//! The host manifest: what a reader in ten years needs to know about the machine, and about a
+//! virtual one on it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Facts about the machine when the run started. Every field holds the kernel's own value, and is absent if the kernel
-/// reports none.
+/// Facts about the machine when the run started. Every field holds the kernel's own value, and is
+/// absent if the kernel reports none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -72,16 +73,16 @@ pub struct ProcessorCache {
     pub shared_by: Option<u32>,
 }
 
-/// The block device that a name led to. A name is a link, which may lead elsewhere a moment later, and the kernel
-/// reuses numbers.
+/// The block device that a name led to. A name is a link, which may lead elsewhere a moment later,
+/// and the kernel reuses numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceId {
     /// Major number.
     pub major: u32,
     /// Minor number.
     pub minor: u32,
-    /// The kernel's sequence number of the disk. It changes when the kernel gives the device number to another disk, or
-    /// a loop device another file. Absent before Linux 5.15.
+    /// The kernel's sequence number of the disk. It changes when the kernel gives the device number
+    /// to another disk, or a loop device another file. Absent before Linux 5.15.
     pub sequence: Option<u64>,
 }
 
@@ -130,8 +131,8 @@ pub struct DeviceManifest {
     pub beneath: Vec<DeviceManifest>,
 }
 
-/// The place of a partition on its disk. The outer tracks of a rotating disk are faster than the inner ones (zone
-/// constant angular velocity), so results hold only for this place.
+/// The place of a partition on its disk. The outer tracks of a rotating disk are faster than the
+/// inner ones (zone constant angular velocity), so results hold only for this place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartitionPlace<'d> {
     /// The kernel name of the disk.
@@ -143,17 +144,27 @@ pub struct PartitionPlace<'d> {
 }
 
 impl DeviceManifest {
-    /// Returns the place of the partition that the device is, or that it is on; of several devices beneath, that of the
-    /// first. Returns `None` without a partition, or if its disk is of unknown size or too small for it.
+    /// Returns the place of the partition that the device is, or that it is on; of several devices
+    /// beneath, that of the first. Returns `None` without a partition, or if its disk is of unknown
+    /// size or too small for it.
     pub fn partition_place(&self) -> Option<PartitionPlace<'_>> {
         const SECTOR: u64 = 512;
         let beneath = self.beneath.first()?;
-        let Some(start) = self.partition_start else { return beneath.partition_place() };
+        let Some(start) = self.partition_start else {
+            return beneath.partition_place();
+        };
         // The numbers of a record may be anything.
-        let end = start.checked_add(self.size_bytes / SECTOR).filter(|end| *end > start)?;
-        end.checked_mul(SECTOR).filter(|bytes| *bytes <= beneath.size_bytes)?;
+        let end = start
+            .checked_add(self.size_bytes / SECTOR)
+            .filter(|end| *end > start)?;
+        end.checked_mul(SECTOR)
+            .filter(|bytes| *bytes <= beneath.size_bytes)?;
         let share = |sector: u64| (sector * SECTOR) as f64 / beneath.size_bytes as f64;
-        Some(PartitionPlace { disk: &beneath.name, sectors: [start, end - 1], shares: [share(start), share(end)] })
+        Some(PartitionPlace {
+            disk: &beneath.name,
+            sectors: [start, end - 1],
+            shares: [share(start), share(end)],
+        })
     }
 }
 
@@ -200,14 +211,29 @@ mod tests {
     #[test]
     fn a_place_beyond_the_disk_is_unknown() {
         let place = |start: u64, size_bytes: u64| {
-            let disk = DeviceManifest { size_bytes: 1 << 20, ..DeviceManifest::default() };
+            let disk = DeviceManifest {
+                size_bytes: 1 << 20,
+                ..DeviceManifest::default()
+            };
             let beneath = vec![disk];
-            let device =
-                DeviceManifest { size_bytes, partition_start: Some(start), beneath, ..DeviceManifest::default() };
-            device.partition_place().map(|place| (place.sectors, place.shares))
+            let device = DeviceManifest {
+                size_bytes,
+                partition_start: Some(start),
+                beneath,
+                ..DeviceManifest::default()
+            };
+            device
+                .partition_place()
+                .map(|place| (place.sectors, place.shares))
         };
         assert_eq!(place(512, 1 << 18), Some(([512, 1023], [0.25, 0.5])));
-        for (start, size_bytes) in [(2048, 512), (1024, 1 << 20), (u64::MAX, 1 << 18), (1 << 60, 1 << 18), (0, 0)] {
+        for (start, size_bytes) in [
+            (2048, 512),
+            (1024, 1 << 20),
+            (u64::MAX, 1 << 18),
+            (1 << 60, 1 << 18),
+            (0, 0),
+        ] {
             assert_eq!(place(start, size_bytes), None, "{start} {size_bytes}");
         }
     }

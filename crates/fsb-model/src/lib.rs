@@ -1,8 +1,9 @@
 //! The data of FSBench.
 //!
-//! Plans, targets, cells, trials, run records, metrics and units: data only, nothing here opens a file. Members of
-//! families (file systems, media, workloads, controls) are stored as a name and parameters; what they mean is known
-//! only to the member itself, in the crate that owns the family.
+//! Plans, targets, cells, trials, run records, metrics and units: data only, nothing here opens a
+//! file. Members of families (file systems, media, workloads, controls) are stored as a name and
+//! parameters; what they mean is known only to the member itself, in the crate that owns the
+//! family.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -47,11 +48,15 @@ pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};
 pub use workload::{
-    Access, Amount, BACKGROUND, Background, BackgroundLimit, CacheState, Cell, Durability, Maintenance, OwnDirectory,
-    Params, WorkloadSpec,
+    Access, Amount, BACKGROUND, Background, BackgroundLimit, CacheState, Cell, Durability,
+    Maintenance, OwnDirectory, Params, WorkloadSpec,
 };
 
 /// Returns the error codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {
-    error::CODES.iter().chain(target::CODES).chain(trial::CODES).copied()
+    error::CODES
+        .iter()
+        .chain(target::CODES)
+        .chain(trial::CODES)
+        .copied()
 }

@@ -160,8 +160,8 @@ metrics! {
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes that the device served, per operation.";
 }
 
-/// The suffix of the name of a rate that includes deferred work, up to the time when the target is idle. Before it is
-/// the name of the same rate inside the clock.
+/// The suffix of the name of a rate that includes deferred work, up to the time when the target is
+/// idle. Before it is the name of the same rate inside the clock.
 pub const WITH_DEFERRED: &str = "_with_deferred";
 
 /// A measured value.
@@ -181,7 +181,12 @@ pub struct Metric {
 impl MetricKind {
     /// Returns a value of this kind.
     pub fn metric(&self, value: f64) -> Metric {
-        Metric { name: self.name.to_owned(), value, unit: self.unit, better: self.better }
+        Metric {
+            name: self.name.to_owned(),
+            value,
+            unit: self.unit,
+            better: self.better,
+        }
     }
 }
 
@@ -202,10 +207,23 @@ mod tests {
     #[test]
     fn names_are_unique_and_described() {
         for (index, kind) in REGISTRY.iter().enumerate() {
-            assert!(!kind.about.is_empty() && !kind.about.contains('\n'), "{}", kind.name);
-            assert!(REGISTRY[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
+            assert!(
+                !kind.about.is_empty() && !kind.about.contains('\n'),
+                "{}",
+                kind.name
+            );
+            assert!(
+                REGISTRY[..index]
+                    .iter()
+                    .all(|other| other.name != kind.name),
+                "{}",
+                kind.name
+            );
             let json = serde_json::to_string(&kind.metric(1.5)).unwrap();
-            assert_eq!(serde_json::from_str::<Metric>(&json).unwrap(), kind.metric(1.5));
+            assert_eq!(
+                serde_json::from_str::<Metric>(&json).unwrap(),
+                kind.metric(1.5)
+            );
             assert!(json.contains(kind.unit.name()));
         }
     }

@@ -8,18 +8,20 @@ use serde_json::{Map, Value};
 use crate::timeline::Sustained;
 use crate::traced::Traced;
 
-/// The observations of a trial: the evidence for its validity, and what it cost. A field is absent where nothing was
-/// observed.
+/// The observations of a trial: the evidence for its validity, and what it cost. A field is absent
+/// where nothing was observed.
 ///
 /// Fields of other schema versions are kept as found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Observed {
-    /// Bytes of the workload's files that were in memory before the clock started, as far as they were examined.
+    /// Bytes of the workload's files that were in memory before the clock started, as far as they
+    /// were examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes_before: Option<u64>,
-    /// Bytes of the workload's files that were in memory after the clock stopped, as far as they were examined.
+    /// Bytes of the workload's files that were in memory after the clock stopped, as far as they
+    /// were examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes_after: Option<u64>,
     /// Seconds that reading the clock takes, once.
@@ -31,8 +33,8 @@ pub struct Observed {
     /// Bytes that the device wrote inside the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_write_bytes: Option<u64>,
-    /// Bytes that the device wrote inside the clock to holes of the sparse image under it, which an earlier write had not
-    /// filled. Absent where there were none.
+    /// Bytes that the device wrote inside the clock to holes of the sparse image under it, which an
+    /// earlier write had not filled. Absent where there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hole_bytes: Option<u64>,
     /// Flushes that the device served inside the clock.
@@ -95,7 +97,8 @@ pub struct Observed {
     /// Mount options in effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mount_options: Vec<String>,
-    /// The observed values of the requested controls of the target, by name; those of the run are in the run's record.
+    /// The observed values of the requested controls of the target, by name; those of the run are
+    /// in the run's record.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
     /// Seconds per iteration, one value a measured cycle.
@@ -107,7 +110,8 @@ pub struct Observed {
     /// The time of worker threads by kernel stack; only in a traced trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traced: Option<Box<Traced>>,
-    /// The moments at which the ranks of an MPI job left the barrier before the clock started; absent for other trials.
+    /// The moments at which the ranks of an MPI job left the barrier before the clock started;
+    /// absent for other trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub barrier: Option<BarrierSkew>,
     /// Fields of other schema versions, kept as found.
@@ -133,13 +137,16 @@ pub struct BarrierSkew {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Direct {
-    /// The number of bytes of which offsets and lengths must be multiples; absent where the kernel does not report it.
+    /// The number of bytes of which offsets and lengths must be multiples; absent where the kernel
+    /// does not report it.
     pub alignment: Option<u32>,
-    /// Whether the file system uses the page cache all the same; absent where it is unknown before the work.
+    /// Whether the file system uses the page cache all the same; absent where it is unknown before
+    /// the work.
     pub buffered: Option<bool>,
 }
 
-/// The work of a background: from its start, a second before each sample, until the sample has ended.
+/// The work of a background: from its start, a second before each sample, until the sample has
+/// ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -150,8 +157,8 @@ pub struct BackgroundWork {
     pub bytes: u64,
     /// Seconds in which the background ran, the sum over all samples.
     pub seconds: f64,
-    /// CPU seconds of the background's processes; 0 for an operation that the agent performs, such as
-    /// `snapshot-delete`.
+    /// CPU seconds of the background's processes; 0 for an operation that the agent performs, such
+    /// as `snapshot-delete`.
     pub cpu_seconds: f64,
     /// Operations that ended while the background ran without the case, once before each trial.
     pub alone_operations: u64,
@@ -164,7 +171,12 @@ pub struct BackgroundWork {
 impl BackgroundWork {
     /// Returns work beside a case as work without one.
     pub fn into_alone(self) -> BackgroundWork {
-        let BackgroundWork { operations, bytes, seconds, .. } = self;
+        let BackgroundWork {
+            operations,
+            bytes,
+            seconds,
+            ..
+        } = self;
         BackgroundWork {
             alone_operations: operations,
             alone_bytes: bytes,
@@ -185,7 +197,8 @@ impl BackgroundWork {
     }
 }
 
-/// The remote procedure calls of an NFS client, as its kernel counts them (mountstats). Each call is one round trip.
+/// The remote procedure calls of an NFS client, as its kernel counts them (mountstats). Each call
+/// is one round trip.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -200,8 +213,8 @@ pub struct Rpcs {
     pub received_bytes: u64,
     /// Bytes of the replies to READ.
     pub read_bytes: u64,
-    /// Calls by procedure, as mountstats names them. NFS 4 sends several operations in one call, which has the name of
-    /// the main one.
+    /// Calls by procedure, as mountstats names them. NFS 4 sends several operations in one call,
+    /// which has the name of the main one.
     pub procedures: BTreeMap<String, u64>,
 }
 
@@ -209,7 +222,10 @@ impl Rpcs {
     /// Returns the calls since an earlier reading of the same counters.
     pub fn since(&self, earlier: &Rpcs) -> Rpcs {
         let procedures = self.procedures.iter().map(|(name, calls)| {
-            (name.clone(), calls.saturating_sub(earlier.procedures.get(name).copied().unwrap_or(0)))
+            (
+                name.clone(),
+                calls.saturating_sub(earlier.procedures.get(name).copied().unwrap_or(0)),
+            )
         });
         Rpcs {
             calls: self.calls.saturating_sub(earlier.calls),
@@ -239,7 +255,8 @@ impl Rpcs {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemoryUse {
-    /// The mechanism: `cgroup v1`, `cgroup v2` or `locked memory`. Results of different mechanisms are not compared.
+    /// The mechanism: `cgroup v1`, `cgroup v2` or `locked memory`. Results of different mechanisms
+    /// are not compared.
     pub mechanism: String,
     /// The limit in bytes.
     pub limit_bytes: u64,
@@ -271,7 +288,13 @@ impl Deferred {
     /// Returns bytes, flushes and seconds per operation, or `None` if no operation deferred work.
     pub fn per_operation(&self) -> Option<[f64; 3]> {
         let share = |amount: f64| amount / self.operations as f64;
-        (self.operations > 0).then(|| [share(self.bytes as f64), share(self.flushes as f64), share(self.seconds)])
+        (self.operations > 0).then(|| {
+            [
+                share(self.bytes as f64),
+                share(self.flushes as f64),
+                share(self.seconds),
+            ]
+        })
     }
 }
 
@@ -310,9 +333,19 @@ mod tests {
             ..Rpcs::default()
         };
         let mut sample = rpcs(7, 4096).since(&rpcs(5, 1024));
-        assert_eq!((sample.calls, sample.sent_bytes, sample.read_bytes), (2, 200, 3072));
+        assert_eq!(
+            (sample.calls, sample.sent_bytes, sample.read_bytes),
+            (2, 200, 3072)
+        );
         assert_eq!(sample.procedures, [("READ".to_owned(), 2)].into());
         sample.add(&rpcs(1, 1));
-        assert_eq!((sample.calls, sample.procedures["READ"], sample.procedures["OPEN"]), (3, 3, 1));
+        assert_eq!(
+            (
+                sample.calls,
+                sample.procedures["READ"],
+                sample.procedures["OPEN"]
+            ),
+            (3, 3, 1)
+        );
     }
 }

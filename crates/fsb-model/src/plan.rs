@@ -59,12 +59,12 @@ pub const BLOCK_LIMIT: u32 = 10_000;
 /// Seconds of the longest budget.
 pub const LONGEST_BUDGET: f64 = 30.0 * 86_400.0;
 
-/// The shortest duration, in seconds, of work that continues until a journal was written: two commits of journals that
-/// commit every five seconds.
+/// The shortest duration, in seconds, of work that continues until a journal was written: two
+/// commits of journals that commit every five seconds.
 pub const SUSTAINED: f64 = 10.0;
 
-/// The duration, in seconds, of a sample of a sequential trial that reaches the device. The first tenths of a second of
-/// durable writes run at half speed.
+/// The duration, in seconds, of a sample of a sequential trial that reaches the device. The first
+/// tenths of a second of durable writes run at half speed.
 pub const VISIT: f64 = 2.0;
 
 fn full_scale() -> f64 {
@@ -129,8 +129,9 @@ pub struct Plan {
     pub controls: BTreeMap<String, String>,
     /// The number of blocks.
     pub repetition: Repetition,
-    /// Seconds that a sample should last. From 1 second on, everything is measured in sequential trials instead of
-    /// rounds. If absent, it is [`VISIT`] for sequential trials that reach the device, and shorter for rounds.
+    /// Seconds that a sample should last. From 1 second on, everything is measured in sequential
+    /// trials instead of rounds. If absent, it is [`VISIT`] for sequential trials that reach the
+    /// device, and shorter for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "stretch")]
     pub sample_time: Option<f64>,
@@ -148,11 +149,12 @@ pub struct Plan {
     /// Targets that weaken durability may win against targets that do not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub risky: bool,
-    /// Every mkfs program chooses the geometry by the size of its slice; otherwise a slice gets the geometry of a large
-    /// disk.
+    /// Every mkfs program chooses the geometry by the size of its slice; otherwise a slice gets the
+    /// geometry of a large disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
-    /// Size of the large disk whose geometry slices get, and of the devices of file systems whose behaviour follows it.
+    /// Size of the large disk whose geometry slices get, and of the devices of file systems whose
+    /// behaviour follows it.
     #[serde(default = "large_disk")]
     pub like_disk: Bytes,
     /// Traced blocks follow the measured ones, to explain differences.
@@ -160,8 +162,8 @@ pub struct Plan {
     pub explain: bool,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
-    /// The factor that sizes of files, the image and the memory limit were multiplied with. The plan holds the
-    /// products.
+    /// The factor that sizes of files, the image and the memory limit were multiplied with. The
+    /// plan holds the products.
     #[serde(default = "full_scale", skip_serializing_if = "is_full_scale")]
     pub scale: f64,
     /// The directory of images.
@@ -177,14 +179,15 @@ pub struct Plan {
     /// The place where the plan runs.
     #[serde(default, rename = "in", skip_serializing_if = "Place::is_host")]
     pub place: Place,
-    /// Kernels of the virtual machine, as the user named them. If empty, it is the machine's own kernel or the newest.
+    /// Kernels of the virtual machine, as the user named them. If empty, it is the machine's own
+    /// kernel or the newest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,
     /// The virtual machine, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmSize>,
-    /// A directory of this machine that commands in the virtual machine see as their root, read-only. Absent if no
-    /// command runs there.
+    /// A directory of this machine that commands in the virtual machine see as their root,
+    /// read-only. Absent if no command runs there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
 }
@@ -196,24 +199,35 @@ fn large_disk() -> Bytes {
 impl Plan {
     /// Returns the number of targets in a block: all of them, or as many as a race round has slots.
     pub fn at_once(&self) -> usize {
-        let places = self.race.as_ref().map_or(usize::MAX, |race| race.places as usize);
+        let places = self
+            .race
+            .as_ref()
+            .map_or(usize::MAX, |race| race.places as usize);
         self.targets.len().min(places)
     }
 
     /// Returns the limits of the processes of all backgrounds.
     pub fn background_limits(&self) -> impl Iterator<Item = BackgroundLimit> {
-        self.workloads.iter().filter_map(|workload| workload.background.as_ref()?.limit?.of_processes())
+        self.workloads
+            .iter()
+            .filter_map(|workload| workload.background.as_ref()?.limit?.of_processes())
     }
 
     /// Returns the seconds that the workload, or else the plan, asks a sample to last.
     pub fn sample_time_of(&self, workload: &WorkloadSpec) -> Option<f64> {
-        self.held(workload).or_else(|| workload.sample_time.map(|sample_time| sample_time.0)).or(self.sample_time)
+        self.held(workload)
+            .or_else(|| workload.sample_time.map(|sample_time| sample_time.0))
+            .or(self.sample_time)
     }
 
-    /// Returns the least seconds of a workload that continues until a journal was written, or `None` for other
-    /// workloads.
+    /// Returns the least seconds of a workload that continues until a journal was written, or
+    /// `None` for other workloads.
     pub fn held(&self, workload: &WorkloadSpec) -> Option<f64> {
-        workload.sustain.map(|_| workload.sample_time.map_or(SUSTAINED, |sample_time| sample_time.0))
+        workload.sustain.map(|_| {
+            workload
+                .sample_time
+                .map_or(SUSTAINED, |sample_time| sample_time.0)
+        })
     }
 }
 
@@ -234,12 +248,13 @@ pub struct Identity {
 
 // A race: it chooses one of many targets, and measures a few of them in each round.
 
-/// The parameters of a race. The plan's targets are the candidates. The first one is the baseline, which is in every
-/// race round.
+/// The parameters of a race. The plan's targets are the candidates. The first one is the baseline,
+/// which is in every race round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Race {
-    /// The maximum number of targets of a race round, the baseline included. All of them are ready at the same time.
+    /// The maximum number of targets of a race round, the baseline included. All of them are ready
+    /// at the same time.
     pub places: u32,
     /// The probability with which the answer may be worse than the best by more than the plan's θ.
     pub error: f64,
@@ -248,8 +263,8 @@ pub struct Race {
     /// Candidates that this kernel or the tools refuse, with the reasons. They are not raced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
-    /// Race rounds of the first stage, which are fixed beforehand, as places of their targets in the plan. The effects
-    /// of options are estimated from these rounds alone.
+    /// Race rounds of the first stage, which are fixed beforehand, as places of their targets in
+    /// the plan. The effects of options are estimated from these rounds alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_stage: Vec<Vec<u32>>,
     /// The options whose effects are estimated.

@@ -1,8 +1,9 @@
 //! PostMark's pool of files, as data: which file is created, read, appended to and deleted next.
 //!
-//! Only the numbers of a [`Draw`] decide the content of a transaction. With PostMark's own generator, which is in
-//! `fsb-compat` because it belongs to the foreign tool, the operations are PostMark's, file by file and byte by byte.
-//! With another generator, their number, sizes and shares are the same. Nothing here touches a file.
+//! Only the numbers of a [`Draw`] decide the content of a transaction. With PostMark's own
+//! generator, which is in `fsb-compat` because it belongs to the foreign tool, the operations are
+//! PostMark's, file by file and byte by byte. With another generator, their number, sizes and
+//! shares are the same. Nothing here touches a file.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +39,11 @@ pub struct Shape {
     pub number: u32,
     /// Transactions.
     pub transactions: u32,
-    /// Directories in each location if there is more than one; otherwise files are in the location itself.
+    /// Directories in each location if there is more than one; otherwise files are in the location
+    /// itself.
     pub subdirectories: u32,
-    /// One weight per location. A single location needs no drawing; no location means the working directory.
+    /// One weight per location. A single location needs no drawing; no location means the working
+    /// directory.
     pub weights: Vec<u32>,
     /// The number of transactions in ten that read; the others append. [`OFF`] for neither.
     pub bias_read: i32,
@@ -65,13 +68,15 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Returns the number of transactions after which PostMark shows a dot: a tenth of all, and at least 1.
+    /// Returns the number of transactions after which PostMark shows a dot: a tenth of all, and at
+    /// least 1.
     pub fn tenth(&self) -> u32 {
         (self.transactions / 10).max(1)
     }
 
-    /// Returns the number of files that, with near certainty, is never exceeded. The pool drifts with the bias, and
-    /// deviates from that by the square root of its steps. The result is at most the number of places of the pool.
+    /// Returns the number of files that, with near certainty, is never exceeded. The pool drifts
+    /// with the bias, and deviates from that by the square root of its steps. The result is at most
+    /// the number of places of the pool.
     pub fn most_files(&self) -> u64 {
         let number = f64::from(self.number);
         let steps = f64::from(self.transactions);
@@ -121,9 +126,10 @@ pub struct Operation {
     pub bytes: u32,
 }
 
-// PostMark keeps its files in a table of twice as many places as it begins with. A new file takes the place behind the
-// last one taken, or where that is not free the first free one; a file is chosen by drawing places until one is taken.
-// All of that decides which file is meant, so it is done as PostMark does it, only without its search from the start.
+// PostMark keeps its files in a table of twice as many places as it begins with. A new file takes
+// the place behind the last one taken, or where that is not free the first free one; a file is
+// chosen by drawing places until one is taken. All of that decides which file is meant, so it is
+// done as PostMark does it, only without its search from the start.
 
 /// A place in the table. It is free if the size is 0.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +138,14 @@ struct TableEntry {
     file: FileName,
 }
 
-const FREE: TableEntry = TableEntry { size: 0, file: FileName { number: 0, location: 0, subdirectory: 0 } };
+const FREE: TableEntry = TableEntry {
+    size: 0,
+    file: FileName {
+        number: 0,
+        location: 0,
+        subdirectory: 0,
+    },
+};
 
 /// The files that exist, and what happens to them next.
 #[derive(Debug)]
@@ -156,7 +169,16 @@ impl<D: Draw> Pool<D> {
     pub fn new(shape: Shape, draw: D) -> Pool<D> {
         let places = vec![TableEntry { size: 0, ..FREE }; 2 * shape.number as usize];
         let weight = shape.weights.iter().sum();
-        Pool { shape, draw, places, next: 0, first_free: 0, removing: 0, weight, tally: Tally::default() }
+        Pool {
+            shape,
+            draw,
+            places,
+            next: 0,
+            first_free: 0,
+            removing: 0,
+            weight,
+            tally: Tally::default(),
+        }
     }
 
     /// Returns the parameters.
@@ -169,7 +191,8 @@ impl<D: Draw> Pool<D> {
         &self.tally
     }
 
-    /// Returns whether no file is left. PostMark ends there, because it would search for a file forever.
+    /// Returns whether no file is left. PostMark ends there, because it would search for a file
+    /// forever.
     pub fn is_exhausted(&self) -> bool {
         self.tally.created == self.tally.deleted
     }
@@ -185,17 +208,31 @@ impl<D: Draw> Pool<D> {
                 self.location_at(drawn)
             }
         };
-        let subdirectory = if self.shape.subdirectories > 1 { self.draw.below(self.shape.subdirectories) } else { 0 };
+        let subdirectory = if self.shape.subdirectories > 1 {
+            self.draw.below(self.shape.subdirectories)
+        } else {
+            0
+        };
         self.tally.created += 1;
-        let bytes = self.shape.size_low + self.draw.below(self.shape.size_high - self.shape.size_low);
-        let file = FileName { number: self.tally.created as u32, location, subdirectory };
+        let bytes =
+            self.shape.size_low + self.draw.below(self.shape.size_high - self.shape.size_low);
+        let file = FileName {
+            number: self.tally.created as u32,
+            location,
+            subdirectory,
+        };
         self.places[index] = TableEntry { size: bytes, file };
         self.tally.writes(bytes);
-        Some(Operation { act: Act::Create, file, bytes })
+        Some(Operation {
+            act: Act::Create,
+            file,
+            bytes,
+        })
     }
 
-    /// Performs the first half of a transaction, a read or an append. Returns `None` if the bias is off, or if the file
-    /// to append to has the largest size. PostMark counts that as a transaction.
+    /// Performs the first half of a transaction, a read or an append. Returns `None` if the bias is
+    /// off, or if the file to append to has the largest size. PostMark counts that as a
+    /// transaction.
     #[inline]
     pub fn use_one(&mut self) -> Option<Operation> {
         if self.shape.bias_read == OFF {
@@ -206,7 +243,11 @@ impl<D: Draw> Pool<D> {
         let TableEntry { size, file } = self.places[index];
         if reads {
             self.tally.reads(size);
-            return Some(Operation { act: Act::Read, file, bytes: size });
+            return Some(Operation {
+                act: Act::Read,
+                file,
+                bytes: size,
+            });
         }
         if size >= self.shape.size_high {
             return None;
@@ -215,11 +256,15 @@ impl<D: Draw> Pool<D> {
         self.places[index].size += bytes;
         self.tally.appended += 1;
         self.tally.writes(bytes);
-        Some(Operation { act: Act::Append { at: size }, file, bytes })
+        Some(Operation {
+            act: Act::Append { at: size },
+            file,
+            bytes,
+        })
     }
 
-    /// Performs the second half of a transaction: creates or deletes a file. Returns `None` if the bias is off, or if
-    /// it should create a file and every place is taken.
+    /// Performs the second half of a transaction: creates or deletes a file. Returns `None` if the
+    /// bias is off, or if it should create a file and every place is taken.
     #[inline]
     pub fn exchange(&mut self) -> Option<Operation> {
         if self.shape.bias_create == OFF {
@@ -232,7 +277,8 @@ impl<D: Draw> Pool<D> {
         Some(self.delete(index))
     }
 
-    /// Removes the next of the remaining files, in the order of their places. The caller uses it at the end of a run.
+    /// Removes the next of the remaining files, in the order of their places. The caller uses it at
+    /// the end of a run.
     #[inline]
     pub fn remove_next(&mut self) -> Option<Operation> {
         while self.removing < self.places.len() {
@@ -249,7 +295,11 @@ impl<D: Draw> Pool<D> {
         let TableEntry { size, file } = std::mem::replace(&mut self.places[index], FREE);
         self.first_free = self.first_free.min(index);
         self.tally.deleted += 1;
-        Operation { act: Act::Delete, file, bytes: size }
+        Operation {
+            act: Act::Delete,
+            file,
+            bytes: size,
+        }
     }
 
     #[inline]
@@ -306,7 +356,8 @@ pub struct Tally {
     pub bytes_read: u64,
     /// Bytes written, by creating and appending.
     pub bytes_written: u64,
-    /// Bytes read as PostMark sums them, in single precision: beyond 16 MiB it rounds with every file.
+    /// Bytes read as PostMark sums them, in single precision: beyond 16 MiB it rounds with every
+    /// file.
     pub single_read: f32,
     /// Bytes written as PostMark sums them.
     pub single_written: f32,
@@ -341,7 +392,10 @@ mod tests {
 
     impl Draw for Counting {
         fn draw(&mut self) -> u32 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) as u32
         }
     }
@@ -351,7 +405,9 @@ mod tests {
         let (mut pool, mut files) = (Pool::new(shape.clone(), Counting(seed)), BTreeMap::new());
         let mut most = 0;
         let mut follow = |operation: Option<Operation>| {
-            let Some(Operation { act, file, bytes }) = operation else { return };
+            let Some(Operation { act, file, bytes }) = operation else {
+                return;
+            };
             match act {
                 Act::Create => assert_eq!(files.insert(file, bytes), None),
                 Act::Read => assert_eq!(files[&file], bytes),
@@ -361,7 +417,11 @@ mod tests {
                 }
                 Act::Delete => assert_eq!(files.remove(&file), Some(bytes)),
             }
-            assert!(files.values().all(|size| (shape.size_low..=shape.size_high).contains(size)));
+            assert!(
+                files
+                    .values()
+                    .all(|size| (shape.size_low..=shape.size_high).contains(size))
+            );
             most = most.max(files.len());
         };
         (0..shape.number).for_each(|_| follow(pool.create()));
@@ -383,11 +443,20 @@ mod tests {
     fn every_operation_is_about_a_file_that_is_there_and_counts_balance() {
         for (bias_read, bias_create) in [(5, 5), (10, 0), (0, 10), (-1, 5), (5, -1), (3, 8)] {
             for number in [1, 2, 50] {
-                let shape = Shape { number, transactions: 400, bias_read, bias_create, ..Shape::default() };
+                let shape = Shape {
+                    number,
+                    transactions: 400,
+                    bias_read,
+                    bias_create,
+                    ..Shape::default()
+                };
                 let most_files = shape.most_files();
                 let (tally, most) = play(shape, 7);
                 assert_eq!(tally.left(), 0);
-                assert!(tally.created >= u64::from(number) && most as u64 <= most_files, "{most} {most_files}");
+                assert!(
+                    tally.created >= u64::from(number) && most as u64 <= most_files,
+                    "{most} {most_files}"
+                );
                 assert_eq!(bias_read == OFF, tally.read + tally.appended == 0);
             }
         }
@@ -401,27 +470,52 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_full_creates_nothing_more() {
-        let shape = Shape { number: 3, transactions: 50, bias_create: 10, ..Shape::default() };
+        let shape = Shape {
+            number: 3,
+            transactions: 50,
+            bias_create: 10,
+            ..Shape::default()
+        };
         let (tally, most) = play(shape, 1);
         assert_eq!((tally.created, most), (6, 6));
     }
 
     #[test]
     fn files_of_one_size_are_full_and_are_not_appended_to() {
-        let shape = Shape { size_low: 100, size_high: 100, bias_read: 0, ..Shape::default() };
+        let shape = Shape {
+            size_low: 100,
+            size_high: 100,
+            bias_read: 0,
+            ..Shape::default()
+        };
         let (tally, _) = play(shape, 1);
-        assert_eq!((tally.appended, tally.bytes_written), (0, 100 * tally.created));
+        assert_eq!(
+            (tally.appended, tally.bytes_written),
+            (0, 100 * tally.created)
+        );
     }
 
     #[test]
     fn locations_and_directories_get_their_shares() {
-        let shape = Shape { number: 4000, weights: vec![1, 3], subdirectories: 2, ..Shape::default() };
+        let shape = Shape {
+            number: 4000,
+            weights: vec![1, 3],
+            subdirectories: 2,
+            ..Shape::default()
+        };
         let mut pool = Pool::new(shape, Counting(3));
         let mut shares = BTreeMap::new();
         while let Some(operation) = pool.create() {
-            *shares.entry((operation.file.location, operation.file.subdirectory)).or_insert(0) += 1;
+            *shares
+                .entry((operation.file.location, operation.file.subdirectory))
+                .or_insert(0) += 1;
         }
-        let expected = [((0, 0), 1000), ((0, 1), 1000), ((1, 0), 3000), ((1, 1), 3000)];
+        let expected = [
+            ((0, 0), 1000),
+            ((0, 1), 1000),
+            ((1, 0), 3000),
+            ((1, 1), 3000),
+        ];
         for (place, count) in expected {
             assert!(i32::abs(shares[&place] - count) < 200, "{shares:?}");
         }

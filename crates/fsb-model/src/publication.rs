@@ -1,11 +1,13 @@
-//! The description of a published run: what was removed from it, and what was kept at the user's request.
+//! The description of a published run: what was removed from it, and what was kept at the user's
+//! request.
 
 use serde::{Deserialize, Serialize};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/publication/1";
 
-/// The first line of the data in a published page. The record of the run and its trials follow, a line each.
+/// The first line of the data in a published page. The record of the run and its trials follow, a
+/// line each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Publication {

@@ -42,16 +42,17 @@ pub struct RunRecord {
     /// Whether targets are measured side by side; absent in records of versions without slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// The rounds of each cell that is measured in rounds, by label; empty until warm-up fixes them. Other cells are
-    /// measured in sequential trials, each with its amount.
+    /// The rounds of each cell that is measured in rounds, by label; empty until warm-up fixes
+    /// them. Other cells are measured in sequential trials, each with its amount.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, Rounds>,
-    /// For each cell that is measured in rounds, by label: the parameters of a unit that differ from those of the whole
-    /// workload, because a unit's own file is smaller. Two runs did the same work if their units are the same.
+    /// For each cell that is measured in rounds, by label: the parameters of a unit that differ
+    /// from those of the whole workload, because a unit's own file is smaller. Two runs did the
+    /// same work if their units are the same.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Params>,
-    /// The numbers of blocks after which results are analysed, fixed before the first block. A cell may end at an
-    /// interim analysis. Empty if the number of blocks is fixed.
+    /// The numbers of blocks after which results are analysed, fixed before the first block. A cell
+    /// may end at an interim analysis. Empty if the number of blocks is fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "looks")]
     pub interim_analyses: Vec<u32>,
@@ -67,24 +68,27 @@ pub struct RunRecord {
     /// The media, by their text.
     #[serde(default)]
     pub media: BTreeMap<String, MediumRecord>,
-    /// The rates of the raw devices beneath, measured just before they were formatted, by block and target.
+    /// The rates of the raw devices beneath, measured just before they were formatted, by block and
+    /// target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices_probed: BTreeMap<u32, BTreeMap<String, DeviceRates>>,
-    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`](crate::geometry::LARGE_DISK) bytes, by
-    /// target; a target is missing where it is unknown.
+    /// The geometry that the plan's mkfs commands give a disk of
+    /// [`LARGE_DISK`](crate::geometry::LARGE_DISK) bytes, by target; a target is missing where it
+    /// is unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
     /// The targets as they were made, by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetRecord>,
-    /// The effects of the controls of the run, by name. Those of a target's controls are in its record.
+    /// The effects of the controls of the run, by name. Those of a target's controls are in its
+    /// record.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
     /// The memory that was touched before the first block; absent if none was touched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTouched>,
-    /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects
-    /// them.
+    /// Labels of the cells that allocate memory while they are measured, so that memory that was
+    /// not touched affects them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_cells: Vec<String>,
     /// Conditions that the reader must know.
@@ -99,14 +103,15 @@ pub struct RunRecord {
     /// The ranks of the MPI job that made it; absent for a run of one coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<Ranks>,
-    /// Processors were emulated, which inflates CPU cost against I/O: a functional run without verdicts.
+    /// Processors were emulated, which inflates CPU cost against I/O: a functional run without
+    /// verdicts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// The reason why no more blocks were made; absent until the run is complete.
     #[serde(default, alias = "finished")]
     pub stop_reason: Option<StopReason>,
-    /// The devices that the plan's names led to when this process resolved them, once. They are not stored, because
-    /// device numbers are valid for one boot.
+    /// The devices that the plan's names led to when this process resolved them, once. They are not
+    /// stored, because device numbers are valid for one boot.
     #[serde(skip)]
     pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Fields of newer minor versions, kept as found.
@@ -118,7 +123,8 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranks {
-    /// The number of ranks on each host. The host of rank 0, which the record describes, is the first.
+    /// The number of ranks on each host. The host of rank 0, which the record describes, is the
+    /// first.
     pub by_host: Vec<u32>,
     /// The MPI library and its version: `Open MPI v5.0.7`.
     pub library: String,
@@ -136,7 +142,8 @@ pub struct BlockOrder {
     pub targets: Vec<String>,
     /// Labels of cells, the same for all targets of the block.
     pub cells: Vec<String>,
-    /// The slice of the medium that each target has, in the order of `targets`; empty if each has the whole medium.
+    /// The slice of the medium that each target has, in the order of `targets`; empty if each has
+    /// the whole medium.
     #[serde(default, rename = "parts", skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<u32>,
 }
@@ -144,7 +151,9 @@ pub struct BlockOrder {
 impl BlockOrder {
     /// Returns the slice of a target, or `None` if it has the whole medium.
     pub fn slice_of(&self, target: &str) -> Option<u32> {
-        self.slices.get(self.targets.iter().position(|name| name == target)?).copied()
+        self.slices
+            .get(self.targets.iter().position(|name| name == target)?)
+            .copied()
     }
 }
 
@@ -172,7 +181,8 @@ pub enum Placement {
 
 /// The reason why the targets of a run are not measured side by side.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
+/// instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -213,10 +223,14 @@ pub enum PlacementReason {
 }
 
 impl Placement {
-    /// Returns the number of slices of the medium and their bytes, or `None` if targets have the whole medium.
+    /// Returns the number of slices of the medium and their bytes, or `None` if targets have the
+    /// whole medium.
     pub fn divided(&self) -> Option<(u32, u64)> {
         match *self {
-            Placement::SideBySide { slices, slice_bytes } if slices > 1 => Some((slices, slice_bytes)),
+            Placement::SideBySide {
+                slices,
+                slice_bytes,
+            } if slices > 1 => Some((slices, slice_bytes)),
             _ => None,
         }
     }
@@ -278,7 +292,8 @@ pub struct MediumRecord {
     pub unjudged: Option<String>,
 }
 
-/// Memory that was touched before the first trial, so that the hypervisor of a virtual machine backs it.
+/// Memory that was touched before the first trial, so that the hypervisor of a virtual machine
+/// backs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryTouched {
@@ -286,7 +301,8 @@ pub struct MemoryTouched {
     pub needed: u64,
     /// Bytes that were touched within the time for that.
     pub touched: u64,
-    /// Whether the hypervisor may take back what was touched, because free pages are still reported to it.
+    /// Whether the hypervisor may take back what was touched, because free pages are still reported
+    /// to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reported: bool,
 }
@@ -294,7 +310,11 @@ pub struct MemoryTouched {
 impl MemoryTouched {
     /// Returns a record of memory that stays backed once it is touched.
     pub fn new(needed: u64, touched: u64) -> MemoryTouched {
-        MemoryTouched { needed, touched, reported: false }
+        MemoryTouched {
+            needed,
+            touched,
+            reported: false,
+        }
     }
 
     /// Returns whether all memory that the run may need was touched, and stays backed.
@@ -313,13 +333,27 @@ fn rename<T>(map: &mut BTreeMap<String, T>, old: &str, new: &str) {
 impl RunRecord {
     /// Returns the interim analyses of this run and how it ended.
     pub fn analyses(&self) -> Analyses {
-        let last_block = self.order.iter().map(|order| order.block).max().unwrap_or(0);
-        // Without planned analyses, a run that is to reach a precision is analysed after each block.
-        let each = matches!(self.plan.repetition, Repetition::Precision { .. }) && self.interim_analyses.is_empty();
+        let last_block = self
+            .order
+            .iter()
+            .map(|order| order.block)
+            .max()
+            .unwrap_or(0);
+        // Without planned analyses, a run that is to reach a precision is analysed after each
+        // block.
+        let each = matches!(self.plan.repetition, Repetition::Precision { .. })
+            && self.interim_analyses.is_empty();
         Analyses {
-            after: if each { (FEWEST_BLOCKS_JUDGED..=last_block).collect() } else { self.interim_analyses.clone() },
+            after: if each {
+                (FEWEST_BLOCKS_JUDGED..=last_block).collect()
+            } else {
+                self.interim_analyses.clone()
+            },
             last_block,
-            ended_by_results: !self.stop_reason.as_ref().is_some_and(StopReason::is_planned),
+            ended_by_results: !self
+                .stop_reason
+                .as_ref()
+                .is_some_and(StopReason::is_planned),
         }
     }
 
@@ -327,16 +361,27 @@ impl RunRecord {
     pub fn repeats_in_one_directory(&self, cell: &Cell) -> bool {
         let runs = match self.rounds.get(&cell.label) {
             Some(rounds) => rounds.rounds * rounds.units + u32::from(rounds.lead_in),
-            None => self.amounts.get(&cell.label).map_or(1, |amount| amount.repetitions),
+            None => self
+                .amounts
+                .get(&cell.label)
+                .map_or(1, |amount| amount.repetitions),
         };
         runs > 1 && cell.workload.repeats_in_one_directory()
     }
 
-    /// Gives commands of versions without the parameter `reuse` that repeated in one directory the label and the
-    /// parameter that they have today. Returns the labels of the record with today's ones.
+    /// Gives commands of versions without the parameter `reuse` that repeated in one directory the
+    /// label and the parameter that they have today. Returns the labels of the record with today's
+    /// ones.
     pub fn name_reused_directories(&mut self) -> BTreeMap<String, String> {
-        let is_old = |cell: &&Cell| !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell);
-        let today = |cell: &Cell| (cell.label.clone(), format!("{}{REUSED_DIRECTORY}", cell.label));
+        let is_old = |cell: &&Cell| {
+            !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell)
+        };
+        let today = |cell: &Cell| {
+            (
+                cell.label.clone(),
+                format!("{}{REUSED_DIRECTORY}", cell.label),
+            )
+        };
         let names: BTreeMap<String, String> = self.cells.iter().filter(is_old).map(today).collect();
         for (old, new) in &names {
             for cell in self.cells.iter_mut().filter(|cell| cell.label == *old) {
@@ -347,36 +392,54 @@ impl RunRecord {
             rename(&mut self.units, old, new);
             rename(&mut self.amounts, old, new);
             let orders = self.order.iter_mut().flat_map(|order| &mut order.cells);
-            orders.chain(&mut self.memory_cells).filter(|label| *label == old).for_each(|label| label.clone_from(new));
+            orders
+                .chain(&mut self.memory_cells)
+                .filter(|label| *label == old)
+                .for_each(|label| label.clone_from(new));
         }
         names
     }
 
-    /// Returns the memory that was touched, if it was too little for this cell: its first use of a page may then wait
-    /// for the hypervisor.
+    /// Returns the memory that was touched, if it was too little for this cell: its first use of a
+    /// page may then wait for the hypervisor.
     pub fn memory_lacking(&self, label: &str) -> Option<MemoryTouched> {
-        self.memory.filter(|memory| !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label))
+        self.memory.filter(|memory| {
+            !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label)
+        })
     }
 
     /// Returns the reason why processors were emulated, if they were and it is known.
     pub fn emulation(&self) -> Option<&str> {
-        let why = self.vm.as_ref().filter(|_| self.emulated)?.acceleration.as_str();
+        let why = self
+            .vm
+            .as_ref()
+            .filter(|_| self.emulated)?
+            .acceleration
+            .as_str();
         (!why.is_empty()).then_some(why)
     }
 
-    /// Returns the reason why this run gives numbers but no ranks, verdicts or findings, or `None` if it gives them.
+    /// Returns the reason why this run gives numbers but no ranks, verdicts or findings, or `None`
+    /// if it gives them.
     pub fn unjudged(&self) -> Option<String> {
         if self.emulated {
-            let why = self.emulation().map(|why| format!(" (TCG: {why})")).unwrap_or_default();
+            let why = self
+                .emulation()
+                .map(|why| format!(" (TCG: {why})"))
+                .unwrap_or_default();
             return Some(format!("emulated{why}: a functional run"));
         }
-        let targets: Option<Vec<String>> =
-            self.plan.targets.iter().map(|target| self.unjudged_target(target)).collect();
+        let targets: Option<Vec<String>> = self
+            .plan
+            .targets
+            .iter()
+            .map(|target| self.unjudged_target(target))
+            .collect();
         targets?.into_iter().next()
     }
 
-    /// Returns the reason why this target is not ranked beside others, which is that its medium cannot show the speed
-    /// of a file system. Returns `None` if it is ranked.
+    /// Returns the reason why this target is not ranked beside others, which is that its medium
+    /// cannot show the speed of a file system. Returns `None` if it is ranked.
     pub fn unjudged_target(&self, target: &Target) -> Option<String> {
         let medium = target.file_system()?.medium.to_string();
         self.media.get(&medium)?.unjudged.clone()
@@ -399,7 +462,9 @@ pub struct SmallDevice {
 impl SmallDevice {
     /// Returns text such as `it commits about every 99 new files`.
     pub fn commits_text(&self) -> String {
-        let files = self.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
+        let files = self.new_files.map_or_else(String::new, |files| {
+            format!(" about every {files} new files")
+        });
         format!("it commits{files}")
     }
 }
@@ -423,11 +488,12 @@ pub struct TargetRecord {
     /// The geometry of the file system that was made; absent where its tools do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
-    /// The limit of a device that is too small for the file system to behave as on a large disk; absent on other devices.
+    /// The limit of a device that is too small for the file system to behave as on a large disk;
+    /// absent on other devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_device: Option<SmallDevice>,
-    /// The reasons why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for
-    /// a safe target.
+    /// The reasons why synced data may be lost or damaged in a crash that the file system's
+    /// defaults survive; empty for a safe target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
     /// The requested mount options.
@@ -438,7 +504,8 @@ pub struct TargetRecord {
     pub driver: Option<String>,
     /// The medium's text.
     pub medium: Option<String>,
-    /// The block device under a directory, with the devices beneath it. The devices of other targets are in `media`.
+    /// The block device under a directory, with the devices beneath it. The devices of other
+    /// targets are in `media`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceManifest>,
     /// The storage beneath its files, from their file system down to what holds the bytes.

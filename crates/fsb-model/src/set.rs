@@ -1,7 +1,8 @@
 //! Sets: trials that belong together, of fsb or imported from another tool.
 //!
-//! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of fsb. A run holds [`Series`], one
-//! per column of a foreign table. Every value of a series records its line in the file.
+//! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of fsb. A run
+//! holds [`Series`], one per column of a foreign table. Every value of a series records its line in
+//! the file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Better, Unit};
 use crate::stop::Analyses;
 
-/// Trials that belong together: five runs of one tool on one file system, or one target of one run of fsb.
+/// Trials that belong together: five runs of one tool on one file system, or one target of one run
+/// of fsb.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
     /// The name in tables, unique in a comparison.
     pub name: String,
-    /// Sets with the same pairing are compared block by block, because they took turns in one run of fsb.
+    /// Sets with the same pairing are compared block by block, because they took turns in one run
+    /// of fsb.
     pub pairing: Option<String>,
     /// The interim analyses of its run.
     #[serde(default)]
@@ -30,7 +33,8 @@ pub struct Set {
 pub struct Run {
     /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`, ….
     pub tool: String,
-    /// The system that was measured, if the tool's file names it: one file can hold the results of several.
+    /// The system that was measured, if the tool's file names it: one file can hold the results of
+    /// several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// The version as printed, without decoration: `3.471`.
@@ -44,16 +48,17 @@ pub struct Run {
     /// The slice of the medium that the target had in that block, if targets exchange slices.
     #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
-    /// The sessions (boot and UTC day) in which it was made; empty if unknown. Runs of one session share the state of
-    /// the machine.
+    /// The sessions (boot and UTC day) in which it was made; empty if unknown. Runs of one session
+    /// share the state of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
-    /// The resolution of the tool's clock in seconds, if the tool reports it. Shorter times are quantised.
+    /// The resolution of the tool's clock in seconds, if the tool reports it. Shorter times are
+    /// quantised.
     pub clock_resolution: Option<f64>,
     /// The values.
     pub series: Vec<Series>,
-    /// By workload, the squared standard error of the logarithm of its rate, from the samples of the block; a workload
-    /// with one sample is missing.
+    /// By workload, the squared standard error of the logarithm of its rate, from the samples of
+    /// the block; a workload with one sample is missing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub within: BTreeMap<String, f64>,
     /// Latencies as counts per duration.
@@ -66,7 +71,8 @@ pub struct Run {
     /// Failures that the tool reported. The work that they concern has gaps instead of values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// Settings that the tool printed and that are not part of a name: a difference between sets is reported.
+    /// Settings that the tool printed and that are not part of a name: a difference between sets is
+    /// reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }
@@ -78,7 +84,8 @@ pub struct Failure {
     pub line: Option<u32>,
     /// The workload that failed, as in [`Series`]. `None` if the run failed as a whole.
     pub workload: Option<String>,
-    /// The operation that failed, as in [`Series`]. `None` if every operation of the workload failed.
+    /// The operation that failed, as in [`Series`]. `None` if every operation of the workload
+    /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The failure with its cause: `job 'w' failed: no space left on device (28)`.
@@ -99,8 +106,8 @@ pub struct Setting {
 /// The values of one operation in one metric: a column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The name that distinguishes it from the same operation elsewhere: fio's job, fsb's cell. Absent if the tool has
-    /// no such name.
+    /// The name that distinguishes it from the same operation elsewhere: fio's job, fsb's cell.
+    /// Absent if the tool has no such name.
     pub workload: Option<String>,
     /// The operation on a file: `write`, `random_read`, `create`.
     pub operation: String,
@@ -174,7 +181,8 @@ pub struct Histogram {
     pub bins: Vec<(u64, u64)>,
 }
 
-/// The values of one operation in one metric over the time of a run. They are parts of one run and no repetitions.
+/// The values of one operation in one metric over the time of a run. They are parts of one run and
+/// no repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// As in [`Series`].
@@ -183,7 +191,8 @@ pub struct Timeline {
     pub operation: String,
     /// As in [`Series`].
     pub metric: String,
-    /// The end of each interval in seconds from the start of the first one, ascending, and its value.
+    /// The end of each interval in seconds from the start of the first one, ascending, and its
+    /// value.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -218,8 +227,13 @@ fn at_line(line: Option<u32>, text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Re
 impl Failure {
     /// Returns whether an operation of a workload failed.
     pub fn concerns(&self, workload: Option<&str>, operation: &str) -> bool {
-        self.workload.as_deref().is_none_or(|failed| workload == Some(failed))
-            && self.operation.as_deref().is_none_or(|failed| operation == failed)
+        self.workload
+            .as_deref()
+            .is_none_or(|failed| workload == Some(failed))
+            && self
+                .operation
+                .as_deref()
+                .is_none_or(|failed| operation == failed)
     }
 }
 
@@ -234,10 +248,22 @@ impl Series {
     /// Replaces every value by a gap with the reason [`GapReason::Failed`].
     pub fn fail(&mut self) {
         let failed = |point: Point| {
-            let Point { file_size, record_size, line, .. } = point;
-            Gap { file_size, record_size, line, why: GapReason::Failed }
+            let Point {
+                file_size,
+                record_size,
+                line,
+                ..
+            } = point;
+            Gap {
+                file_size,
+                record_size,
+                line,
+                why: GapReason::Failed,
+            }
         };
-        self.gaps.iter_mut().for_each(|gap| gap.why = GapReason::Failed);
+        self.gaps
+            .iter_mut()
+            .for_each(|gap| gap.why = GapReason::Failed);
         self.gaps.extend(self.points.drain(..).map(failed));
     }
 }

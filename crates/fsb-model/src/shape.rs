@@ -1,13 +1,15 @@
-//! The shape of a tree of files: its directories and the sizes of its files, without names and contents.
+//! The shape of a tree of files: its directories and the sizes of its files, without names and
+//! contents.
 //!
-//! Its text form fits a plan and the record of a run. Parents come before their children. Each directory is written as
-//! `parent:size,size`, and `;` separates directories. The first one is the tree itself and has no parent:
-//! `-:100,200;0:;1:4096`.
+//! Its text form fits a plan and the record of a run. Parents come before their children. Each
+//! directory is written as `parent:size,size`, and `;` separates directories. The first one is the
+//! tree itself and has no parent: `-:100,200;0:;1:4096`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The maximum number of files and directories. Larger shapes are refused, so that a record stays readable.
+/// The maximum number of files and directories. Larger shapes are refused, so that a record stays
+/// readable.
 pub const MOST_ENTRIES: usize = 1_000_000;
 
 /// A directory of a tree.
@@ -32,7 +34,9 @@ pub struct ShapeError(String);
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape { directories: vec![Directory::default()] }
+        Shape {
+            directories: vec![Directory::default()],
+        }
     }
 }
 
@@ -48,8 +52,14 @@ impl Shape {
     ///
     /// Panics if the directory `parent` does not exist.
     pub fn add_directory(&mut self, parent: usize) -> usize {
-        assert!(parent < self.directories.len(), "directory {parent} is there");
-        self.directories.push(Directory { parent, files: Vec::new() });
+        assert!(
+            parent < self.directories.len(),
+            "directory {parent} is there"
+        );
+        self.directories.push(Directory {
+            parent,
+            files: Vec::new(),
+        });
         self.directories.len() - 1
     }
 
@@ -66,8 +76,15 @@ impl Shape {
     pub fn add_tree(&mut self, tree: &Shape) {
         let base = self.directories.len();
         for (number, directory) in tree.directories.iter().enumerate() {
-            let parent = if number == 0 { 0 } else { base + directory.parent };
-            self.directories.push(Directory { parent, files: directory.files.clone() });
+            let parent = if number == 0 {
+                0
+            } else {
+                base + directory.parent
+            };
+            self.directories.push(Directory {
+                parent,
+                files: directory.files.clone(),
+            });
         }
     }
 
@@ -78,7 +95,10 @@ impl Shape {
 
     /// Returns the number of files.
     pub fn files(&self) -> u64 {
-        self.directories.iter().map(|directory| directory.files.len() as u64).sum()
+        self.directories
+            .iter()
+            .map(|directory| directory.files.len() as u64)
+            .sum()
     }
 
     /// Returns the number of files and directories, without the tree itself.
@@ -88,12 +108,18 @@ impl Shape {
 
     /// Returns the sizes of all files, directory by directory.
     pub fn sizes(&self) -> impl Iterator<Item = u64> {
-        self.directories.iter().flat_map(|directory| directory.files.iter().copied())
+        self.directories
+            .iter()
+            .flat_map(|directory| directory.files.iter().copied())
     }
 
     /// Returns the same tree with files of other sizes.
     pub fn with_sizes(mut self, change: impl Fn(u64) -> u64) -> Shape {
-        for size in self.directories.iter_mut().flat_map(|directory| &mut directory.files) {
+        for size in self
+            .directories
+            .iter_mut()
+            .flat_map(|directory| &mut directory.files)
+        {
             *size = change(*size);
         }
         self
@@ -123,7 +149,11 @@ impl FromStr for Shape {
         let mut entries = 0;
         for part in text.split(';') {
             let number = directories.len();
-            let wrong = |what: &str| ShapeError(format!("directory {number} of the shape, '{part:.40}', {what}"));
+            let wrong = |what: &str| {
+                ShapeError(format!(
+                    "directory {number} of the shape, '{part:.40}', {what}"
+                ))
+            };
             let (parent, sizes) = part.split_once(':').ok_or_else(|| wrong("has no ':'"))?;
             let parent = match (number, parent) {
                 (0, "-") => 0,
@@ -132,7 +162,9 @@ impl FromStr for Shape {
                     .parse()
                     .ok()
                     .filter(|parent| *parent < number)
-                    .ok_or_else(|| wrong("does not begin with the number of a directory before it"))?,
+                    .ok_or_else(|| {
+                        wrong("does not begin with the number of a directory before it")
+                    })?,
             };
             let sizes = sizes.split(',').filter(|_| !sizes.is_empty());
             let files = sizes.map(|size| size.parse().ok().filter(|size: &u64| *size <= 1 << 50));
@@ -140,7 +172,9 @@ impl FromStr for Shape {
             let files = files.ok_or_else(|| wrong("has a file whose size is none"))?;
             entries += files.len() + 1;
             if entries > MOST_ENTRIES {
-                return Err(ShapeError(format!("more than {MOST_ENTRIES} files and directories are too many")));
+                return Err(ShapeError(format!(
+                    "more than {MOST_ENTRIES} files and directories are too many"
+                )));
             }
             directories.push(Directory { parent, files });
         }
@@ -160,9 +194,15 @@ mod tests {
         let empty = shape.add_directory(inner);
         shape.add_file(inner, 0);
         shape.add_file(inner, 4096);
-        assert_eq!((shape.to_string().as_str(), empty), ("-:100;0:0,4096;1:", 2));
+        assert_eq!(
+            (shape.to_string().as_str(), empty),
+            ("-:100;0:0,4096;1:", 2)
+        );
         assert_eq!("-:100;0:0,4096;1:".parse(), Ok(shape.clone()));
-        assert_eq!((shape.files(), shape.entries(), shape.bytes()), (3, 5, 4196));
+        assert_eq!(
+            (shape.files(), shape.entries(), shape.bytes()),
+            (3, 5, 4196)
+        );
         let mut both = Shape::default();
         both.add_tree(&shape);
         both.add_tree(&shape);
@@ -176,7 +216,10 @@ mod tests {
         for (text, said) in [
             ("", "has no ':'"),
             ("0:1", "begins with '-:'"),
-            ("-:1;1:2", "directory 1 of the shape, '1:2', does not begin with the number"),
+            (
+                "-:1;1:2",
+                "directory 1 of the shape, '1:2', does not begin with the number",
+            ),
             ("-:1,,2", "size is none"),
             ("-:1;0:-3", "size is none"),
             ("-:99999999999999999999", "size is none"),

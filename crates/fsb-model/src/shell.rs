@@ -2,9 +2,10 @@
 
 /// Returns a word, in quotes only if it needs them.
 ///
-/// Unlike [`shlex::try_quote`] it does not quote `=`, `,`, `:`, `%` and `@`. They have a meaning only at the beginning
-/// of a command, where fsb puts no such word, and options such as `barrier=0` are easier to read without quotes. A word
-/// with a zero byte cannot be an argument of a program, and is returned unchanged.
+/// Unlike [`shlex::try_quote`] it does not quote `=`, `,`, `:`, `%` and `@`. They have a meaning
+/// only at the beginning of a command, where fsb puts no such word, and options such as `barrier=0`
+/// are easier to read without quotes. A word with a zero byte cannot be an argument of a program,
+/// and is returned unchanged.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.@/+:%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -25,7 +26,10 @@ mod tests {
 
     #[test]
     fn only_what_needs_quotes_gets_them() {
-        assert_eq!(line(["mount", "-o", "barrier=0,commit=60", "a b", ""]), "mount -o barrier=0,commit=60 'a b' ''");
+        assert_eq!(
+            line(["mount", "-o", "barrier=0,commit=60", "a b", ""]),
+            "mount -o barrier=0,commit=60 'a b' ''"
+        );
     }
 
     proptest! {

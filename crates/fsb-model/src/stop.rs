@@ -1,4 +1,5 @@
-//! The rule by which a run ends, and the reason why it ended, as data. `fsb-report` renders them as text.
+//! The rule by which a run ends, and the reason why it ended, as data. `fsb-report` renders them as
+//! text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +9,8 @@ use crate::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 
 /// The rule by which a run ends. It is fixed after warm-up, before the first measured block.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
+/// instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -34,7 +36,8 @@ pub enum StoppingRule {
     Precision {
         /// The relative half-width that every interval must reach: 0.02 for ±2 %.
         half_width: f64,
-        /// Whether the intervals are those of ratios between targets; otherwise those of the only target.
+        /// Whether the intervals are those of ratios between targets; otherwise those of the only
+        /// target.
         of_ratios: bool,
         /// The number of blocks from which intervals are compared with the half-width.
         fewest_blocks: u32,
@@ -43,7 +46,8 @@ pub enum StoppingRule {
         /// The number of blocks that were planned after warm-up.
         planned: u32,
     },
-    /// Planned interim analyses: a workload ends at one of them, and the run when all workloads have ended.
+    /// Planned interim analyses: a workload ends at one of them, and the run when all workloads
+    /// have ended.
     InterimAnalyses {
         /// The number of blocks that were planned after warm-up.
         planned: u32,
@@ -51,11 +55,13 @@ pub enum StoppingRule {
         budget_seconds: f64,
         /// The numbers of blocks after which results are analysed.
         after: Vec<u32>,
-        /// The relative half-width at which a workload ends; absent where it ends when it is decided.
+        /// The relative half-width at which a workload ends; absent where it ends when it is
+        /// decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         half_width: Option<f64>,
     },
-    /// Race rounds until no candidate can be faster than the leader by more than θ, or until the budget ends.
+    /// Race rounds until no candidate can be faster than the leader by more than θ, or until the
+    /// budget ends.
     Race {
         /// The number of targets in a round.
         slots: u32,
@@ -73,9 +79,14 @@ pub enum StoppingRule {
 }
 
 impl StoppingRule {
-    /// Returns the rule by which a run of this number of targets ends, once the number of blocks is planned. `analyses`
-    /// are the numbers of blocks after which results are analysed.
-    pub fn new(repetition: Repetition, targets: usize, planned: u32, analyses: &[u32]) -> StoppingRule {
+    /// Returns the rule by which a run of this number of targets ends, once the number of blocks is
+    /// planned. `analyses` are the numbers of blocks after which results are analysed.
+    pub fn new(
+        repetition: Repetition,
+        targets: usize,
+        planned: u32,
+        analyses: &[u32],
+    ) -> StoppingRule {
         if !analyses.is_empty() {
             return StoppingRule::InterimAnalyses {
                 planned,
@@ -88,11 +99,19 @@ impl StoppingRule {
             };
         }
         match repetition {
-            Repetition::Blocks { blocks, seconds } => StoppingRule::Blocks { blocks, budget_seconds: seconds },
-            Repetition::Budget { seconds } => {
-                StoppingRule::Budget { budget_seconds: seconds, most_blocks: MOST_BLOCKS, planned }
-            }
-            Repetition::Precision { half_width, seconds } => StoppingRule::Precision {
+            Repetition::Blocks { blocks, seconds } => StoppingRule::Blocks {
+                blocks,
+                budget_seconds: seconds,
+            },
+            Repetition::Budget { seconds } => StoppingRule::Budget {
+                budget_seconds: seconds,
+                most_blocks: MOST_BLOCKS,
+                planned,
+            },
+            Repetition::Precision {
+                half_width,
+                seconds,
+            } => StoppingRule::Precision {
                 half_width,
                 of_ratios: targets > 1,
                 fewest_blocks: FEWEST_BLOCKS_JUDGED,
@@ -107,8 +126,8 @@ impl StoppingRule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WidestInterval {
-    /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few values for an
-    /// interval.
+    /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few
+    /// values for an interval.
     pub half_width: Option<f64>,
     /// The label of the workload: `read 1M, cold`.
     pub workload: String,
@@ -123,7 +142,8 @@ impl WidestInterval {
 
 /// The reason why a run ended, with the number of blocks (of a race: rounds) that were made.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
+/// instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -141,8 +161,8 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         most: bool,
     },
-    /// All planned blocks were made, and some workloads did not end at an interim analysis: they are not decided, or
-    /// their intervals are wide.
+    /// All planned blocks were made, and some workloads did not end at an interim analysis: they
+    /// are not decided, or their intervals are wide.
     Undecided {
         /// Blocks that were made.
         blocks: u32,
@@ -162,9 +182,11 @@ pub enum StopReason {
         blocks: u32,
         /// The requested relative half-width.
         half_width: f64,
-        /// Whether the intervals are those of ratios between targets; otherwise those of the only target.
+        /// Whether the intervals are those of ratios between targets; otherwise those of the only
+        /// target.
         of_ratios: bool,
-        /// The relative half-width that the widest interval reached; absent where interim analyses ended the workloads.
+        /// The relative half-width that the widest interval reached; absent where interim analyses
+        /// ended the workloads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reached: Option<f64>,
     },
@@ -221,7 +243,8 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Returns the number of blocks that were made. Returns `None` for a race, and if it is unknown.
+    /// Returns the number of blocks that were made. Returns `None` for a race, and if it is
+    /// unknown.
     pub fn blocks(&self) -> Option<u32> {
         match self {
             StopReason::Requested { blocks }
@@ -258,15 +281,17 @@ impl StopReason {
     }
 }
 
-/// The interim analyses of a run and how it ended, as far as intervals depend on them. The default is a fixed number of
-/// blocks.
+/// The interim analyses of a run and how it ended, as far as intervals depend on them. The default
+/// is a fixed number of blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analyses {
-    /// The numbers of blocks after which results are analysed, planned before the first block; empty for none.
+    /// The numbers of blocks after which results are analysed, planned before the first block;
+    /// empty for none.
     pub after: Vec<u32>,
     /// The last block of the run.
     pub last_block: u32,
-    /// Whether results may have ended the run, or it has not ended; otherwise a number of blocks or a budget did.
+    /// Whether results may have ended the run, or it has not ended; otherwise a number of blocks or
+    /// a budget did.
     pub ended_by_results: bool,
 }
 
@@ -310,23 +335,43 @@ mod tests {
     fn rules_and_reasons_survive_a_round_trip() {
         for reason in [
             StopReason::Requested { blocks: 5 },
-            StopReason::Race { rounds: 7, reason: RaceEnd::OthersSlower },
+            StopReason::Race {
+                rounds: 7,
+                reason: RaceEnd::OthersSlower,
+            },
             StopReason::Text("5 blocks as planned".to_owned()),
             StopReason::Imprecise {
                 blocks: 9,
                 shortfall: Some(Shortfall {
-                    widest: WidestInterval { half_width: None, workload: "w".to_owned() },
+                    widest: WidestInterval {
+                        half_width: None,
+                        workload: "w".to_owned(),
+                    },
                     half_width: 0.02,
                 }),
             },
         ] {
             let text = serde_json::to_string(&reason).expect("JSON");
-            assert_eq!(serde_json::from_str::<StopReason>(&text).expect("a reason"), reason, "{text}");
+            assert_eq!(
+                serde_json::from_str::<StopReason>(&text).expect("a reason"),
+                reason,
+                "{text}"
+            );
         }
-        let rule = StoppingRule::Budget { budget_seconds: 60.0, most_blocks: 30, planned: 7 };
+        let rule = StoppingRule::Budget {
+            budget_seconds: 60.0,
+            most_blocks: 30,
+            planned: 7,
+        };
         let text = serde_json::to_string(&rule).expect("JSON");
-        assert_eq!(text, r#"{"kind":"budget","budget_seconds":60.0,"most_blocks":30,"planned":7}"#);
-        assert_eq!(serde_json::from_str::<StoppingRule>(&text).expect("a rule"), rule);
+        assert_eq!(
+            text,
+            r#"{"kind":"budget","budget_seconds":60.0,"most_blocks":30,"planned":7}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<StoppingRule>(&text).expect("a rule"),
+            rule
+        );
     }
 
     #[test]

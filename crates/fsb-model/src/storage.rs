@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A layer of the storage beneath a target. The layers of a target are a list in the order of the walk: each layer is
-/// beneath the nearest one before it that has a smaller depth. The members of an array have the same depth.
+/// A layer of the storage beneath a target. The layers of a target are a list in the order of the
+/// walk: each layer is beneath the nearest one before it that has a smaller depth. The members of
+/// an array have the same depth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StorageLayer {
-    /// The number of layers between it and the target; 0 for the file system that holds the target's files.
+    /// The number of layers between it and the target; 0 for the file system that holds the
+    /// target's files.
     pub depth: u32,
     /// The layer itself.
     #[serde(flatten)]
@@ -40,8 +42,8 @@ pub enum Layer {
         device: String,
         /// The file that holds its bytes.
         file: Option<PathBuf>,
-        /// Whether it bypasses the page cache of the file system that holds the file; absent if the kernel does not
-        /// report it.
+        /// Whether it bypasses the page cache of the file system that holds the file; absent if the
+        /// kernel does not report it.
         direct: Option<bool>,
     },
     /// A block device on other block devices: a partition, an array, a mapped device.
@@ -55,8 +57,8 @@ pub enum Layer {
     Disk {
         /// Its kernel name.
         device: String,
-        /// The kernel's view of its cache; absent if the kernel does not report it. A guest cannot see the caches of its
-        /// hypervisor.
+        /// The kernel's view of its cache; absent if the kernel does not report it. A guest cannot
+        /// see the caches of its hypervisor.
         write_cache: Option<WriteCache>,
     },
     /// Memory of this machine.
@@ -107,20 +109,40 @@ impl fmt::Display for Layer {
         match self {
             Layer::FileSystem { driver } => f.write_str(driver),
             Layer::Overlay { upper, volatile } => {
-                f.write_str(if *volatile { "volatile overlay" } else { "overlay" })?;
-                upper.as_ref().map_or(Ok(()), |upper| write!(f, " with upper directory {}", upper.display()))
+                f.write_str(if *volatile {
+                    "volatile overlay"
+                } else {
+                    "overlay"
+                })?;
+                upper.as_ref().map_or(Ok(()), |upper| {
+                    write!(f, " with upper directory {}", upper.display())
+                })
             }
-            Layer::Loop { device, file, direct } => {
+            Layer::Loop {
+                device,
+                file,
+                direct,
+            } => {
                 f.write_str(device)?;
                 if *direct == Some(false) {
                     f.write_str(" without direct I/O")?;
                 }
-                file.as_ref().map_or(Ok(()), |file| write!(f, ", file {}", file.display()))
+                file.as_ref()
+                    .map_or(Ok(()), |file| write!(f, ", file {}", file.display()))
             }
-            Layer::Stacked { device, role: Some(role) } => write!(f, "{device} ({role})"),
+            Layer::Stacked {
+                device,
+                role: Some(role),
+            } => write!(f, "{device} ({role})"),
             Layer::Stacked { device, role: None } => f.write_str(device),
-            Layer::Disk { device, write_cache: Some(cache) } => write!(f, "{device} ({cache})"),
-            Layer::Disk { device, write_cache: None } => f.write_str(device),
+            Layer::Disk {
+                device,
+                write_cache: Some(cache),
+            } => write!(f, "{device} ({cache})"),
+            Layer::Disk {
+                device,
+                write_cache: None,
+            } => f.write_str(device),
             Layer::Memory { holder } => write!(f, "{holder} in memory"),
             Layer::Unknown { reason } => write!(f, "not known: {reason}"),
         }
@@ -150,26 +172,43 @@ impl fmt::Display for StorageFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StorageFlaw::Memory { holder } => write!(f, "{holder} holds the data in memory"),
-            StorageFlaw::Volatile => f.write_str("an overlay is mounted volatile, so syncs do nothing"),
+            StorageFlaw::Volatile => {
+                f.write_str("an overlay is mounted volatile, so syncs do nothing")
+            }
             StorageFlaw::Buffered { device } => {
-                write!(f, "the loop device {device} has no direct I/O, so the page cache beneath it holds the data")
+                write!(
+                    f,
+                    "the loop device {device} has no direct I/O, so the page cache beneath it holds the data"
+                )
             }
         }
     }
 }
 
 impl StorageFlaw {
-    /// Returns the loop devices among these layers whose data is in the page cache of the file system beneath them.
+    /// Returns the loop devices among these layers whose data is in the page cache of the file
+    /// system beneath them.
     pub fn buffered(layers: &[StorageLayer]) -> impl Iterator<Item = StorageFlaw> {
-        layers.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer)).filter(|flaw| !flaw.loses_data())
+        layers
+            .iter()
+            .filter_map(|layer| StorageFlaw::of_layer(&layer.layer))
+            .filter(|flaw| !flaw.loses_data())
     }
 
     /// Returns the flaw of a layer.
     pub fn of_layer(layer: &Layer) -> Option<StorageFlaw> {
         match layer {
-            Layer::Memory { holder } => Some(StorageFlaw::Memory { holder: holder.clone() }),
+            Layer::Memory { holder } => Some(StorageFlaw::Memory {
+                holder: holder.clone(),
+            }),
             Layer::Overlay { volatile: true, .. } => Some(StorageFlaw::Volatile),
-            Layer::Loop { device, direct: Some(false), .. } => Some(StorageFlaw::Buffered { device: device.clone() }),
+            Layer::Loop {
+                device,
+                direct: Some(false),
+                ..
+            } => Some(StorageFlaw::Buffered {
+                device: device.clone(),
+            }),
             _ => None,
         }
     }
@@ -180,12 +219,16 @@ impl StorageFlaw {
     }
 }
 
-/// Returns the layers as one text, from the target down: `ext4 on loop0, file /srv/image on xfs on vda (write back)`.
-/// The members of an array are in brackets.
+/// Returns the layers as one text, from the target down: `ext4 on loop0, file /srv/image on xfs on
+/// vda (write back)`. The members of an array are in brackets.
 pub fn layers_text(layers: &[StorageLayer]) -> String {
-    let Some((first, rest)) = layers.split_first() else { return String::new() };
+    let Some((first, rest)) = layers.split_first() else {
+        return String::new();
+    };
     // Each part is a layer directly beneath the first one, with the layers beneath it.
-    let parts: Vec<&[StorageLayer]> = rest.chunk_by(|_, next| next.depth > first.depth + 1).collect();
+    let parts: Vec<&[StorageLayer]> = rest
+        .chunk_by(|_, next| next.depth > first.depth + 1)
+        .collect();
     let beneath: Vec<String> = parts.into_iter().map(layers_text).collect();
     match &beneath[..] {
         [] => first.layer.to_string(),
@@ -203,50 +246,104 @@ mod tests {
     }
 
     fn disk(device: &str) -> Layer {
-        Layer::Disk { device: device.to_owned(), write_cache: None }
+        Layer::Disk {
+            device: device.to_owned(),
+            write_cache: None,
+        }
     }
 
     fn ext4() -> Layer {
-        Layer::FileSystem { driver: "ext4".to_owned() }
+        Layer::FileSystem {
+            driver: "ext4".to_owned(),
+        }
     }
 
     #[test]
     fn layers_are_listed_from_the_target_down() {
         let layers = [
             at(0, ext4()),
-            at(1, Layer::Loop { device: "loop3".into(), file: Some("/x/image".into()), direct: Some(false) }),
-            at(2, Layer::Overlay { upper: Some("/t/up".into()), volatile: true }),
-            at(3, Layer::Memory { holder: "tmpfs".to_owned() }),
+            at(
+                1,
+                Layer::Loop {
+                    device: "loop3".into(),
+                    file: Some("/x/image".into()),
+                    direct: Some(false),
+                },
+            ),
+            at(
+                2,
+                Layer::Overlay {
+                    upper: Some("/t/up".into()),
+                    volatile: true,
+                },
+            ),
+            at(
+                3,
+                Layer::Memory {
+                    holder: "tmpfs".to_owned(),
+                },
+            ),
         ];
         assert_eq!(
             layers_text(&layers),
             "ext4 on loop3 without direct I/O, file /x/image on volatile overlay with upper directory /t/up on tmpfs in \
              memory"
         );
-        let flaws: Vec<_> = layers.iter().filter_map(|one| StorageFlaw::of_layer(&one.layer)).collect();
-        assert_eq!(flaws.iter().map(StorageFlaw::loses_data).collect::<Vec<_>>(), [false, true, true]);
+        let flaws: Vec<_> = layers
+            .iter()
+            .filter_map(|one| StorageFlaw::of_layer(&one.layer))
+            .collect();
+        assert_eq!(
+            flaws
+                .iter()
+                .map(StorageFlaw::loses_data)
+                .collect::<Vec<_>>(),
+            [false, true, true]
+        );
     }
 
     #[test]
     fn members_of_an_array_are_in_brackets() {
-        let partition = |device: &str| Layer::Stacked { device: device.into(), role: Some("partition".to_owned()) };
+        let partition = |device: &str| Layer::Stacked {
+            device: device.into(),
+            role: Some("partition".to_owned()),
+        };
         let layers = [
             at(0, ext4()),
-            at(1, Layer::Stacked { device: "md0".to_owned(), role: Some("raid1".to_owned()) }),
+            at(
+                1,
+                Layer::Stacked {
+                    device: "md0".to_owned(),
+                    role: Some("raid1".to_owned()),
+                },
+            ),
             at(2, partition("sda1")),
             at(3, disk("sda")),
             at(2, partition("sdb1")),
             at(3, disk("sdb")),
         ];
-        assert_eq!(layers_text(&layers), "ext4 on md0 (raid1) on [sda1 (partition) on sda; sdb1 (partition) on sdb]");
+        assert_eq!(
+            layers_text(&layers),
+            "ext4 on md0 (raid1) on [sda1 (partition) on sda; sdb1 (partition) on sdb]"
+        );
         assert_eq!(layers_text(&[]), "");
     }
 
     #[test]
     fn a_layer_keeps_its_form_in_json() {
-        let layer = at(1, Layer::Loop { device: "loop3".into(), file: None, direct: Some(true) });
+        let layer = at(
+            1,
+            Layer::Loop {
+                device: "loop3".into(),
+                file: None,
+                direct: Some(true),
+            },
+        );
         let text = serde_json::to_string(&layer).unwrap();
-        assert_eq!(text, r#"{"depth":1,"layer":"loop","device":"loop3","file":null,"direct":true}"#);
+        assert_eq!(
+            text,
+            r#"{"depth":1,"layer":"loop","device":"loop3","file":null,"direct":true}"#
+        );
         assert_eq!(serde_json::from_str::<StorageLayer>(&text).unwrap(), layer);
     }
 }

@@ -22,13 +22,16 @@ pub struct Target {
     /// A file system or a directory.
     #[serde(flatten)]
     pub kind: TargetKind,
-    /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
+    /// Controls in which it differs from the other targets, by name. The text form does not hold
+    /// them: only plans do.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
-    /// Release of the kernel that it is measured on, in a plan of several kernels. The text form does not hold it.
+    /// Release of the kernel that it is measured on, in a plan of several kernels. The text form
+    /// does not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Whether the run continues without this target, with a warning, if the machine cannot make it. Only plans set it.
+    /// Whether the run continues without this target, with a warning, if the machine cannot make
+    /// it. Only plans set it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -56,7 +59,8 @@ pub struct FileSystemSpec {
     /// Arguments for the mkfs program, after the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,
-    /// Arguments of each run of the program that changes the features of the new file system, in order: tune2fs.
+    /// Arguments of each run of the program that changes the features of the new file system, in
+    /// order: tune2fs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tune: Vec<Vec<String>>,
     /// The medium of an external journal. `None` if the journal is within the file system.
@@ -75,21 +79,29 @@ impl FileSystemSpec {
 
     /// Returns whether the target requests nothing but the defaults of its file system.
     pub fn is_default(&self) -> bool {
-        self.options.is_empty() && self.mkfs.is_empty() && self.tune.is_empty() && self.journal.is_none()
+        self.options.is_empty()
+            && self.mkfs.is_empty()
+            && self.tune.is_empty()
+            && self.journal.is_none()
     }
 
-    /// Returns whether the files are encrypted: the option `encrypt`, which fsb performs and mount does not know.
+    /// Returns whether the files are encrypted: the option `encrypt`, which fsb performs and mount
+    /// does not know.
     pub fn is_encrypted(&self) -> bool {
         self.options.iter().any(|option| option == ENCRYPT)
     }
 
     /// Returns the options that mount takes.
     pub fn mount_options(&self) -> Vec<String> {
-        self.options.iter().filter(|option| *option != ENCRYPT).cloned().collect()
+        self.options
+            .iter()
+            .filter(|option| *option != ENCRYPT)
+            .cloned()
+            .collect()
     }
 
-    /// Returns the arguments for the mkfs program, with the feature that encryption needs. Programs let a second `-O`
-    /// replace the first one.
+    /// Returns the arguments for the mkfs program, with the feature that encryption needs. Programs
+    /// let a second `-O` replace the first one.
     pub fn mkfs_arguments(&self) -> Vec<String> {
         let mut arguments = self.mkfs.clone();
         if !self.is_encrypted() {
@@ -120,19 +132,23 @@ pub struct Medium {
 
 /// Returns the last value of an option, which is the one that counts.
 pub fn last_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
-    let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
+    let mut values = options
+        .iter()
+        .rev()
+        .filter_map(|option| option.split_once('='));
     values.find_map(|(key, value)| (key == name).then_some(value))
 }
 
-/// Returns the mount options of the client of an NFS target as the kernel reads them: `rsize=65536` for `rsize=64K`. The
-/// others belong to the server or to the network between them.
+/// Returns the mount options of the client of an NFS target as the kernel reads them: `rsize=65536`
+/// for `rsize=64K`. The others belong to the server or to the network between them.
 pub fn nfs_client_options(options: &[String]) -> Vec<String> {
     let as_read = |option: &String| match option.split_once('=') {
         None if option == "sync" || option == "async" => None,
         Some(("export" | "server" | "delay" | "rate" | "clients", _)) => None,
-        Some((name @ ("rsize" | "wsize"), size)) => {
-            Some(size.parse::<Bytes>().map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)))
-        }
+        Some((name @ ("rsize" | "wsize"), size)) => Some(
+            size.parse::<Bytes>()
+                .map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)),
+        ),
         _ => Some(option.clone()),
     };
     options.iter().filter_map(as_read).collect()
@@ -140,14 +156,20 @@ pub fn nfs_client_options(options: &[String]) -> Vec<String> {
 
 impl Default for Medium {
     fn default() -> Self {
-        Medium { name: "loop".to_owned(), argument: None }
+        Medium {
+            name: "loop".to_owned(),
+            argument: None,
+        }
     }
 }
 
 impl Target {
-    /// Returns whether it is measured on the kernel of that release. A target that names no kernel is measured on any.
+    /// Returns whether it is measured on the kernel of that release. A target that names no kernel
+    /// is measured on any.
     pub fn runs_on(&self, release: &str) -> bool {
-        self.kernel.as_deref().is_none_or(|kernel| kernel == release)
+        self.kernel
+            .as_deref()
+            .is_none_or(|kernel| kernel == release)
     }
 
     /// Returns whether it is a null target, whose times are simulated.
@@ -179,29 +201,37 @@ impl Target {
     }
 }
 
-/// Gives every repeated name a number, so that `ext4 ext4` is an A/A test of `ext4` against `ext4#2`.
+/// Gives every repeated name a number, so that `ext4 ext4` is an A/A test of `ext4` against
+/// `ext4#2`.
 pub fn make_names_unique(targets: &mut [Target]) {
     for index in 1..targets.len() {
         let wanted = targets[index].name.clone();
         let mut number = 2;
-        while targets[..index].iter().any(|earlier| earlier.name == targets[index].name) {
+        while targets[..index]
+            .iter()
+            .any(|earlier| earlier.name == targets[index].name)
+        {
             targets[index].name = format!("{wanted}#{number}");
             number += 1;
         }
     }
 }
 
-// The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are
-// those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
-// commas and `@`. Each `tune="…"` holds the arguments of one run of tune2fs in the same way. `journal=loop`,
-// `journal=ram` and `journal="/dev/NAME"` name the medium of an external journal. A name that contains `=`, `,`, `@`, `/` or `"` is written in double quotes, and its own double
-// quotes are doubled. The parser does not know which file systems and media exist: the testbed's registries do.
+// The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or
+// `.`. Options are those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a
+// shell would, and its quotes protect commas and `@`. Each `tune="…"` holds the arguments of one
+// run of tune2fs in the same way. `journal=loop`, `journal=ram` and `journal="/dev/NAME"` name the
+// medium of an external journal. A name that contains `=`, `,`, `@`, `/` or `"` is written in
+// double quotes, and its own double quotes are doubled. The parser does not know which file systems
+// and media exist: the testbed's registries do.
 
 /// The error of a text that is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The text is empty.
-    #[error("a target cannot be empty: name a file system such as ext4, or a directory such as /srv/data")]
+    #[error(
+        "a target cannot be empty: name a file system such as ext4, or a directory such as /srv/data"
+    )]
     Empty,
     /// A `"` is not closed.
     #[error("target '{0}': a quote is not closed")]
@@ -257,7 +287,13 @@ impl FromStr for Target {
         } else {
             TargetKind::FileSystem(parse_file_system(text, body)?)
         };
-        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new(), kernel: None, optional: false })
+        Ok(Target {
+            name: name.to_owned(),
+            kind,
+            controls: BTreeMap::new(),
+            kernel: None,
+            optional: false,
+        })
     }
 }
 
@@ -270,13 +306,15 @@ fn split_name(text: &str) -> (Option<Cow<'_, str>>, &str) {
         return (Some(Cow::Owned(name)), body);
     }
     match text.find(['=', ',', '@', '/']) {
-        Some(at) if text.as_bytes()[at] == b'=' => (Some(Cow::Borrowed(&text[..at])), &text[at + 1..]),
+        Some(at) if text.as_bytes()[at] == b'=' => {
+            (Some(Cow::Borrowed(&text[..at])), &text[at + 1..])
+        }
         _ => (None, text),
     }
 }
 
-/// Splits off a quoted name: `"ext4,noatime#2"=ext4,noatime`. Repeated targets without a name of their own get such
-/// names.
+/// Splits off a quoted name: `"ext4,noatime#2"=ext4,noatime`. Repeated targets without a name of
+/// their own get such names.
 fn split_quoted_name(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('"')?;
     let mut name = String::new();
@@ -295,13 +333,22 @@ fn split_quoted_name(text: &str) -> Option<(String, &str)> {
 
 fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetError> {
     let (body, medium) = split_medium(text, body)?;
-    let mut parts = split_outside_quotes(body, ',').ok_or_else(|| TargetError::Quote(text.to_owned()))?.into_iter();
+    let mut parts = split_outside_quotes(body, ',')
+        .ok_or_else(|| TargetError::Quote(text.to_owned()))?
+        .into_iter();
     let fs = parts.next().unwrap_or_default().to_owned();
     if fs.is_empty() {
         return Err(TargetError::Empty);
     }
     let (options, mkfs, tune) = (Vec::new(), Vec::new(), Vec::new());
-    let mut spec = FileSystemSpec { fs, options, mkfs, tune, journal: None, medium };
+    let mut spec = FileSystemSpec {
+        fs,
+        options,
+        mkfs,
+        tune,
+        journal: None,
+        medium,
+    };
     for part in parts {
         if part.is_empty() {
             return Err(TargetError::EmptyOption(text.to_owned()));
@@ -316,37 +363,62 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
     Ok(spec)
 }
 
-/// Returns the medium of an external journal. Returns `None` for another text, which is a mount option.
+/// Returns the medium of an external journal. Returns `None` for another text, which is a mount
+/// option.
 fn journal(named: &str) -> Option<Medium> {
-    match named.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(named) {
-        name @ ("loop" | "ram") => Some(Medium { name: name.to_owned(), argument: None }),
-        path if path.starts_with('/') => Some(Medium { name: "device".to_owned(), argument: Some(path.to_owned()) }),
+    match named
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(named)
+    {
+        name @ ("loop" | "ram") => Some(Medium {
+            name: name.to_owned(),
+            argument: None,
+        }),
+        path if path.starts_with('/') => Some(Medium {
+            name: "device".to_owned(),
+            argument: Some(path.to_owned()),
+        }),
         _ => None,
     }
 }
 
-/// Splits the arguments of a program as a shell would, without the double quotes around all of them.
+/// Splits the arguments of a program as a shell would, without the double quotes around all of
+/// them.
 fn words(text: &str, quoted: &str) -> Result<Vec<String>, TargetError> {
-    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(quoted);
     // Printing puts double quotes around all words.
     let words = shlex::split(inner).filter(|words| words.iter().all(|word| !word.contains('"')));
     words.ok_or_else(|| TargetError::Arguments(text.to_owned()))
 }
 
-/// The last `@` outside quotes starts a medium, but only before a word that begins one: `uid=a@b` is an option.
+/// The last `@` outside quotes starts a medium, but only before a word that begins one: `uid=a@b`
+/// is an option.
 fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), TargetError> {
-    let pieces = split_outside_quotes(body, '@').ok_or_else(|| TargetError::Quote(text.to_owned()))?;
+    let pieces =
+        split_outside_quotes(body, '@').ok_or_else(|| TargetError::Quote(text.to_owned()))?;
     let last = pieces.last().copied().unwrap_or_default();
     let medium = match last {
-        "loop" | "ram" => Medium { name: last.to_owned(), argument: None },
-        path if path.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(path.to_owned()) },
-        array if array.starts_with("raid0:") => {
-            Medium { name: "raid0".to_owned(), argument: Some(array["raid0:".len()..].to_owned()) }
-        }
+        "loop" | "ram" => Medium {
+            name: last.to_owned(),
+            argument: None,
+        },
+        path if path.starts_with('/') => Medium {
+            name: "device".to_owned(),
+            argument: Some(path.to_owned()),
+        },
+        array if array.starts_with("raid0:") => Medium {
+            name: "raid0".to_owned(),
+            argument: Some(array["raid0:".len()..].to_owned()),
+        },
         // For tests of fsb itself.
-        fault if fault.starts_with("fault:") => {
-            Medium { name: "fault".to_owned(), argument: Some(fault["fault:".len()..].to_owned()) }
-        }
+        fault if fault.starts_with("fault:") => Medium {
+            name: "fault".to_owned(),
+            argument: Some(fault["fault:".len()..].to_owned()),
+        },
         _ => return Ok((body, Medium::default())),
     };
     if pieces.len() < 2 {
@@ -384,7 +456,8 @@ impl fmt::Display for Medium {
 impl fmt::Display for FileSystemSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = WithoutMedium(self).to_string();
-        // The default medium is left out, unless an option ends in a text that would be read as a medium.
+        // The default medium is left out, unless an option ends in a text that would be read as a
+        // medium.
         let is_plain = split_medium("", &body).is_ok_and(|(all, _)| all.len() == body.len());
         match self.medium == Medium::default() && is_plain {
             true => f.write_str(&body),
@@ -403,13 +476,24 @@ impl fmt::Display for WithoutMedium<'_> {
         for option in &spec.options {
             write!(f, ",{option}")?;
         }
-        let quoted = |words: &[String]| words.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ");
+        let quoted = |words: &[String]| {
+            words
+                .iter()
+                .map(|word| quote_word(word))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         if !spec.mkfs.is_empty() {
             write!(f, ",mkfs=\"{}\"", quoted(&spec.mkfs))?;
         }
-        spec.tune.iter().try_for_each(|words| write!(f, ",tune=\"{}\"", quoted(words)))?;
+        spec.tune
+            .iter()
+            .try_for_each(|words| write!(f, ",tune=\"{}\"", quoted(words)))?;
         match &spec.journal {
-            Some(Medium { argument: Some(path), .. }) => write!(f, ",journal=\"{path}\""),
+            Some(Medium {
+                argument: Some(path),
+                ..
+            }) => write!(f, ",journal=\"{path}\""),
             Some(medium) => write!(f, ",journal={medium}"),
             None => Ok(()),
         }
@@ -454,14 +538,16 @@ mod tests {
 
     #[test]
     fn repeats_get_numbers() {
-        let mut targets = ["ext4", "ext4", "ext4#2=xfs", "ext4"].map(|text| text.parse::<Target>().unwrap());
+        let mut targets =
+            ["ext4", "ext4", "ext4#2=xfs", "ext4"].map(|text| text.parse::<Target>().unwrap());
         make_names_unique(&mut targets);
         let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(names, ["ext4", "ext4#2", "ext4#2#2", "ext4#3"]);
     }
 
     fn parse(text: &str) -> Target {
-        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     fn spec(text: &str) -> FileSystemSpec {
@@ -473,12 +559,26 @@ mod tests {
         for (text, mkfs, mount) in [
             ("ext4", "", ""),
             ("ext4,encrypt", "-O encrypt", ""),
-            ("ext4,noatime,encrypt,commit=9", "-O encrypt", "noatime commit=9"),
-            (r#"ext4,encrypt,mkfs="-b 1024 -O ^metadata_csum -L x""#, "-b 1024 -O ^metadata_csum,encrypt -L x", ""),
+            (
+                "ext4,noatime,encrypt,commit=9",
+                "-O encrypt",
+                "noatime commit=9",
+            ),
+            (
+                r#"ext4,encrypt,mkfs="-b 1024 -O ^metadata_csum -L x""#,
+                "-b 1024 -O ^metadata_csum,encrypt -L x",
+                "",
+            ),
             (r#"f2fs,encrypt,mkfs="-Oquota""#, "-Oquota,encrypt", ""),
         ] {
             let spec = spec(text);
-            assert_eq!((spec.mkfs_arguments().join(" "), spec.mount_options().join(" ")), (mkfs.into(), mount.into()));
+            assert_eq!(
+                (
+                    spec.mkfs_arguments().join(" "),
+                    spec.mount_options().join(" ")
+                ),
+                (mkfs.into(), mount.into())
+            );
             assert_eq!(spec.is_encrypted(), text.contains("encrypt"));
         }
     }
@@ -491,9 +591,18 @@ mod tests {
         assert_eq!(small.name, "small-inodes");
         assert_eq!(small.file_system().unwrap().mkfs, ["-i", "32704"]);
         let device = spec("xfs,allocsize=512k@/dev/sdb1");
-        assert_eq!(device.medium, Medium { name: "device".into(), argument: Some("/dev/sdb1".into()) });
+        assert_eq!(
+            device.medium,
+            Medium {
+                name: "device".into(),
+                argument: Some("/dev/sdb1".into())
+            }
+        );
         assert_eq!(spec("xfs@ram").medium.name, "ram");
-        assert_eq!(spec("xfs@raid0:/dev/a+/dev/b").medium.argument.as_deref(), Some("/dev/a+/dev/b"));
+        assert_eq!(
+            spec("xfs@raid0:/dev/a+/dev/b").medium.argument.as_deref(),
+            Some("/dev/a+/dev/b")
+        );
         assert_eq!(parse("/srv/data").directory(), Some(Path::new("/srv/data")));
         assert_eq!(parse("disk=/srv/data").name, "disk");
         assert_eq!(parse("/srv/a=b").name, "/srv/a=b");
@@ -510,17 +619,32 @@ mod tests {
     #[test]
     fn each_tune_is_a_run_of_its_own() {
         let spec = spec(r#"ext2,tune="-j -J size=16",noatime,tune="-O ^has_journal"@ram"#);
-        assert_eq!(spec.tune, [vec!["-j", "-J", "size=16"], vec!["-O", "^has_journal"]]);
-        assert_eq!(spec.to_string(), r#"ext2,noatime,tune="-j -J size=16",tune="-O ^has_journal"@ram"#);
+        assert_eq!(
+            spec.tune,
+            [vec!["-j", "-J", "size=16"], vec!["-O", "^has_journal"]]
+        );
+        assert_eq!(
+            spec.to_string(),
+            r#"ext2,noatime,tune="-j -J size=16",tune="-O ^has_journal"@ram"#
+        );
     }
 
     #[test]
     fn an_external_journal_is_a_medium_beside_that_of_the_target() {
         let ext4 = spec(r#"ext4,journal="/dev/sdc1",noatime@/dev/sdb1"#);
-        assert_eq!(ext4.journal.as_ref().map(Medium::to_string).as_deref(), Some("/dev/sdc1"));
-        assert_eq!((ext4.medium.to_string().as_str(), &ext4.options[..]), ("/dev/sdb1", &["noatime".to_owned()][..]));
+        assert_eq!(
+            ext4.journal.as_ref().map(Medium::to_string).as_deref(),
+            Some("/dev/sdc1")
+        );
+        assert_eq!(
+            (ext4.medium.to_string().as_str(), &ext4.options[..]),
+            ("/dev/sdb1", &["noatime".to_owned()][..])
+        );
         let image = spec("xfs,journal=loop@ram");
-        assert_eq!((image.journal, image.medium.name.as_str()), (Some(Medium::default()), "ram"));
+        assert_eq!(
+            (image.journal, image.medium.name.as_str()),
+            (Some(Medium::default()), "ram")
+        );
         // A mount option of the driver.
         assert_eq!(spec("ext3,journal=update").options, ["journal=update"]);
     }
@@ -549,12 +673,19 @@ mod tests {
 
     #[test]
     fn names_that_targets_get_by_themselves_are_printed_so_that_they_are_read_again() {
-        let mut targets = [parse("ext4,noatime"), parse("ext4,noatime"), parse(r#"ext4,mkfs="-O x""#)];
+        let mut targets = [
+            parse("ext4,noatime"),
+            parse("ext4,noatime"),
+            parse(r#"ext4,mkfs="-O x""#),
+        ];
         make_names_unique(&mut targets);
         targets[2].name += "#2";
         let texts: Vec<String> = targets.iter().map(Target::to_string).collect();
-        let expected =
-            ["ext4,noatime", r##""ext4,noatime#2"=ext4,noatime"##, r##""ext4,mkfs=""-O x""#2"=ext4,mkfs="-O x""##];
+        let expected = [
+            "ext4,noatime",
+            r##""ext4,noatime#2"=ext4,noatime"##,
+            r##""ext4,mkfs=""-O x""#2"=ext4,mkfs="-O x""##,
+        ];
         assert_eq!(texts, expected);
         for (text, target) in texts.iter().zip(targets) {
             assert_eq!(parse(text), target);

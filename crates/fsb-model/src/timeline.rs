@@ -10,8 +10,8 @@ pub struct Timeline {
     pub start_ns: u64,
     /// Nanoseconds of a bin.
     pub bin_ns: u64,
-    /// Operations per second that finished in each bin, over the measured time within it; absent if the clock was
-    /// stopped for more than half of the bin.
+    /// Operations per second that finished in each bin, over the measured time within it; absent if
+    /// the clock was stopped for more than half of the bin.
     pub rates: Vec<Option<u64>>,
     /// Microseconds of the longest operation that finished in each bin; 0 if none did.
     pub longest_us: Vec<u64>,
@@ -58,23 +58,35 @@ impl Timeline {
         self.rates.is_empty()
     }
 
-    /// Returns whether all lists have the same length and bins have a duration, as in every recorded timeline.
+    /// Returns whether all lists have the same length and bins have a duration, as in every
+    /// recorded timeline.
     pub fn is_sound(&self) -> bool {
         let bins = self.len();
         let of_device = |device: &DeviceBins| {
-            [&device.read_kib, &device.written_kib, &device.flushes].iter().all(|list| list.len() == bins)
+            [&device.read_kib, &device.written_kib, &device.flushes]
+                .iter()
+                .all(|list| list.len() == bins)
         };
-        self.bin_ns > 0 && self.longest_us.len() == bins && self.device.as_ref().is_none_or(of_device)
+        self.bin_ns > 0
+            && self.longest_us.len() == bins
+            && self.device.as_ref().is_none_or(of_device)
     }
 
-    /// Returns the mean rate of the bins from `first` to before `end`, or `None` if no rate is known.
+    /// Returns the mean rate of the bins from `first` to before `end`, or `None` if no rate is
+    /// known.
     pub fn mean_rate(&self, first: u64, end: u64) -> Option<f64> {
-        let known: Vec<u64> = self.rates.get(first as usize..end as usize)?.iter().flatten().copied().collect();
+        let known: Vec<u64> = self
+            .rates
+            .get(first as usize..end as usize)?
+            .iter()
+            .flatten()
+            .copied()
+            .collect();
         (!known.is_empty()).then(|| known.iter().sum::<u64>() as f64 / known.len() as f64)
     }
 
-    /// Merges the timeline of another worker of the same time: rates add up, and the longest operation is that of
-    /// either. The bins get the longer of the two durations.
+    /// Merges the timeline of another worker of the same time: rates add up, and the longest
+    /// operation is that of either. The bins get the longer of the two durations.
     pub fn join(&mut self, mut other: Timeline) {
         while self.bin_ns < other.bin_ns {
             self.halve();
@@ -121,16 +133,27 @@ impl Timeline {
             (!there.is_empty()).then(|| there.iter().sum::<u64>() / there.len() as u64)
         };
         self.rates = self.rates.chunks(2).map(pair).collect();
-        self.longest_us = self.longest_us.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+        self.longest_us = self
+            .longest_us
+            .chunks(2)
+            .map(|pair| pair.iter().copied().max().unwrap_or(0))
+            .collect();
         self.bin_ns *= 2;
     }
 
-    /// Adds the activity of the device, from samples in the order of time. It is assumed to be even between two
-    /// samples.
+    /// Adds the activity of the device, from samples in the order of time. It is assumed to be even
+    /// between two samples.
     pub fn observe(&mut self, samples: &[DeviceSample]) {
-        let ([first, .., _], false) = (samples, self.is_empty()) else { return };
+        let ([first, .., _], false) = (samples, self.is_empty()) else {
+            return;
+        };
         let counters = |sample: &DeviceSample| {
-            let DeviceSample { read, written, flushes, .. } = *sample;
+            let DeviceSample {
+                read,
+                written,
+                flushes,
+                ..
+            } = *sample;
             [
                 read.saturating_sub(first.read),
                 written.saturating_sub(first.written),
@@ -138,30 +161,45 @@ impl Timeline {
             ]
         };
         let at = |ns: u64| -> [f64; 3] {
-            let right = samples.partition_point(|sample| sample.at_ns < ns).clamp(1, samples.len() - 1);
+            let right = samples
+                .partition_point(|sample| sample.at_ns < ns)
+                .clamp(1, samples.len() - 1);
             let (from, to) = (&samples[right - 1], &samples[right]);
-            let place = (ns.saturating_sub(from.at_ns) as f64 / (to.at_ns - from.at_ns).max(1) as f64).clamp(0.0, 1.0);
+            let place = (ns.saturating_sub(from.at_ns) as f64
+                / (to.at_ns - from.at_ns).max(1) as f64)
+                .clamp(0.0, 1.0);
             let (from, to) = (counters(from), counters(to));
-            [0, 1, 2].map(|which| from[which] as f64 + to[which].saturating_sub(from[which]) as f64 * place)
+            [0, 1, 2].map(|which| {
+                from[which] as f64 + to[which].saturating_sub(from[which]) as f64 * place
+            })
         };
-        let edges: Vec<[f64; 3]> = (0..=self.len() as u64).map(|bin| at(self.start_ns + bin * self.bin_ns)).collect();
+        let edges: Vec<[f64; 3]> = (0..=self.len() as u64)
+            .map(|bin| at(self.start_ns + bin * self.bin_ns))
+            .collect();
         let list = |which: usize, scale: f64| -> Vec<u64> {
             // Sums stay exact: the rounding error of a bin goes into the next one.
             let whole = |edge: &[f64; 3]| (edge[which] / scale).round() as u64;
-            edges.windows(2).map(|pair| whole(&pair[1]).saturating_sub(whole(&pair[0]))).collect()
+            edges
+                .windows(2)
+                .map(|pair| whole(&pair[1]).saturating_sub(whole(&pair[0])))
+                .collect()
         };
-        self.device =
-            Some(DeviceBins { read_kib: list(0, 1024.0), written_kib: list(1, 1024.0), flushes: list(2, 1.0) });
+        self.device = Some(DeviceBins {
+            read_kib: list(0, 1024.0),
+            written_kib: list(1, 1024.0),
+            flushes: list(2, 1.0),
+        });
     }
 }
 
-// Work that continues until it is steady: the file system has written back the first writes, and new writes pay
-// their full cost.
+// Work that continues until it is steady: the file system has written back the first writes, and
+// new writes pay their full cost.
 
 /// The share of the requested journal writes before the steady part begins: one of four.
 const LED_IN: f64 = 0.25;
 
-/// The result of a sequential trial that continued until its journal had been written a requested number of times.
+/// The result of a sequential trial that continued until its journal had been written a requested
+/// number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sustained {
@@ -182,23 +220,39 @@ pub struct Sustained {
 }
 
 impl Sustained {
-    /// Returns the result that `timeline` shows, given the samples of the device and its journal. Without a journal to
-    /// count, or if it was not written often enough, the steady part is the later half. Returns `None` if the rate of a
-    /// half of the steady part is unknown.
-    pub fn from_timeline(asked: f64, timeline: &Timeline, samples: &[DeviceSample]) -> Option<Sustained> {
+    /// Returns the result that `timeline` shows, given the samples of the device and its journal.
+    /// Without a journal to count, or if it was not written often enough, the steady part is the
+    /// later half. Returns `None` if the rate of a half of the steady part is unknown.
+    pub fn from_timeline(
+        asked: f64,
+        timeline: &Timeline,
+        samples: &[DeviceSample],
+    ) -> Option<Sustained> {
         let bins = timeline.len() as u64;
-        let (start, end) = (timeline.start_ns, timeline.start_ns + bins * timeline.bin_ns);
+        let (start, end) = (
+            timeline.start_ns,
+            timeline.start_ns + bins * timeline.bin_ns,
+        );
         let known = |sample: &DeviceSample| Some((sample.at_ns, sample.journal_turns?));
-        let meanwhile = samples.iter().filter(|sample| (start..=end).contains(&sample.at_ns)).filter_map(known);
+        let meanwhile = samples
+            .iter()
+            .filter(|sample| (start..=end).contains(&sample.at_ns))
+            .filter_map(known);
         let turns_made: Vec<(u64, f64)> = meanwhile.collect();
         let turned = |turns: f64| turns_made.first().map_or(0.0, |(_, first)| turns - first);
         let turns = turns_made.last().map(|(_, last)| turned(*last));
         let half = start + bins / 2 * timeline.bin_ns;
-        let written = turns_made.iter().find(|(_, turns)| turned(*turns) >= asked * LED_IN).map(|(at, _)| *at);
+        let written = turns_made
+            .iter()
+            .find(|(_, turns)| turned(*turns) >= asked * LED_IN)
+            .map(|(at, _)| *at);
         let begins = written.map_or(half, |at| at.min(half));
         let first = (begins - start).div_ceil(timeline.bin_ns);
         let middle = first + (bins - first) / 2;
-        let (early, late) = (timeline.mean_rate(first, middle)?, timeline.mean_rate(middle, bins)?);
+        let (early, late) = (
+            timeline.mean_rate(first, middle)?,
+            timeline.mean_rate(middle, bins)?,
+        );
         Some(Sustained {
             asked,
             turns,
@@ -216,17 +270,32 @@ mod tests {
     use super::*;
 
     fn timeline(start_ns: u64, rates: &[Option<u64>]) -> Timeline {
-        let longest_us = rates.iter().map(|rate| rate.map_or(0, |rate| 1_000_000 / rate.max(1))).collect();
-        Timeline { start_ns, bin_ns: 10, rates: rates.to_vec(), longest_us, device: None }
+        let longest_us = rates
+            .iter()
+            .map(|rate| rate.map_or(0, |rate| 1_000_000 / rate.max(1)))
+            .collect();
+        Timeline {
+            start_ns,
+            bin_ns: 10,
+            rates: rates.to_vec(),
+            longest_us,
+            device: None,
+        }
     }
 
     #[test]
     fn workers_that_overlap_add_up() {
         let mut all = timeline(20, &[Some(100), None, Some(100)]);
         all.join(timeline(10, &[Some(50), Some(50), Some(50)]));
-        assert_eq!((all.start_ns, &all.rates[..]), (10, &[Some(50), Some(150), Some(50), Some(100)][..]));
+        assert_eq!(
+            (all.start_ns, &all.rates[..]),
+            (10, &[Some(50), Some(150), Some(50), Some(100)][..])
+        );
         assert_eq!(all.longest_us, [20_000, 20_000, 20_000, 10_000]);
-        let mut nothing = Timeline { bin_ns: 10, ..Timeline::default() };
+        let mut nothing = Timeline {
+            bin_ns: 10,
+            ..Timeline::default()
+        };
         nothing.join(all.clone());
         assert_eq!(nothing, all);
     }
@@ -234,7 +303,10 @@ mod tests {
     #[test]
     fn longer_bins_win() {
         let mut fine = timeline(10, &[Some(100), Some(200), Some(300)]);
-        let coarse = Timeline { bin_ns: 20, ..timeline(20, &[Some(7)]) };
+        let coarse = Timeline {
+            bin_ns: 20,
+            ..timeline(20, &[Some(7)])
+        };
         fine.join(coarse);
         assert_eq!((fine.start_ns, fine.bin_ns), (0, 20));
         assert_eq!(fine.rates, [Some(100), Some(257)]);
@@ -253,7 +325,10 @@ mod tests {
         line.observe(&[sample(100, 0, 9), sample(120, 8, 9), sample(140, 9, 11)]);
         let device = line.device.unwrap();
         assert_eq!(device.written_kib, [4, 4, 1, 0]);
-        assert_eq!((device.flushes, device.read_kib), (vec![0, 0, 1, 1], vec![0; 4]));
+        assert_eq!(
+            (device.flushes, device.read_kib),
+            (vec![0, 0, 1, 1], vec![0; 4])
+        );
         let mut unseen = timeline(100, &[Some(1); 4]);
         unseen.observe(&[sample(100, 0, 0)]);
         assert_eq!(unseen.device, None);
@@ -261,7 +336,13 @@ mod tests {
 
     fn line_of(rates: &[u64]) -> Timeline {
         let rates: Vec<_> = rates.iter().map(|rate| Some(*rate)).collect();
-        Timeline { start_ns: 100, bin_ns: 10, longest_us: vec![0; rates.len()], rates, device: None }
+        Timeline {
+            start_ns: 100,
+            bin_ns: 10,
+            longest_us: vec![0; rates.len()],
+            rates,
+            device: None,
+        }
     }
 
     fn samples(turns: &[f64]) -> Vec<DeviceSample> {
@@ -278,17 +359,32 @@ mod tests {
     #[test]
     fn the_time_before_the_first_turn_does_not_count() {
         let line = line_of(&[90, 90, 30, 30, 30, 30, 30, 30]);
-        let found =
-            Sustained::from_timeline(4.0, &line, &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])).unwrap();
-        assert_eq!((found.turns, found.first_rate, found.rate, found.drift), (Some(4.0), Some(90.0), 30.0, 0.0));
+        let found = Sustained::from_timeline(
+            4.0,
+            &line,
+            &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]),
+        )
+        .unwrap();
+        assert_eq!(
+            (found.turns, found.first_rate, found.rate, found.drift),
+            (Some(4.0), Some(90.0), 30.0, 0.0)
+        );
     }
 
     #[test]
     fn of_what_was_not_held_long_enough_the_later_half_counts() {
         let line = line_of(&[90, 90, 90, 90, 60, 60, 30, 30]);
-        let short = Sustained::from_timeline(4.0, &line, &samples(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).unwrap();
+        let short = Sustained::from_timeline(
+            4.0,
+            &line,
+            &samples(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
+        )
+        .unwrap();
         assert_eq!((short.rate, short.first_rate), (45.0, Some(90.0)));
-        assert_eq!((short.turns.map(|turns| turns < 1.0), short.drift), (Some(true), -0.5));
+        assert_eq!(
+            (short.turns.map(|turns| turns < 1.0), short.drift),
+            (Some(true), -0.5)
+        );
         let unknown = Sustained::from_timeline(4.0, &line, &[]).unwrap();
         assert_eq!((unknown.turns, unknown.rate), (None, 45.0));
         assert_eq!(Sustained::from_timeline(4.0, &line_of(&[]), &[]), None);

@@ -1,12 +1,15 @@
-//! Traced samples: the time of worker threads by kernel stack, and the table that makes classes of stacks.
+//! Traced samples: the time of worker threads by kernel stack, and the table that makes classes of
+//! stacks.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The time of a trial's worker threads, from the first to the last timed call of each sample, by what they did.
+/// The time of a trial's worker threads, from the first to the last timed call of each sample, by
+/// what they did.
 ///
-/// Tracing slows a sample down. Traced trials are therefore in a phase of their own and never ranked.
+/// Tracing slows a sample down. Traced trials are therefore in a phase of their own and never
+/// ranked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -21,24 +24,29 @@ pub struct Traced {
     pub waits: Vec<TracedStack>,
     /// CPU time by stack, as samples of the stack divide it; the largest first.
     pub runs: Vec<TracedStack>,
-    /// Nanoseconds that the hypervisor gave to other guests, as far as these threads have neither waits nor CPU time.
+    /// Nanoseconds that the hypervisor gave to other guests, as far as these threads have neither
+    /// waits nor CPU time.
     #[serde(skip_serializing_if = "is_zero")]
     pub stolen_ns: u64,
-    /// Nanoseconds that fsb's eBPF programs ran on all processors within the timed samples: all of this time if they
-    /// delay an operation wherever they run. Absent if the kernel does not count them.
+    /// Nanoseconds that fsb's eBPF programs ran on all processors within the timed samples: all of
+    /// this time if they delay an operation wherever they run. Absent if the kernel does not count
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program_ns: Option<u64>,
-    /// Contended locks by stack, from the first attempt to the acquisition, asleep or spinning; the longest first. The time
-    /// is in the waits and the CPU time as well. Absent if the kernel does not report contention.
+    /// Contended locks by stack, from the first attempt to the acquisition, asleep or spinning; the
+    /// longest first. The time is in the waits and the CPU time as well. Absent if the kernel does
+    /// not report contention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<TracedStack>>,
-    /// The kernel's own threads of file systems and devices. [`Traced::thread_ns`] does not include their time.
+    /// The kernel's own threads of file systems and devices. [`Traced::thread_ns`] does not include
+    /// their time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_threads: Vec<KernelThreads>,
     /// Requests that the target's device served, by kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestTotals>,
-    /// Requests of the sample with the most of them, in the order of their completion: all, or evenly chosen ones.
+    /// Requests of the sample with the most of them, in the order of their completion: all, or
+    /// evenly chosen ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shown_requests: Vec<TracedRequest>,
     /// Commits of the target's file system.
@@ -56,7 +64,8 @@ pub struct Traced {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TracedStack {
-    /// The kernel's functions, the innermost first. Empty if the stack is not known, as that of rare stacks together.
+    /// The kernel's functions, the innermost first. Empty if the stack is not known, as that of
+    /// rare stacks together.
     pub functions: Vec<String>,
     /// The class, if the functions were removed from a published page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +135,10 @@ pub const THREAD_KINDS: [(ThreadKind, &str); 6] = [
 impl ThreadKind {
     /// Returns its name in reports.
     pub fn name(self) -> &'static str {
-        THREAD_KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+        THREAD_KINDS
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or("", |(_, name)| name)
     }
 }
 
@@ -285,7 +297,8 @@ pub struct ClassRule {
     pub pattern: StackPattern,
 }
 
-/// The stacks of a class. Names of functions are separated by spaces, and a `*` in one matches any text.
+/// The stacks of a class. Names of functions are separated by spaces, and a `*` in one matches any
+/// text.
 #[derive(Debug)]
 pub enum StackPattern {
     /// Stacks with one of these functions.
@@ -304,27 +317,56 @@ const LOCKS: &str = "rwsem_down_* down_read* down_write* __down_read* __down_wri
     queued_read_lock_slowpath queued_write_lock_slowpath _raw_spin_lock* _raw_read_lock* _raw_write_lock*";
 
 const fn waits(class: TimeClass, code: &'static str, functions: &'static str) -> ClassRule {
-    ClassRule { class, activity: Some(Activity::Waits), code, pattern: StackPattern::Has(functions) }
+    ClassRule {
+        class,
+        activity: Some(Activity::Waits),
+        code,
+        pattern: StackPattern::Has(functions),
+    }
 }
 
 const fn runs(class: TimeClass, code: &'static str, functions: &'static str) -> ClassRule {
-    ClassRule { class, activity: Some(Activity::Runs), code, pattern: StackPattern::Has(functions) }
+    ClassRule {
+        class,
+        activity: Some(Activity::Runs),
+        code,
+        pattern: StackPattern::Has(functions),
+    }
 }
 
 const fn lock(class: TimeClass, code: &'static str, pattern: StackPattern) -> ClassRule {
-    ClassRule { class, activity: None, code, pattern }
+    ClassRule {
+        class,
+        activity: None,
+        code,
+        pattern,
+    }
 }
 
 /// The table of classes: the first row that a stack matches decides.
 pub static RULES: &[ClassRule] = &[
-    waits(TimeClass::DeviceFlush, "block layer", "blkdev_issue_flush xfs_flush_bdev* f2fs_issue_flush"),
+    waits(
+        TimeClass::DeviceFlush,
+        "block layer",
+        "blkdev_issue_flush xfs_flush_bdev* f2fs_issue_flush",
+    ),
     waits(TimeClass::Throttling, "page cache", "balance_dirty_pages*"),
-    waits(TimeClass::Throttling, "block layer", "wbt_wait rq_qos_wait blk_throtl_*"),
-    waits(TimeClass::Queue, "block layer", "blk_mq_get_tag __blk_mq_get_tag blk_queue_enter __bio_queue_enter"),
+    waits(
+        TimeClass::Throttling,
+        "block layer",
+        "wbt_wait rq_qos_wait blk_throtl_*",
+    ),
+    waits(
+        TimeClass::Queue,
+        "block layer",
+        "blk_mq_get_tag __blk_mq_get_tag blk_queue_enter __bio_queue_enter",
+    ),
     lock(
         TimeClass::AllocatorLock,
         "ext4",
-        StackPattern::LockOf("ext4_mb_* ext4_new_inode __ext4_new_inode ext4_free_blocks ext4_lock_group"),
+        StackPattern::LockOf(
+            "ext4_mb_* ext4_new_inode __ext4_new_inode ext4_free_blocks ext4_lock_group",
+        ),
     ),
     lock(
         TimeClass::AllocatorLock,
@@ -334,7 +376,9 @@ pub static RULES: &[ClassRule] = &[
     lock(
         TimeClass::AllocatorLock,
         "btrfs",
-        StackPattern::LockOf("btrfs_reserve_* find_free_extent* btrfs_find_free_* btrfs_add_reserved_*"),
+        StackPattern::LockOf(
+            "btrfs_reserve_* find_free_extent* btrfs_find_free_* btrfs_add_reserved_*",
+        ),
     ),
     lock(
         TimeClass::AllocatorLock,
@@ -368,8 +412,16 @@ pub static RULES: &[ClassRule] = &[
         "start_this_handle add_transaction_credits wait_transaction_* __jbd2_log_wait_for_space \
          jbd2_log_do_checkpoint",
     ),
-    waits(TimeClass::LogSpace, "xfs", "xlog_grant_head_* xfs_log_reserve xfs_log_regrant xlog_state_get_iclog_space"),
-    waits(TimeClass::LogSpace, "btrfs", "handle_reserve_ticket wait_reserve_ticket wait_current_trans"),
+    waits(
+        TimeClass::LogSpace,
+        "xfs",
+        "xlog_grant_head_* xfs_log_reserve xfs_log_regrant xlog_state_get_iclog_space",
+    ),
+    waits(
+        TimeClass::LogSpace,
+        "btrfs",
+        "handle_reserve_ticket wait_reserve_ticket wait_current_trans",
+    ),
     waits(TimeClass::LogSpace, "f2fs", "f2fs_balance_fs*"),
     waits(
         TimeClass::JournalCommit,
@@ -398,7 +450,11 @@ pub static RULES: &[ClassRule] = &[
         "jfs, nilfs2, reiserfs",
         "lmGroupCommit nilfs_construct_* nilfs_segctor_* do_journal_end flush_commit_list",
     ),
-    waits(TimeClass::DirectIo, "files", "__iomap_dio_rw iomap_dio_rw __blockdev_direct_IO *_direct_IO"),
+    waits(
+        TimeClass::DirectIo,
+        "files",
+        "__iomap_dio_rw iomap_dio_rw __blockdev_direct_IO *_direct_IO",
+    ),
     waits(
         TimeClass::PageRead,
         "page cache",
@@ -457,15 +513,22 @@ pub static RULES: &[ClassRule] = &[
     ),
 ];
 
-/// Returns whether a function is one of these names, which are separated by spaces. A `*` matches any text.
+/// Returns whether a function is one of these names, which are separated by spaces. A `*` matches
+/// any text.
 fn is_among(name: &str, patterns: &str) -> bool {
     let matches = |pattern: &str| {
         let mut parts = pattern.split('*');
         let first = parts.next().unwrap_or_default();
-        let Some(mut rest) = name.strip_prefix(first) else { return false };
-        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        let Some(mut rest) = name.strip_prefix(first) else {
+            return false;
+        };
+        let Some(last) = parts.next_back() else {
+            return rest.is_empty();
+        };
         for part in parts {
-            let Some(at) = rest.find(part) else { return false };
+            let Some(at) = rest.find(part) else {
+                return false;
+            };
             rest = &rest[at + part.len()..];
         }
         rest.ends_with(last)
@@ -473,21 +536,29 @@ fn is_among(name: &str, patterns: &str) -> bool {
     patterns.split(' ').any(matches)
 }
 
-/// The outermost functions of a system call, which depend on the processor and the kernel's release.
-const ENTRY: &str = "entry_* do_syscall_64 x64_sys_call el0* do_el0_* invoke_syscall* ret_from_fork*";
+/// The outermost functions of a system call, which depend on the processor and the kernel's
+/// release.
+const ENTRY: &str =
+    "entry_* do_syscall_64 x64_sys_call el0* do_el0_* invoke_syscall* ret_from_fork*";
 
 /// The functions in which kernel threads wait for work.
 const FOR_WORK: &str = "kjournald2 xfsaild transaction_kthread cleaner_kthread issue_checkpoint_thread issue_flush_thread \
     issue_discard_thread gc_thread_func loop_thread kthread_worker_fn worker_thread rescuer_thread kthread";
 
 /// Functions of the scheduler and of interrupts, which may be inside of a lock's.
-const SCHEDULER: &str = "__schedule schedule* io_schedule* preempt_schedule* asm_* sysvec_* irq* __irq*";
+const SCHEDULER: &str =
+    "__schedule schedule* io_schedule* preempt_schedule* asm_* sysvec_* irq* __irq*";
 
-/// Returns the function that called the innermost lock: the first one that is neither the scheduler's nor a lock.
-/// Returns `None` if the thread is not in a lock.
+/// Returns the function that called the innermost lock: the first one that is neither the
+/// scheduler's nor a lock. Returns `None` if the thread is not in a lock.
 fn caller_of_lock(functions: &[String]) -> Option<&str> {
-    let begin = functions.iter().position(|name| !is_among(name, SCHEDULER))?;
-    let locks = functions[begin..].iter().take_while(|name| is_among(name, LOCKS)).count();
+    let begin = functions
+        .iter()
+        .position(|name| !is_among(name, SCHEDULER))?;
+    let locks = functions[begin..]
+        .iter()
+        .take_while(|name| is_among(name, LOCKS))
+        .count();
     (locks > 0).then(|| functions.get(begin + locks).map_or("", String::as_str))
 }
 
@@ -498,7 +569,9 @@ impl ClassRule {
         }
         match self.pattern {
             StackPattern::Has(names) => functions.iter().any(|name| is_among(name, names)),
-            StackPattern::LockOf(names) => caller_of_lock(functions).is_some_and(|caller| is_among(caller, names)),
+            StackPattern::LockOf(names) => {
+                caller_of_lock(functions).is_some_and(|caller| is_among(caller, names))
+            }
             StackPattern::AnyLock => caller_of_lock(functions).is_some(),
         }
     }
@@ -510,7 +583,9 @@ impl TimeClass {
         if let Some(class) = stack.class {
             return class;
         }
-        let rule = RULES.iter().find(|rule| rule.matches(&stack.functions, activity));
+        let rule = RULES
+            .iter()
+            .find(|rule| rule.matches(&stack.functions, activity));
         rule.map_or_else(
             || match activity {
                 Activity::Runs => TimeClass::CpuElsewhere,
@@ -520,8 +595,8 @@ impl TimeClass {
         )
     }
 
-    /// Returns whether the device works while a thread waits in this class, so that the part with a flush under way is
-    /// a wait for the flush.
+    /// Returns whether the device works while a thread waits in this class, so that the part with a
+    /// flush under way is a wait for the flush.
     fn waits_for_device(self) -> bool {
         matches!(
             self,
@@ -564,9 +639,17 @@ impl TimeClass {
 impl Traced {
     /// Replaces the functions of all stacks by their class.
     pub(crate) fn remove_functions(&mut self) {
-        let of_threads = self.kernel_threads.iter_mut().map(|threads| &mut threads.waits);
-        let waits = [&mut self.waits].into_iter().chain(&mut self.locks).chain(of_threads);
-        let of_activity = waits.map(|stacks| (stacks, Activity::Waits)).chain([(&mut self.runs, Activity::Runs)]);
+        let of_threads = self
+            .kernel_threads
+            .iter_mut()
+            .map(|threads| &mut threads.waits);
+        let waits = [&mut self.waits]
+            .into_iter()
+            .chain(&mut self.locks)
+            .chain(of_threads);
+        let of_activity = waits
+            .map(|stacks| (stacks, Activity::Waits))
+            .chain([(&mut self.runs, Activity::Runs)]);
         for (stacks, activity) in of_activity {
             for stack in stacks {
                 stack.class = Some(TimeClass::of_stack(stack, activity));
@@ -577,7 +660,11 @@ impl Traced {
 
     /// Divides [`Traced::thread_ns`]. The parts add up to it, unless more was observed than that.
     pub fn parts(&self) -> Vec<TimePart<'_>> {
-        let without_stack = |class: TimeClass, ns: u64| TimePart { class, stack: None, ns };
+        let without_stack = |class: TimeClass, ns: u64| TimePart {
+            class,
+            stack: None,
+            ns,
+        };
         let mut parts = vec![
             without_stack(TimeClass::RunQueue, self.run_queue_ns),
             without_stack(TimeClass::Stolen, self.stolen_ns),
@@ -589,8 +676,13 @@ impl Traced {
             ns: stack.ns,
         }));
         // A record may come from elsewhere, with any numbers.
-        let found = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns));
-        parts.push(without_stack(TimeClass::Unexplained, self.thread_ns.saturating_sub(found)));
+        let found = parts
+            .iter()
+            .fold(0u64, |sum, part| sum.saturating_add(part.ns));
+        parts.push(without_stack(
+            TimeClass::Unexplained,
+            self.thread_ns.saturating_sub(found),
+        ));
         parts.retain(|part| part.ns > 0);
         parts
     }
@@ -621,8 +713,16 @@ impl TimePart<'_> {
     /// Divides a wait into that for a flush of the device and the rest.
     pub fn of_wait(stack: &TracedStack) -> [TimePart<'_>; 2] {
         let class = TimeClass::of_stack(stack, Activity::Waits);
-        let flush_ns = if class.waits_for_device() { stack.flush_ns.min(stack.ns) } else { 0 };
-        [(TimeClass::DeviceFlush, flush_ns), (class, stack.ns - flush_ns)].map(|(class, ns)| TimePart {
+        let flush_ns = if class.waits_for_device() {
+            stack.flush_ns.min(stack.ns)
+        } else {
+            0
+        };
+        [
+            (TimeClass::DeviceFlush, flush_ns),
+            (class, stack.ns - flush_ns),
+        ]
+        .map(|(class, ns)| TimePart {
             class,
             stack: Some(stack),
             ns,
@@ -631,25 +731,37 @@ impl TimePart<'_> {
 }
 
 impl TracedStack {
-    /// Returns the functions from the outermost to the innermost, without those of the entry into the kernel and of the
-    /// scheduler. A thread in user mode has the function `user mode`.
+    /// Returns the functions from the outermost to the innermost, without those of the entry into
+    /// the kernel and of the scheduler. A thread in user mode has the function `user mode`.
     pub fn path(&self) -> Vec<&str> {
         if self.user {
             return vec!["user mode"];
         }
-        let functions = self.functions.iter().map(String::as_str).skip_while(|name| is_among(name, SCHEDULER));
+        let functions = self
+            .functions
+            .iter()
+            .map(String::as_str)
+            .skip_while(|name| is_among(name, SCHEDULER));
         let inner: Vec<&str> = functions.collect();
-        inner.into_iter().rev().skip_while(|name| is_among(name, ENTRY)).collect()
+        inner
+            .into_iter()
+            .rev()
+            .skip_while(|name| is_among(name, ENTRY))
+            .collect()
     }
 
-    /// Returns the function that requested a lock. Returns `None` if the stack is not that of a lock, or not known.
+    /// Returns the function that requested a lock. Returns `None` if the stack is not that of a
+    /// lock, or not known.
     pub fn lock_caller(&self) -> Option<&str> {
         caller_of_lock(&self.functions)
     }
 
     /// Returns whether a kernel thread with this stack waits for work.
     pub fn waits_for_work(&self) -> bool {
-        let inner = self.functions.iter().find(|name| !is_among(name, SCHEDULER));
+        let inner = self
+            .functions
+            .iter()
+            .find(|name| !is_among(name, SCHEDULER));
         inner.is_some_and(|name| is_among(name, FOR_WORK))
     }
 }
@@ -659,8 +771,18 @@ mod tests {
     use super::*;
 
     fn class(activity: Activity, functions: &str) -> TimeClass {
-        let functions = functions.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        TimeClass::of_stack(&TracedStack { functions, ..TracedStack::default() }, activity)
+        let functions = functions
+            .split(' ')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        TimeClass::of_stack(
+            &TracedStack {
+                functions,
+                ..TracedStack::default()
+            },
+            activity,
+        )
     }
 
     /// Stacks of Linux 6.18.
@@ -681,7 +803,10 @@ mod tests {
                  ext4_sync_file",
                 TimeClass::Writeback,
             ),
-            ("__schedule schedule xlog_wait_on_iclog xfs_log_force_seq xfs_file_fsync", TimeClass::JournalCommit),
+            (
+                "__schedule schedule xlog_wait_on_iclog xfs_log_force_seq xfs_file_fsync",
+                TimeClass::JournalCommit,
+            ),
             (
                 "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit do_get_write_access \
                  jbd2_journal_get_write_access __ext4_journal_get_write_access do_journal_get_write_access ext4_write_begin",
@@ -702,13 +827,22 @@ mod tests {
                  xfs_read_agf path_openat",
                 TimeClass::AllocatorLock,
             ),
-            ("__schedule schedule __mutex_lock btrfs_log_inode btrfs_sync_file", TimeClass::OtherLock),
+            (
+                "__schedule schedule __mutex_lock btrfs_log_inode btrfs_sync_file",
+                TimeClass::OtherLock,
+            ),
             (
                 "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read",
                 TimeClass::PageRead,
             ),
-            ("__schedule schedule futex_do_wait __futex_wait futex_wait", TimeClass::Program),
-            ("__schedule schedule a_function_of_tomorrow", TimeClass::Unexplained),
+            (
+                "__schedule schedule futex_do_wait __futex_wait futex_wait",
+                TimeClass::Program,
+            ),
+            (
+                "__schedule schedule a_function_of_tomorrow",
+                TimeClass::Unexplained,
+            ),
             ("", TimeClass::Unexplained),
         ] {
             assert_eq!(class(Activity::Waits, functions), expected, "{functions}");
@@ -722,10 +856,22 @@ mod tests {
                 "rwsem_spin_on_owner rwsem_down_write_slowpath down_write filename_create do_mkdirat",
                 TimeClass::DirectoryLock,
             ),
-            ("generic_perform_write ext4_buffered_write_iter vfs_write", TimeClass::CpuFileSystem),
-            ("_copy_from_iter generic_perform_write ext4_buffered_write_iter", TimeClass::CpuCopy),
-            ("blk_mq_submit_bio __submit_bio ext4_io_submit", TimeClass::CpuBlock),
-            ("jbd2_journal_dirty_metadata ext4_mark_iloc_dirty", TimeClass::CpuFileSystem),
+            (
+                "generic_perform_write ext4_buffered_write_iter vfs_write",
+                TimeClass::CpuFileSystem,
+            ),
+            (
+                "_copy_from_iter generic_perform_write ext4_buffered_write_iter",
+                TimeClass::CpuCopy,
+            ),
+            (
+                "blk_mq_submit_bio __submit_bio ext4_io_submit",
+                TimeClass::CpuBlock,
+            ),
+            (
+                "jbd2_journal_dirty_metadata ext4_mark_iloc_dirty",
+                TimeClass::CpuFileSystem,
+            ),
             ("", TimeClass::CpuElsewhere),
         ] {
             assert_eq!(class(Activity::Runs, functions), expected, "{functions}");
@@ -734,7 +880,13 @@ mod tests {
 
     fn stack(functions: &[&str], ns: u64, flush_ns: u64) -> TracedStack {
         let functions = functions.iter().map(|name| (*name).to_owned()).collect();
-        TracedStack { functions, ns, flush_ns, count: 1, ..TracedStack::default() }
+        TracedStack {
+            functions,
+            ns,
+            flush_ns,
+            count: 1,
+            ..TracedStack::default()
+        }
     }
 
     #[test]
@@ -744,7 +896,11 @@ mod tests {
             ("jbd2_log_wait_commit", "jbd2_log", false),
             ("ext4_mb_new_blocks", "ext4_mb_*", true),
             ("xfs_file_write_iter", "*_file_write_iter", true),
-            ("jbd2_journal_commit_transaction", "jbd2_journal_*commit*", true),
+            (
+                "jbd2_journal_commit_transaction",
+                "jbd2_journal_*commit*",
+                true,
+            ),
             ("jbd2_journal_start", "jbd2_journal_*commit*", false),
             ("_copy_from_iter", "_copy_*_iter", true),
             ("ab", "ab*b", false),
@@ -760,7 +916,16 @@ mod tests {
             run_queue_ns: 50,
             waits: vec![
                 stack(&["schedule", "jbd2_log_wait_commit"], 600, 450),
-                stack(&["schedule", "rwsem_down_write_slowpath", "down_write", "path_openat"], 100, 80),
+                stack(
+                    &[
+                        "schedule",
+                        "rwsem_down_write_slowpath",
+                        "down_write",
+                        "path_openat",
+                    ],
+                    100,
+                    80,
+                ),
             ],
             runs: vec![stack(&["ext4_sync_file"], 200, 0)],
             locks: Some(vec![stack(&["down_write", "path_openat"], 100, 0)]),
@@ -781,7 +946,11 @@ mod tests {
         assert_eq!(classes.iter().map(|(_, ns)| ns).sum::<u64>(), 1000);
         let mut published = traced;
         published.remove_functions();
-        let stacks = published.waits.iter().chain(&published.runs).chain(published.locks.iter().flatten());
+        let stacks = published
+            .waits
+            .iter()
+            .chain(&published.runs)
+            .chain(published.locks.iter().flatten());
         assert!(stacks.into_iter().all(|stack| stack.functions.is_empty()));
         assert_eq!(published.classes(), classes);
     }
@@ -789,21 +958,48 @@ mod tests {
     #[test]
     fn the_path_of_a_stack_begins_after_the_system_call_and_ends_before_the_scheduler() {
         let own = stack(
-            &["__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file", "do_syscall_64", "entry_SYSCALL_64"],
+            &[
+                "__schedule",
+                "schedule",
+                "jbd2_log_wait_commit",
+                "ext4_sync_file",
+                "do_syscall_64",
+                "entry_SYSCALL_64",
+            ],
             1,
             0,
         );
         assert_eq!(own.path(), ["ext4_sync_file", "jbd2_log_wait_commit"]);
-        assert_eq!(TracedStack { user: true, ..TracedStack::default() }.path(), ["user mode"]);
+        assert_eq!(
+            TracedStack {
+                user: true,
+                ..TracedStack::default()
+            }
+            .path(),
+            ["user mode"]
+        );
         assert!(TracedStack::default().path().is_empty());
     }
 
     #[test]
     fn kernel_threads_wait_for_work_or_within_it() {
         assert!(stack(&["__schedule", "schedule", "kjournald2", "kthread"], 1, 0).waits_for_work());
-        assert!(stack(&["__schedule", "schedule", "worker_thread", "kthread"], 1, 0).waits_for_work());
-        let commit =
-            ["__schedule", "schedule", "io_schedule", "jbd2_journal_commit_transaction", "kjournald2", "kthread"];
+        assert!(
+            stack(
+                &["__schedule", "schedule", "worker_thread", "kthread"],
+                1,
+                0
+            )
+            .waits_for_work()
+        );
+        let commit = [
+            "__schedule",
+            "schedule",
+            "io_schedule",
+            "jbd2_journal_commit_transaction",
+            "kjournald2",
+            "kthread",
+        ];
         assert!(!stack(&commit, 1, 0).waits_for_work());
         assert!(!TracedStack::default().waits_for_work());
         assert_eq!(ThreadKind::Btrfs.name(), "btrfs");
@@ -811,8 +1007,15 @@ mod tests {
 
     #[test]
     fn stolen_time_is_a_class_and_a_part_of_the_whole() {
-        let traced = Traced { thread_ns: 100, stolen_ns: 30, ..Traced::default() };
-        assert_eq!(traced.classes(), [(TimeClass::Stolen, 30), (TimeClass::Unexplained, 70)]);
+        let traced = Traced {
+            thread_ns: 100,
+            stolen_ns: 30,
+            ..Traced::default()
+        };
+        assert_eq!(
+            traced.classes(),
+            [(TimeClass::Stolen, 30), (TimeClass::Unexplained, 70)]
+        );
     }
 
     /// Returns the table as the documentation shows it.
@@ -829,7 +1032,11 @@ mod tests {
                 StackPattern::LockOf(callers) => format!("a lock, called by {}", names(callers)),
                 StackPattern::AnyLock => "a lock".to_owned(),
             };
-            format!("| {} | {activity} | {} | {functions} |\n", rule.class.name(), rule.code)
+            format!(
+                "| {} | {activity} | {} | {functions} |\n",
+                rule.class.name(),
+                rule.code
+            )
         };
         RULES.iter().map(row).collect()
     }
@@ -837,6 +1044,10 @@ mod tests {
     #[test]
     fn the_documentation_has_the_table_of_classes() {
         let page = include_str!("../../../docs/methods/explain.md");
-        assert!(page.contains(&documented()), "docs/methods/explain.md needs this table:\n{}", documented());
+        assert!(
+            page.contains(&documented()),
+            "docs/methods/explain.md needs this table:\n{}",
+            documented()
+        );
     }
 }

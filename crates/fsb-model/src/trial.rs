@@ -49,19 +49,28 @@ pub struct Reason {
 impl Reason {
     /// Returns a reason with a code.
     pub fn new(code: &'static ErrorCode, text: impl Into<String>) -> Reason {
-        Reason { code: Some(code.name.to_owned()), ..text.into().into() }
+        Reason {
+            code: Some(code.name.to_owned()),
+            ..text.into().into()
+        }
     }
 
     /// Returns the text, the code and the name of the kernel's error, as a trial stores them.
     pub fn into_parts(reason: Option<Reason>) -> [Option<String>; 3] {
-        reason.map_or([None, None, None], |reason| [Some(reason.text), reason.code, reason.errno])
+        reason.map_or([None, None, None], |reason| {
+            [Some(reason.text), reason.code, reason.errno]
+        })
     }
 }
 
 /// Converts a sentence to a reason without a code.
 impl From<String> for Reason {
     fn from(text: String) -> Reason {
-        Reason { text, code: None, errno: None }
+        Reason {
+            text,
+            code: None,
+            errno: None,
+        }
     }
 }
 
@@ -74,8 +83,16 @@ impl From<&str> for Reason {
 /// Converts an error to a reason with its code.
 impl From<Error> for Reason {
     fn from(error: Error) -> Reason {
-        let errno = error.fields.get("errno").and_then(Value::as_str).map(str::to_owned);
-        Reason { text: error.to_string(), code: Some(error.code).filter(|code| !code.is_empty()), errno }
+        let errno = error
+            .fields
+            .get("errno")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        Reason {
+            text: error.to_string(),
+            code: Some(error.code).filter(|code| !code.is_empty()),
+            errno,
+        }
     }
 }
 
@@ -88,7 +105,8 @@ pub enum Phase {
     Warmup,
     /// Analysed.
     Measured,
-    /// A trial that eBPF programs observed, which slow it down: never ranked, but its times by class explain differences.
+    /// A trial that eBPF programs observed, which slow it down: never ranked, but its times by
+    /// class explain differences.
     Traced,
 }
 
@@ -101,7 +119,8 @@ pub enum Outcome {
     Ok,
     /// An error ended it: the disk is full, the mount failed, the worker crashed.
     Failed,
-    /// The trial ran, but a validity check failed: for example, the device did not read the data of a cold read.
+    /// The trial ran, but a validity check failed: for example, the device did not read the data of
+    /// a cold read.
     Invalid,
     /// The work does not apply to this target, for example a cold read of tmpfs. Nothing was run.
     NotApplicable,
@@ -123,8 +142,8 @@ impl Outcome {
     }
 }
 
-/// The work of one worker thread, or of one rank of an MPI job, between its first and its last timed call. Times of ranks
-/// are on the clock of rank 0.
+/// The work of one worker thread, or of one rank of an MPI job, between its first and its last
+/// timed call. Times of ranks are on the clock of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerSpan {
@@ -147,7 +166,8 @@ pub struct WorkerSpan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
-    /// Always [`SCHEMA`] in records of this version. Version 1 had no slices and no samples of rounds.
+    /// Always [`SCHEMA`] in records of this version. Version 1 had no slices and no samples of
+    /// rounds.
     pub schema: String,
     /// Unique in the run: `b3.xfs.read 1M, cold`, with the attempt where it is not the first.
     pub id: String,
@@ -157,7 +177,8 @@ pub struct Trial {
     pub block: u32,
     /// The place in run order, from 0, over the whole run.
     pub order: u32,
-    /// The attempt, from 1. A trial is retried after interference, or if a resume repeats its block.
+    /// The attempt, from 1. A trial is retried after interference, or if a resume repeats its
+    /// block.
     pub attempt: u32,
     /// The name of the target.
     pub target: String,
@@ -176,7 +197,8 @@ pub struct Trial {
     /// The reason why it did not end well.
     #[serde(default)]
     pub error: Option<String>,
-    /// The stable name of that reason, such as `trial/not-cold`: docs/errors.md. Absent if it has none of its own.
+    /// The stable name of that reason, such as `trial/not-cold`: docs/errors.md. Absent if it has
+    /// none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// The name of the kernel's error that caused it, such as `ENOSPC`. Absent if none is known.
@@ -200,12 +222,12 @@ pub struct Trial {
     /// The interference that affected it.
     #[serde(default, alias = "disturbed")]
     pub interference: Vec<Interference>,
-    /// Whether it is never analysed: it was retried because of interference, a resume repeated its interrupted block,
-    /// or the budget ended before it did.
+    /// Whether it is never analysed: it was retried because of interference, a resume repeated its
+    /// interrupted block, or the budget ended before it did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
-    /// The slice of the medium that the target had, counted over all segments of the run, because each segment makes
-    /// its medium anew. Absent if the target had the whole medium.
+    /// The slice of the medium that the target had, counted over all segments of the run, because
+    /// each segment makes its medium anew. Absent if the target had the whole medium.
     #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// The samples of a trial in rounds; absent for a sequential trial.
@@ -227,13 +249,14 @@ pub struct JournalLine {
     /// The trial.
     #[serde(flatten)]
     pub trial: Trial,
-    /// CRC-32 of the line without this field, as eight hexadecimal digits. The field is the last one: the line ends with
-    /// `,"crc32":"…"}`, and the checksum is that of the text before it and `}`.
+    /// CRC-32 of the line without this field, as eight hexadecimal digits. The field is the last
+    /// one: the line ends with `,"crc32":"…"}`, and the checksum is that of the text before it and
+    /// `}`.
     pub crc32: String,
 }
 
-/// The observations of each sample, round by round, without the lead-in. All lists have the same length, except those
-/// that are empty because nothing is known.
+/// The observations of each sample, round by round, without the lead-in. All lists have the same
+/// length, except those that are empty because nothing is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -244,7 +267,8 @@ pub struct Samples {
     pub operations: u64,
     /// Nanoseconds inside the clock.
     pub timed_ns: Vec<u64>,
-    /// Nanoseconds of each unit, sample after sample, if a sample has several units with files of their own.
+    /// Nanoseconds of each unit, sample after sample, if a sample has several units with files of
+    /// their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unit_ns: Vec<u64>,
     /// Bytes that the device read and wrote inside the clock.
@@ -253,7 +277,8 @@ pub struct Samples {
     /// Flushes that the device served inside the clock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_flushes: Vec<u64>,
-    /// Bytes that the device wrote from the end of the sample until the target was synced: deferred work.
+    /// Bytes that the device wrote from the end of the sample until the target was synced: deferred
+    /// work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deferred_bytes: Vec<u64>,
 }
@@ -265,8 +290,8 @@ impl Samples {
     }
 }
 
-/// Returns the squared standard error of the mean logarithm of these times, or `None` for fewer than two, or if one is
-/// zero.
+/// Returns the squared standard error of the mean logarithm of these times, or `None` for fewer
+/// than two, or if one is zero.
 pub fn squared_error_of_mean(times: &[u64]) -> Option<f64> {
     let n = times.len() as f64;
     if times.len() < 2 || times.contains(&0) {
@@ -280,7 +305,9 @@ pub fn squared_error_of_mean(times: &[u64]) -> Option<f64> {
 impl Trial {
     /// Returns the metric that targets are compared by, or `None` if the trial did not end well.
     pub fn primary(&self) -> Option<&Metric> {
-        (self.outcome == Outcome::Ok).then(|| self.metrics.first()).flatten()
+        (self.outcome == Outcome::Ok)
+            .then(|| self.metrics.first())
+            .flatten()
     }
 
     /// Returns whether analysis may use the trial: it is measured and not superseded.
@@ -295,13 +322,17 @@ impl Trial {
 
     /// Returns the value of a metric by its name.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+        self.metrics
+            .iter()
+            .find(|metric| metric.name == name)
+            .map(|metric| metric.value)
     }
 }
 
 /// Interference with a trial from outside: something other than the run used what the trial needed.
 ///
-/// It is an object with the tag `kind` in `trials.jsonl`. Records of trial schema versions 1 and 2 hold words instead.
+/// It is an object with the tag `kind` in `trials.jsonl`. Records of trial schema versions 1 and 2
+/// hold words instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -340,7 +371,8 @@ pub enum Interference {
 }
 
 impl Interference {
-    /// Returns the size of the interference in the unit of its kind, for comparison with others of the same kind.
+    /// Returns the size of the interference in the unit of its kind, for comparison with others of
+    /// the same kind.
     pub fn size(&self) -> f64 {
         match self {
             Interference::CpuSteal { share } | Interference::OtherProcesses { share } => *share,
@@ -351,25 +383,33 @@ impl Interference {
         }
     }
 
-    /// Replaces the words of trial schema versions 1 and 2 by the interference that they describe. Returns words that
-    /// are not known unchanged.
+    /// Replaces the words of trial schema versions 1 and 2 by the interference that they describe.
+    /// Returns words that are not known unchanged.
     #[must_use]
     pub fn upgraded(self) -> Interference {
-        let Interference::Text(text) = &self else { return self };
-        let number =
-            |before: &str, after: &str| -> Option<f64> { text.strip_prefix(before)?.strip_suffix(after)?.parse().ok() };
-        let found = (number("CPU steal ", " %").map(|percent| Interference::CpuSteal { share: percent / 100.0 }))
-            .or_else(|| {
-                let share = number("other processes' CPU ", " %")? / 100.0;
-                Some(Interference::OtherProcesses { share })
+        let Interference::Text(text) = &self else {
+            return self;
+        };
+        let number = |before: &str, after: &str| -> Option<f64> {
+            text.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
+        };
+        let found = (number("CPU steal ", " %").map(|percent| Interference::CpuSteal {
+            share: percent / 100.0,
+        }))
+        .or_else(|| {
+            let share = number("other processes' CPU ", " %")? / 100.0;
+            Some(Interference::OtherProcesses { share })
+        })
+        .or_else(|| {
+            let bytes_per_second =
+                number("others' I/O on the disk ", " MiB/s")? * f64::from(1 << 20);
+            Some(Interference::OtherDiskIo { bytes_per_second })
+        })
+        .or_else(|| {
+            Some(Interference::ThermalThrottling {
+                events: number("processors throttled by heat, events ", "")?,
             })
-            .or_else(|| {
-                let bytes_per_second = number("others' I/O on the disk ", " MiB/s")? * f64::from(1 << 20);
-                Some(Interference::OtherDiskIo { bytes_per_second })
-            })
-            .or_else(|| {
-                Some(Interference::ThermalThrottling { events: number("processors throttled by heat, events ", "")? })
-            });
+        });
         found.unwrap_or(self)
     }
 }
@@ -381,11 +421,17 @@ mod tests {
     #[test]
     fn each_form_survives_a_round_trip() {
         for (interference, text) in [
-            (Interference::CpuSteal { share: 0.5 }, r#"{"kind":"cpu_steal","share":0.5}"#),
+            (
+                Interference::CpuSteal { share: 0.5 },
+                r#"{"kind":"cpu_steal","share":0.5}"#,
+            ),
             (Interference::Text("words".to_owned()), r#""words""#),
         ] {
             assert_eq!(serde_json::to_string(&interference).expect("JSON"), text);
-            assert_eq!(serde_json::from_str::<Interference>(text).expect("interference"), interference);
+            assert_eq!(
+                serde_json::from_str::<Interference>(text).expect("interference"),
+                interference
+            );
         }
         let newer = r#"{"kind":"full_moon","phase":1}"#;
         let found: Interference = serde_json::from_str(newer).expect("interference");
@@ -396,15 +442,26 @@ mod tests {
     #[test]
     fn words_of_older_versions_become_data() {
         let upgraded = |text: &str| Interference::Text(text.to_owned()).upgraded();
-        assert_eq!(upgraded("CPU steal 58 %"), Interference::CpuSteal { share: 0.58 });
-        assert_eq!(upgraded("other processes' CPU 2 %"), Interference::OtherProcesses { share: 0.02 });
+        assert_eq!(
+            upgraded("CPU steal 58 %"),
+            Interference::CpuSteal { share: 0.58 }
+        );
+        assert_eq!(
+            upgraded("other processes' CPU 2 %"),
+            Interference::OtherProcesses { share: 0.02 }
+        );
         let mib = f64::from(1 << 20);
         assert_eq!(
             upgraded("others' I/O on the disk 4.5 MiB/s"),
-            Interference::OtherDiskIo { bytes_per_second: 4.5 * mib }
+            Interference::OtherDiskIo {
+                bytes_per_second: 4.5 * mib
+            }
         );
         let hot = Interference::ThermalThrottling { events: 2.0 };
         assert_eq!(upgraded("processors throttled by heat, events 2"), hot);
-        assert_eq!(upgraded("CPU steal: much"), Interference::Text("CPU steal: much".to_owned()));
+        assert_eq!(
+            upgraded("CPU steal: much"),
+            Interference::Text("CPU steal: much".to_owned())
+        );
     }
 }

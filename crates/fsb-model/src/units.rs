@@ -1,7 +1,7 @@
 //! Quantities as people type and read them.
 //!
-//! Everything is stored in base units (bytes, seconds); the suffixes exist only here. Sizes are binary: `4k` is
-//! 4096 bytes, as fio and IOzone have it.
+//! Everything is stored in base units (bytes, seconds); the suffixes exist only here. Sizes are
+//! binary: `4k` is 4096 bytes, as fio and IOzone have it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of bytes. Written as `4096`, `4K`, `1M`, `2GiB`: binary units, in either case. `GB` and its like are
-/// refused, because they are decimal to some and binary to others.
+/// A number of bytes. Written as `4096`, `4K`, `1M`, `2GiB`: binary units, in either case. `GB` and
+/// its like are refused, because they are decimal to some and binary to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -45,7 +45,10 @@ impl FromStr for Bytes {
         let body = lower.strip_suffix("ib").unwrap_or(&lower);
         let body = match body.strip_suffix('b') {
             Some(decimal) if decimal.ends_with(|c: char| c.is_ascii_alphabetic()) => {
-                return Err(UnitError::Ambiguous(text.to_owned(), decimal.to_ascii_uppercase()));
+                return Err(UnitError::Ambiguous(
+                    text.to_owned(),
+                    decimal.to_ascii_uppercase(),
+                ));
             }
             Some(bytes) => bytes,
             None => body,
@@ -64,15 +67,23 @@ impl FromStr for Bytes {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(bad());
         }
-        let number: u64 = digits.parse().map_err(|_| UnitError::TooLarge(text.to_owned()))?;
-        number.checked_mul(1 << shift).map(Bytes).ok_or_else(|| UnitError::TooLarge(text.to_owned()))
+        let number: u64 = digits
+            .parse()
+            .map_err(|_| UnitError::TooLarge(text.to_owned()))?;
+        number
+            .checked_mul(1 << shift)
+            .map(Bytes)
+            .ok_or_else(|| UnitError::TooLarge(text.to_owned()))
     }
 }
 
 /// The shortest text that parses back to the same number.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let largest = LETTERS.iter().rev().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
+        let largest = LETTERS
+            .iter()
+            .rev()
+            .find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
         match largest {
             Some((letter, shift)) => write!(f, "{}{letter}", self.0 >> shift),
             None => write!(f, "{}", self.0),
@@ -97,7 +108,9 @@ impl<'de> Deserialize<'de> for Bytes {
         match Either::deserialize(deserializer) {
             Ok(Either::Number(number)) => Ok(Bytes(number)),
             Ok(Either::Text(text)) => text.parse().map_err(serde::de::Error::custom),
-            Err(_) => Err(serde::de::Error::custom("a size is a whole number of bytes or a text such as \"4K\"")),
+            Err(_) => Err(serde::de::Error::custom(
+                "a size is a whole number of bytes or a text such as \"4K\"",
+            )),
         }
     }
 }
@@ -106,7 +119,9 @@ impl<'de> Deserialize<'de> for Bytes {
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let bad = || UnitError::Duration(text.to_owned());
     let lower = text.trim().to_ascii_lowercase();
-    let split = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
+    let split = lower
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(lower.len());
     let (digits, unit) = lower.split_at(split);
     let factor = match unit {
         "us" => 1e-6,
@@ -133,7 +148,10 @@ impl Serialize for Seconds {
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a time is a number of seconds or a text such as \"250ms\" or \"5m\"")]
+        #[serde(
+            untagged,
+            expecting = "a time is a number of seconds or a text such as \"250ms\" or \"5m\""
+        )]
         enum Either {
             Number(f64),
             Text(String),
@@ -142,7 +160,9 @@ impl<'de> Deserialize<'de> for Seconds {
             Either::Number(number) => number.to_string(),
             Either::Text(text) => text,
         };
-        parse_duration(&text).map(|time| Seconds(time.as_secs_f64())).map_err(serde::de::Error::custom)
+        parse_duration(&text)
+            .map(|time| Seconds(time.as_secs_f64()))
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -150,8 +170,17 @@ impl<'de> Deserialize<'de> for Seconds {
 pub fn parse_percent(text: &str) -> Result<f64, UnitError> {
     let bad = || UnitError::Percent(text.to_owned());
     let digits = text.trim();
-    let number: f64 = digits.strip_suffix('%').unwrap_or(digits).trim().parse().map_err(|_| bad())?;
-    if number.is_finite() && number > 0.0 && number <= 100.0 { Ok(number / 100.0) } else { Err(bad()) }
+    let number: f64 = digits
+        .strip_suffix('%')
+        .unwrap_or(digits)
+        .trim()
+        .parse()
+        .map_err(|_| bad())?;
+    if number.is_finite() && number > 0.0 && number <= 100.0 {
+        Ok(number / 100.0)
+    } else {
+        Err(bad())
+    }
 }
 
 /// Returns a duration as text: `850 ms`, `4.2 s`, `4 min 31 s`, `2 h 05 min`.
@@ -172,14 +201,19 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// Three significant digits of a positive or negative number, without an exponent for usual magnitudes.
+/// Three significant digits of a positive or negative number, without an exponent for usual
+/// magnitudes.
 pub fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
     // The exponent after rounding: 0.9997 has three digits as 1.00, not as 1.000.
     let rounded = format!("{value:.2e}");
-    let magnitude: i32 = rounded.rsplit('e').next().and_then(|exponent| exponent.parse().ok()).unwrap_or(0);
+    let magnitude: i32 = rounded
+        .rsplit('e')
+        .next()
+        .and_then(|exponent| exponent.parse().ok())
+        .unwrap_or(0);
     let decimals = (2 - magnitude).clamp(0, 12) as usize;
     format!("{value:.decimals$}")
 }
@@ -191,12 +225,19 @@ pub fn show_bytes(bytes: f64) -> String {
 
 /// Returns a count as text with a decimal unit and three digits: `61.3 k`.
 pub fn show_count(count: f64) -> String {
-    scaled(count, 1000.0, &["", "k", "M", "G", "T"]).trim_end().to_owned()
+    scaled(count, 1000.0, &["", "k", "M", "G", "T"])
+        .trim_end()
+        .to_owned()
 }
 
-/// A number of things for people: below a thousand without decimals, like `49`, otherwise like `61.3 k`.
+/// A number of things for people: below a thousand without decimals, like `49`, otherwise like
+/// `61.3 k`.
 pub fn show_whole(count: u64) -> String {
-    if count < 1000 { count.to_string() } else { show_count(count as f64) }
+    if count < 1000 {
+        count.to_string()
+    } else {
+        show_count(count as f64)
+    }
 }
 
 /// Operations per second for people, decimal, three digits: `852 op/s`, `61.3 kop/s`.
@@ -233,17 +274,37 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_and_forgiving_about_case() {
-        for (text, bytes) in
-            [("4k", 4096), ("1M", 1 << 20), ("2GiB", 2 << 30), ("512", 512), ("512b", 512), ("3kib", 3072)]
-        {
+        for (text, bytes) in [
+            ("4k", 4096),
+            ("1M", 1 << 20),
+            ("2GiB", 2 << 30),
+            ("512", 512),
+            ("512b", 512),
+            ("3kib", 3072),
+        ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         for text in ["3kb", "2GB", "4Mb"] {
-            assert!(matches!(text.parse::<Bytes>(), Err(UnitError::Ambiguous(..))), "{text}");
+            assert!(
+                matches!(text.parse::<Bytes>(), Err(UnitError::Ambiguous(..))),
+                "{text}"
+            );
         }
         let error = "2GB".parse::<Bytes>().unwrap_err();
-        assert_eq!(error.to_string(), "'2GB' is ambiguous: write 2G or 2GiB, which are binary");
-        for text in ["", "k", "4q", "-1", "1.5M", "4 k", "99999999999999999999", "9999999P"] {
+        assert_eq!(
+            error.to_string(),
+            "'2GB' is ambiguous: write 2G or 2GiB, which are binary"
+        );
+        for text in [
+            "",
+            "k",
+            "4q",
+            "-1",
+            "1.5M",
+            "4 k",
+            "99999999999999999999",
+            "9999999P",
+        ] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
@@ -253,7 +314,10 @@ mod tests {
         assert_eq!(show_bytes(412.0 * 1048576.0), "412 MiB");
         assert_eq!(show_count(61_300.0), "61.3 k");
         assert_eq!(show_count(999.7), "1.00 k");
-        assert_eq!([0, 1, 49, 999, 1000, 61_300].map(show_whole), ["0", "1", "49", "999", "1.00 k", "61.3 k"]);
+        assert_eq!(
+            [0, 1, 49, 999, 1000, 61_300].map(show_whole),
+            ["0", "1", "49", "999", "1.00 k", "61.3 k"]
+        );
         assert_eq!(show_duration(Duration::from_secs(271)), "4 min 31 s");
         assert_eq!(show_seconds(3.14e-6), "3.14 µs");
     }

@@ -9,9 +9,9 @@ use crate::storage::StorageFlaw;
 
 /// A condition of a run that its reader must know.
 ///
-/// It is an object with the tag `kind` in `run.json`. A kind of a newer minor version is kept as [`Warning::Unknown`].
-/// Records of schema version 1 hold sentences instead, which are read as [`Warning::Text`]; [`Warning::upgraded`] finds
-/// the conditions that change verdicts in them.
+/// It is an object with the tag `kind` in `run.json`. A kind of a newer minor version is kept as
+/// [`Warning::Unknown`]. Records of schema version 1 hold sentences instead, which are read as
+/// [`Warning::Text`]; [`Warning::upgraded`] finds the conditions that change verdicts in them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -28,7 +28,8 @@ pub enum Warning {
         /// The reason for each place that was tried.
         reasons: Vec<String>,
     },
-    /// The hypervisor may not back the virtual machine's free memory, so cases that allocate memory are not judged.
+    /// The hypervisor may not back the virtual machine's free memory, so cases that allocate memory
+    /// are not judged.
     UnbackedMemory {
         /// The cause.
         cause: UnbackedMemory,
@@ -42,8 +43,8 @@ pub enum Warning {
         /// The flaw of the storage.
         flaw: StorageFlaw,
     },
-    /// A directory is in memory, so its files are never cold and never durable. Earlier versions wrote it; this one
-    /// writes `storage`.
+    /// A directory is in memory, so its files are never cold and never durable. Earlier versions
+    /// wrote it; this one writes `storage`.
     DirectoryInMemory {
         /// The directory.
         path: PathBuf,
@@ -216,21 +217,32 @@ const UNBACKED_1: &str = "unreliable: ";
 const DIFFERENT_MEDIA_1: &str = "the targets are on different media";
 
 impl Warning {
-    /// Replaces a sentence of schema version 1 by the condition that it describes, if that condition changes a verdict
-    /// or the level of trust. Returns every other warning unchanged.
+    /// Replaces a sentence of schema version 1 by the condition that it describes, if that
+    /// condition changes a verdict or the level of trust. Returns every other warning unchanged.
     #[must_use]
     pub fn upgraded(self) -> Warning {
-        let Warning::Text(text) = self else { return self };
+        let Warning::Text(text) = self else {
+            return self;
+        };
         if let Some(rest) = text.strip_prefix(CONCURRENT_1) {
-            let named = rest.split_once(" measured at the same time").map_or(rest, |(run, _)| run);
-            let several = named.strip_suffix(" more").and_then(|named| named.rsplit_once(" and "));
+            let named = rest
+                .split_once(" measured at the same time")
+                .map_or(rest, |(run, _)| run);
+            let several = named
+                .strip_suffix(" more")
+                .and_then(|named| named.rsplit_once(" and "));
             let several = several.and_then(|(run, more)| Some((run, more.parse().ok()?)));
             let (run, more) = several.unwrap_or((named, 0));
-            return Warning::Concurrent { run: run.to_owned(), more };
+            return Warning::Concurrent {
+                run: run.to_owned(),
+                more,
+            };
         }
         if let Some(cause) = text.strip_prefix(UNBACKED_1) {
             let text = cause.split(';').next().unwrap_or(cause).to_owned();
-            return Warning::UnbackedMemory { cause: UnbackedMemory::Described { text } };
+            return Warning::UnbackedMemory {
+                cause: UnbackedMemory::Described { text },
+            };
         }
         if text.starts_with(DIFFERENT_MEDIA_1) {
             return Warning::DifferentMedia;
@@ -251,15 +263,23 @@ mod tests {
     fn each_form_survives_a_round_trip() {
         let path = PathBuf::from("/sys/x");
         for warning in [
-            Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 2 },
+            Warning::Concurrent {
+                run: "process 7 (fsb run ext4)".to_owned(),
+                more: 2,
+            },
             Warning::DifferentMedia,
-            Warning::UnbackedMemory { cause: UnbackedMemory::Reported { file: path } },
+            Warning::UnbackedMemory {
+                cause: UnbackedMemory::Reported { file: path },
+            },
             Warning::Text("a sentence".to_owned()),
         ] {
             let text = serde_json::to_string(&warning).expect("JSON");
             assert_eq!(read(&text), warning, "{text}");
         }
-        assert_eq!(serde_json::to_string(&Warning::DifferentMedia).expect("JSON"), r#"{"kind":"different_media"}"#);
+        assert_eq!(
+            serde_json::to_string(&Warning::DifferentMedia).expect("JSON"),
+            r#"{"kind":"different_media"}"#
+        );
     }
 
     #[test]
@@ -276,21 +296,36 @@ mod tests {
         let tail = "measured at the same time; the runs measured each other";
         assert_eq!(
             upgraded(&format!("not alone: process 7 (fsb run ext4) {tail}")),
-            Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 }
+            Warning::Concurrent {
+                run: "process 7 (fsb run ext4)".to_owned(),
+                more: 0
+            }
         );
         assert_eq!(
-            upgraded(&format!("not alone: process 7 (fsb run ext4) and 3 more {tail}")),
-            Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 3 }
+            upgraded(&format!(
+                "not alone: process 7 (fsb run ext4) and 3 more {tail}"
+            )),
+            Warning::Concurrent {
+                run: "process 7 (fsb run ext4)".to_owned(),
+                more: 3
+            }
         );
-        let cause = UnbackedMemory::Described { text: "guest memory was left as it was".to_owned() };
+        let cause = UnbackedMemory::Described {
+            text: "guest memory was left as it was".to_owned(),
+        };
         assert_eq!(
             upgraded("unreliable: guest memory was left as it was; rates can be off"),
             Warning::UnbackedMemory { cause }
         );
         assert_eq!(
-            upgraded("the targets are on different media: file system and medium are compared together"),
+            upgraded(
+                "the targets are on different media: file system and medium are compared together"
+            ),
             Warning::DifferentMedia
         );
-        assert_eq!(upgraded("/dev/sdb can discard"), Warning::Text("/dev/sdb can discard".to_owned()));
+        assert_eq!(
+            upgraded("/dev/sdb can discard"),
+            Warning::Text("/dev/sdb can discard".to_owned())
+        );
     }
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::units::{Bytes, Seconds};
 
-/// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown names.
+/// Parameters by name. Only the member of the registry that they are for reads them, and it refuses
+/// unknown names.
 pub type Params = BTreeMap<String, Value>;
 
 /// A workload as a plan names it: a member of the registry and its parameters.
@@ -18,13 +19,13 @@ pub type Params = BTreeMap<String, Value>;
 pub struct WorkloadSpec {
     /// The name in the registry of workloads.
     pub name: String,
-    /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload is measured in
-    /// sequential trials.
+    /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload
+    /// is measured in sequential trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "stretch")]
     pub sample_time: Option<Seconds>,
-    /// The number of times that the target's journal is written before the workload ends. Only the rate in the steady
-    /// state counts, which begins when a quarter of these writes is done.
+    /// The number of times that the target's journal is written before the workload ends. Only the
+    /// rate in the steady state counts, which begins when a quarter of these writes is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustain: Option<f64>,
     /// The work that runs meanwhile; absent if the workload runs alone.
@@ -41,37 +42,54 @@ pub const REUSE: &str = "reuse";
 pub const REUSED_DIRECTORY: &str = ", reused directory";
 
 impl WorkloadSpec {
-    /// Returns whether all runs of a command in a trial share one directory. Records without the parameter are of versions
-    /// that had no other way.
+    /// Returns whether all runs of a command in a trial share one directory. Records without the
+    /// parameter are of versions that had no other way.
     pub fn repeats_in_one_directory(&self) -> bool {
         self.name == "command" && self.params.get(REUSE).is_none_or(|reuse| *reuse == true)
     }
 
     /// Returns a workload that runs alone and whose samples last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
-        WorkloadSpec { name: name.into(), sample_time: None, sustain: None, background: None, params }
+        WorkloadSpec {
+            name: name.into(),
+            sample_time: None,
+            sustain: None,
+            background: None,
+            params,
+        }
     }
 
     /// Returns the same workload without its background.
     #[must_use]
     pub fn alone(&self) -> WorkloadSpec {
-        WorkloadSpec { background: None, ..self.clone() }
+        WorkloadSpec {
+            background: None,
+            ..self.clone()
+        }
     }
 
-    /// Returns whether the two differ at most in their backgrounds. Such cases are measured next to each other.
+    /// Returns whether the two differ at most in their backgrounds. Such cases are measured next to
+    /// each other.
     pub fn has_subject_of(&self, other: &WorkloadSpec) -> bool {
         (&self.name, &self.sample_time, &self.sustain, &self.params)
-            == (&other.name, &other.sample_time, &other.sustain, &other.params)
+            == (
+                &other.name,
+                &other.sample_time,
+                &other.sustain,
+                &other.params,
+            )
     }
 }
 
 /// The key of a background, in plans and among the parameters of trials.
 pub const BACKGROUND: &str = "background";
 
-/// A workload that runs on the target while another one is measured, and is repeated until that one has ended.
+/// A workload that runs on the target while another one is measured, and is repeated until that one
+/// has ended.
 ///
-/// A plan writes a table with the name and the parameters, a table with a `command`, or the name alone. With `target`, the
-/// background runs on that target of the plan instead, which is idle otherwise.
+/// A plan writes a table with the name and the parameters, a table with a `command`, or the name
+/// alone. With `target`, the background runs on that target of the plan instead, which is idle
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "WrittenBackground")]
@@ -104,7 +122,8 @@ pub struct OwnDirectory {
     pub space: Option<Bytes>,
 }
 
-/// The limits that cgroups set for the processes of a background, and a quota for its files. At least one is present.
+/// The limits that cgroups set for the processes of a background, and a quota for its files. At
+/// least one is present.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -112,7 +131,8 @@ pub struct BackgroundLimit {
     /// Seconds of processor time per second, such as 0.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
-    /// Bytes of memory with page cache. The kernel takes back what exceeds them, and slows the processes down.
+    /// Bytes of memory with page cache. The kernel takes back what exceeds them, and slows the
+    /// processes down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// Bytes that the processes read from the disk in a second.
@@ -127,8 +147,8 @@ pub struct BackgroundLimit {
     /// Requests with which the processes write to the disk in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_iops: Option<u64>,
-    /// The weight of the processes' I/O against 100 of the case: a share of the disk's time, not a limit while the case
-    /// is idle.
+    /// The weight of the processes' I/O against 100 of the case: a share of the disk's time, not a
+    /// limit while the case is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
     pub io_weight: Option<u64>,
@@ -143,28 +163,52 @@ impl BackgroundLimit {
     /// # Errors
     /// Returns the reason if a key is unknown, if a value is not above 0, or if the table is empty.
     fn parse(table: Value) -> Result<BackgroundLimit, String> {
-        let limit: BackgroundLimit = serde_json::from_value(table).map_err(|error| format!("limit: {error}"))?;
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight, space } = limit;
+        let limit: BackgroundLimit =
+            serde_json::from_value(table).map_err(|error| format!("limit: {error}"))?;
+        let BackgroundLimit {
+            cpus,
+            memory,
+            read_bps,
+            write_bps,
+            read_iops,
+            write_iops,
+            io_weight,
+            space,
+        } = limit;
         if io_weight.is_some_and(|weight| !IO_WEIGHTS.contains(&weight)) {
-            return Err(format!("limit: io_weight is from {} to {}", IO_WEIGHTS.start(), IO_WEIGHTS.end()));
+            return Err(format!(
+                "limit: io_weight is from {} to {}",
+                IO_WEIGHTS.start(),
+                IO_WEIGHTS.end()
+            ));
         }
         let sizes = [memory, read_bps, write_bps, space].map(|size| size.map(|bytes| bytes.0 > 0));
         let rates = [read_iops, write_iops, io_weight].map(|rate| rate.map(|rate| rate > 0));
-        let all = sizes.into_iter().chain(rates).chain([cpus.map(|cpus| cpus >= LEAST_CPUS && cpus.is_finite())]);
+        let all = sizes
+            .into_iter()
+            .chain(rates)
+            .chain([cpus.map(|cpus| cpus >= LEAST_CPUS && cpus.is_finite())]);
         match all.flatten().reduce(|one, other| one && other) {
             Some(true) => Ok(limit),
-            Some(false) => Err(format!("limit: every value is above 0, and cpus is at least {LEAST_CPUS}")),
+            Some(false) => Err(format!(
+                "limit: every value is above 0, and cpus is at least {LEAST_CPUS}"
+            )),
             None => Err("limit: it has no key, such as write_bps = \"20M\"".to_owned()),
         }
     }
 
-    /// Returns the limits that cgroups set, which is all but that of the files. Returns `None` if there are no others.
+    /// Returns the limits that cgroups set, which is all but that of the files. Returns `None` if
+    /// there are no others.
     pub fn of_processes(&self) -> Option<BackgroundLimit> {
-        let others = BackgroundLimit { space: None, ..*self };
+        let others = BackgroundLimit {
+            space: None,
+            ..*self
+        };
         (others != BackgroundLimit::default()).then_some(others)
     }
 
-    /// Returns the limits on the disk of the background as the files of cgroup version 2 name them, with their values.
+    /// Returns the limits on the disk of the background as the files of cgroup version 2 name them,
+    /// with their values.
     pub fn of_disk(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
         let all = [
@@ -173,11 +217,13 @@ impl BackgroundLimit {
             ("riops", self.read_iops),
             ("wiops", self.write_iops),
         ];
-        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
     }
 }
 
-/// The smallest share of a processor: a millisecond in each period of 100 ms, below which the kernel accepts no quota.
+/// The smallest share of a processor: a millisecond in each period of 100 ms, below which the
+/// kernel accepts no quota.
 const LEAST_CPUS: f64 = 0.01;
 
 /// The weights that the kernel accepts (`io.weight` of cgroup version 2).
@@ -185,7 +231,16 @@ const IO_WEIGHTS: RangeInclusive<u64> = 1..=10_000;
 
 impl fmt::Display for BackgroundLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight, space } = *self;
+        let BackgroundLimit {
+            cpus,
+            memory,
+            read_bps,
+            write_bps,
+            read_iops,
+            write_iops,
+            io_weight,
+            space,
+        } = *self;
         let size = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.to_string());
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let all = [
@@ -198,7 +253,10 @@ impl fmt::Display for BackgroundLimit {
             ("io_weight", number(io_weight)),
             ("space", size(space)),
         ];
-        let texts: Vec<_> = all.into_iter().filter_map(|(key, value)| Some(format!("{key} {}", value?))).collect();
+        let texts: Vec<_> = all
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("{key} {}", value?)))
+            .collect();
         f.write_str(&texts.join(", "))
     }
 }
@@ -206,7 +264,10 @@ impl fmt::Display for BackgroundLimit {
 /// The forms in which a plan gives a background.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected the name of a workload, or a table with its name and parameters")]
+#[serde(
+    untagged,
+    expecting = "expected the name of a workload, or a table with its name and parameters"
+)]
 enum WrittenBackground {
     Name(String),
     Table {
@@ -232,14 +293,31 @@ impl TryFrom<WrittenBackground> for Background {
     fn try_from(written: WrittenBackground) -> Result<Background, String> {
         const COMMAND: &str = "command";
         match written {
-            WrittenBackground::Name(name) => Ok(Background { name, ..Background::default() }),
-            WrittenBackground::Table { name, target, limit, subvolume, same_files, params } => {
+            WrittenBackground::Name(name) => Ok(Background {
+                name,
+                ..Background::default()
+            }),
+            WrittenBackground::Table {
+                name,
+                target,
+                limit,
+                subvolume,
+                same_files,
+                params,
+            } => {
                 let own = params.contains_key(COMMAND).then(|| COMMAND.to_owned());
                 let name = name
                     .or(own)
                     .ok_or("a background needs the name of a workload, such as { name = \"write\" }, or a command")?;
                 let limit = limit.map(BackgroundLimit::parse).transpose()?;
-                Ok(Background { name, target, limit, subvolume, same_files, params })
+                Ok(Background {
+                    name,
+                    target,
+                    limit,
+                    subvolume,
+                    same_files,
+                    params,
+                })
             }
         }
     }
@@ -253,18 +331,28 @@ impl Background {
 
     /// Returns the directory that its files need. Returns `None` if any will do.
     pub fn own_directory(&self) -> Option<OwnDirectory> {
-        let own = OwnDirectory { subvolume: self.subvolume, space: self.limit.and_then(|limit| limit.space) };
+        let own = OwnDirectory {
+            subvolume: self.subvolume,
+            space: self.limit.and_then(|limit| limit.space),
+        };
         (own != OwnDirectory::default()).then_some(own)
     }
 }
 
-/// Takes the name and the parameters of a workload. The parameter `target` names the target, `limit` is the table of
-/// limits, `subvolume` and `same_files` are Booleans.
+/// Takes the name and the parameters of a workload. The parameter `target` names the target,
+/// `limit` is the table of limits, `subvolume` and `same_files` are Booleans.
 impl TryFrom<WorkloadSpec> for Background {
     type Error = String;
 
-    fn try_from(WorkloadSpec { name, mut params, .. }: WorkloadSpec) -> Result<Background, String> {
-        let limit = params.remove("limit").map(BackgroundLimit::parse).transpose()?;
+    fn try_from(
+        WorkloadSpec {
+            name, mut params, ..
+        }: WorkloadSpec,
+    ) -> Result<Background, String> {
+        let limit = params
+            .remove("limit")
+            .map(BackgroundLimit::parse)
+            .transpose()?;
         let target = params.remove("target").map(|target| match target {
             Value::String(target) => target,
             // The command line reads a name such as `2` as a number.
@@ -276,11 +364,19 @@ impl TryFrom<WorkloadSpec> for Background {
             Some(other) => Err(format!("{key}: {other} is neither true nor false")),
         };
         let [subvolume, same_files] = [is_true("subvolume")?, is_true("same_files")?];
-        Ok(Background { name, target, limit, subvolume, same_files, params })
+        Ok(Background {
+            name,
+            target,
+            limit,
+            subvolume,
+            same_files,
+            params,
+        })
     }
 }
 
-/// Limits of the programs of one command, in one worker. Each is in force from the start and cannot be raised.
+/// Limits of the programs of one command, in one worker. Each is in force from the start and cannot
+/// be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
     /// Processes and threads that may exist at once.
@@ -293,20 +389,25 @@ pub struct ProgramLimits {
 }
 
 impl ProgramLimits {
-    /// Open files that a process may have until it raises its own limit: the default of Linux distributions.
+    /// Open files that a process may have until it raises its own limit: the default of Linux
+    /// distributions.
     pub const SOFT_FILES: u64 = 1024;
 }
 
 impl Default for ProgramLimits {
-    /// An eighth of the process numbers that Linux has by default (32,768), so that several targets side by side leave
-    /// most of them to everything else.
+    /// An eighth of the process numbers that Linux has by default (32,768), so that several targets
+    /// side by side leave most of them to everything else.
     fn default() -> ProgramLimits {
-        ProgramLimits { processes: 4096, files: 65_536, memory: None }
+        ProgramLimits {
+            processes: 4096,
+            files: 65_536,
+            memory: None,
+        }
     }
 }
 
-/// The time at which data must be on the device. It is part of a cell's name, because the three differ by factors of 10
-/// to 100.
+/// The time at which data must be on the device. It is part of a cell's name, because the three
+/// differ by factors of 10 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -330,8 +431,8 @@ pub enum CacheState {
     Cold,
     /// Everything; checked by residency before and after, and by the absence of device reads.
     Warm,
-    /// Nothing, and the files do not fit the memory that may cache them; checked by the bytes that the device moved and
-    /// by the bytes left in memory.
+    /// Nothing, and the files do not fit the memory that may cache them; checked by the bytes that
+    /// the device moved and by the bytes left in memory.
     Out,
 }
 
@@ -377,15 +478,18 @@ names!(Access {
     Sequential = "sequential", Random = "random", Backward = "backward", Strided = "strided", Same = "same"
 });
 
-/// The amount of work of one trial of a cell: fixed by calibration before block 1, the same for all targets.
+/// The amount of work of one trial of a cell: fixed by calibration before block 1, the same for all
+/// targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Amount {
-    /// The number of times that the state is restored and the clock started again. The times of all samples are summed.
+    /// The number of times that the state is restored and the clock started again. The times of all
+    /// samples are summed.
     pub repetitions: u32,
     /// Operations in one repetition.
     pub operations: u64,
-    /// Milliseconds after which a repetition ends, regardless of the work done; absent if it ends with its operations.
+    /// Milliseconds after which a repetition ends, regardless of the work done; absent if it ends
+    /// with its operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<u64>,
 }
@@ -393,7 +497,11 @@ pub struct Amount {
 impl Amount {
     /// Returns an amount of `operations` operations in each of `repetitions` repetitions.
     pub fn new(repetitions: u32, operations: u64) -> Amount {
-        Amount { repetitions, operations, until_ms: None }
+        Amount {
+            repetitions,
+            operations,
+            until_ms: None,
+        }
     }
 }
 
@@ -403,7 +511,8 @@ impl Amount {
 pub struct Cell {
     /// The name in tables, unique in a plan: `write 1M, durable`.
     pub label: String,
-    /// The member of the registry of workloads and its parameters, all of them, with sizes as numbers.
+    /// The member of the registry of workloads and its parameters, all of them, with sizes as
+    /// numbers.
     pub workload: WorkloadSpec,
 }
 
@@ -447,10 +556,16 @@ impl Maintenance {
         Maintenance::Scrub,
     ];
 
-    /// Returns whether it can be repeated while the file system is in use, as the background of a case. The others unmount,
-    /// freeze or shrink it, or rewrite the files of the case.
+    /// Returns whether it can be repeated while the file system is in use, as the background of a
+    /// case. The others unmount, freeze or shrink it, or rewrite the files of the case.
     pub fn goes_beside_work(self) -> bool {
-        matches!(self, Maintenance::Subvolume | Maintenance::Snapshot | Maintenance::SnapshotDelete | Maintenance::Send)
+        matches!(
+            self,
+            Maintenance::Subvolume
+                | Maintenance::Snapshot
+                | Maintenance::SnapshotDelete
+                | Maintenance::Send
+        )
     }
 
     /// Returns the name in workloads.
@@ -479,54 +594,112 @@ mod tests {
 
     #[test]
     fn a_background_is_a_name_a_table_or_a_command() {
-        let background =
-            |text: &str| read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background);
-        let plain = Background { name: "write".to_owned(), ..Background::default() };
-        assert_eq!(background(r#""write""#).expect("a name"), Some(plain.clone()));
-        let sized = background(r#"{"name":"write","block_size":"1M"}"#).expect("a table").expect("a background");
-        assert_eq!((sized.name.as_str(), &sized.params["block_size"]), ("write", &"1M".into()));
-        let hog = background(r#"{"command":"yes > /dev/null"}"#).expect("a command").expect("a background");
+        let background = |text: &str| {
+            read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background)
+        };
+        let plain = Background {
+            name: "write".to_owned(),
+            ..Background::default()
+        };
+        assert_eq!(
+            background(r#""write""#).expect("a name"),
+            Some(plain.clone())
+        );
+        let sized = background(r#"{"name":"write","block_size":"1M"}"#)
+            .expect("a table")
+            .expect("a background");
+        assert_eq!(
+            (sized.name.as_str(), &sized.params["block_size"]),
+            ("write", &"1M".into())
+        );
+        let hog = background(r#"{"command":"yes > /dev/null"}"#)
+            .expect("a command")
+            .expect("a background");
         assert_eq!((hog.name.as_str(), hog.params.len()), ("command", 1));
-        let elsewhere = background(r#"{"name":"write","target":"noise"}"#).expect("a table").expect("a background");
-        assert_eq!((elsewhere.target.as_deref(), elsewhere.params.len()), (Some("noise"), 0));
+        let elsewhere = background(r#"{"name":"write","target":"noise"}"#)
+            .expect("a table")
+            .expect("a background");
+        assert_eq!(
+            (elsewhere.target.as_deref(), elsewhere.params.len()),
+            (Some("noise"), 0)
+        );
         let typed = WorkloadSpec::new("write", [("target".to_owned(), "noise".into())].into());
         assert_eq!(Background::try_from(typed), Ok(elsewhere.clone()));
-        let apart = background(r#"{"name":"write","subvolume":true}"#).expect("a table").expect("a background");
-        assert_eq!(apart.own_directory(), Some(OwnDirectory { subvolume: true, space: None }));
+        let apart = background(r#"{"name":"write","subvolume":true}"#)
+            .expect("a table")
+            .expect("a background");
+        assert_eq!(
+            apart.own_directory(),
+            Some(OwnDirectory {
+                subvolume: true,
+                space: None
+            })
+        );
         assert_eq!((apart.params.len(), elsewhere.own_directory()), (0, None));
-        let typed = |value: Value| WorkloadSpec::new("write", [("subvolume".to_owned(), value)].into());
+        let typed =
+            |value: Value| WorkloadSpec::new("write", [("subvolume".to_owned(), value)].into());
         assert_eq!(Background::try_from(typed(true.into())), Ok(apart.clone()));
-        let shared = background(r#"{"name":"write","same_files":true}"#).expect("a table").expect("a background");
+        let shared = background(r#"{"name":"write","same_files":true}"#)
+            .expect("a table")
+            .expect("a background");
         assert!(shared.same_files && shared.own_directory().is_none() && shared.params.is_empty());
         let error = Background::try_from(typed("yes".into())).expect_err("it is a text");
         assert!(error.contains("neither true nor false"), "{error}");
         let written = serde_json::to_string(&apart).expect("JSON");
-        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), apart);
-        let error = background(r#"{"block_size":"1M"}"#).expect_err("it has no name").to_string();
+        assert_eq!(
+            serde_json::from_str::<Background>(&written).expect("a background"),
+            apart
+        );
+        let error = background(r#"{"block_size":"1M"}"#)
+            .expect_err("it has no name")
+            .to_string();
         assert!(error.contains("needs the name of a workload"), "{error}");
         let written = serde_json::to_string(&sized).expect("JSON");
-        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), sized);
+        assert_eq!(
+            serde_json::from_str::<Background>(&written).expect("a background"),
+            sized
+        );
         let written = serde_json::to_string(&elsewhere).expect("JSON");
-        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), elsewhere);
+        assert_eq!(
+            serde_json::from_str::<Background>(&written).expect("a background"),
+            elsewhere
+        );
     }
 
     #[test]
     fn a_limit_has_known_keys_above_0() {
         let background = |limit: Value| {
-            let params = [("limit".to_owned(), limit), ("block_size".to_owned(), "1M".into())].into();
+            let params = [
+                ("limit".to_owned(), limit),
+                ("block_size".to_owned(), "1M".into()),
+            ]
+            .into();
             Background::try_from(WorkloadSpec::new("write", params))
         };
-        let limited = background(serde_json::json!({"cpus": 0.5, "write_bps": "20M"})).expect("limits");
+        let limited =
+            background(serde_json::json!({"cpus": 0.5, "write_bps": "20M"})).expect("limits");
         let limit = limited.limit.expect("a limit");
         assert_eq!(limit.to_string(), "cpus 0.5, write_bps 20M");
         assert_eq!(limit.of_disk().collect::<Vec<_>>(), [("wbps", 20 << 20)]);
         assert_eq!(limited.params.keys().collect::<Vec<_>>(), ["block_size"]);
         let written = serde_json::to_string(&limited).expect("JSON");
-        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), limited);
-        assert_eq!((limit.of_processes(), limited.own_directory()), (Some(limit), None));
+        assert_eq!(
+            serde_json::from_str::<Background>(&written).expect("a background"),
+            limited
+        );
+        assert_eq!(
+            (limit.of_processes(), limited.own_directory()),
+            (Some(limit), None)
+        );
         let of_space = background(serde_json::json!({"space": "1G"})).expect("a limit");
         assert_eq!(of_space.limit.expect("a limit").of_processes(), None);
-        assert_eq!(of_space.own_directory(), Some(OwnDirectory { subvolume: false, space: Some(Bytes(1 << 30)) }));
+        assert_eq!(
+            of_space.own_directory(),
+            Some(OwnDirectory {
+                subvolume: false,
+                space: Some(Bytes(1 << 30))
+            })
+        );
         for (limit, word) in [
             (serde_json::json!({}), "no key"),
             (serde_json::json!({"space": 0}), "above 0"),
@@ -543,9 +716,13 @@ mod tests {
 
     #[test]
     fn a_workload_alone_has_the_subject_of_the_one_beside_a_background() {
-        let beside = read(r#"{"name":"read","cache":"cold","background":"write"}"#).expect("a workload");
+        let beside =
+            read(r#"{"name":"read","cache":"cold","background":"write"}"#).expect("a workload");
         let alone = beside.alone();
         assert!(alone.background.is_none() && alone != beside);
-        assert!(alone.has_subject_of(&beside) && !alone.has_subject_of(&WorkloadSpec::new("read", Params::new())));
+        assert!(
+            alone.has_subject_of(&beside)
+                && !alone.has_subject_of(&WorkloadSpec::new("read", Params::new()))
+        );
     }
 }

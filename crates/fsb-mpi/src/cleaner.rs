@@ -1,7 +1,8 @@
 //! A process that removes the files of a job that was killed.
 //!
-//! It has a process group of its own, so that the signals that end the ranks do not reach it. Its standard input ends
-//! with the rank that started it. It removes then what that rank named there, unless the rank has removed it already.
+//! It has a process group of its own, so that the signals that end the ranks do not reach it. Its
+//! standard input ends with the rank that started it. It removes then what that rank named there,
+//! unless the rank has removed it already.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Write};
@@ -29,7 +30,10 @@ impl Cleaner {
     pub fn start() -> io::Result<Cleaner> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(CLEANER_ARGUMENT).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().map(Cleaner)
     }
 
@@ -62,20 +66,27 @@ pub fn main(input: &mut dyn BufRead) -> io::Result<()> {
         input.read_until(0, &mut path)?;
         // A name without its zero may be cut.
         match path.strip_suffix(b"\0") {
-            Some(path) if !path.is_empty() => directories.push(Path::new(OsStr::from_bytes(path)).to_owned()),
+            Some(path) if !path.is_empty() => {
+                directories.push(Path::new(OsStr::from_bytes(path)).to_owned())
+            }
             _ => break,
         }
     }
-    directories.iter().try_for_each(|directory| remove(directory))
+    directories
+        .iter()
+        .try_for_each(|directory| remove(directory))
 }
 
-/// Removes a directory in which ranks may still create files. Nothing can be created in it after that.
+/// Removes a directory in which ranks may still create files. Nothing can be created in it after
+/// that.
 fn remove(directory: &Path) -> io::Result<()> {
     let since = Instant::now();
     loop {
         match fsb_store::remove_tree(directory) {
             Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => {
+                return Ok(());
+            }
             Err(error) if since.elapsed() > PATIENCE => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }

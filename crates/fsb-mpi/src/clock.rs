@@ -1,9 +1,10 @@
 //! Times of all ranks on the clock of rank 0.
 //!
-//! Ranks of one host share CLOCK_MONOTONIC. For other hosts, rank 0 and the first rank of the host exchange messages. The
-//! exchange with the shortest round trip gives the offset, with an error of half of the round trip at most (Cristian,
-//! "Probabilistic clock synchronization", 1989). Clocks of hosts drift apart by some microseconds a second, so the
-//! offsets are measured before each trial.
+//! Ranks of one host share CLOCK_MONOTONIC. For other hosts, rank 0 and the first rank of the host
+//! exchange messages. The exchange with the shortest round trip gives the offset, with an error of
+//! half of the round trip at most (Cristian, "Probabilistic clock synchronization", 1989). Clocks
+//! of hosts drift apart by some microseconds a second, so the offsets are measured before each
+//! trial.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -33,10 +34,14 @@ impl Offset {
         time_ns.saturating_add_signed(self.ahead_ns)
     }
 
-    /// Returns the offset from an exchange: rank 0's clock before and after it, and the other clock between.
+    /// Returns the offset from an exchange: rank 0's clock before and after it, and the other clock
+    /// between.
     fn from_exchange(before: u64, other: u64, after: u64) -> Offset {
         let half = after.saturating_sub(before) / 2;
-        Offset { ahead_ns: other.wrapping_sub(before + half) as i64, error_ns: half }
+        Offset {
+            ahead_ns: other.wrapping_sub(before + half) as i64,
+            error_ns: half,
+        }
     }
 }
 
@@ -46,8 +51,9 @@ pub(crate) fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Measures the clocks of all hosts. `leaders` has the first rank of each host, that of rank 0 first, on rank 0; on other
-/// ranks only whether they are among them matters. Returns the offset of each host on rank 0, and nothing on others.
+/// Measures the clocks of all hosts. `leaders` has the first rank of each host, that of rank 0
+/// first, on rank 0; on other ranks only whether they are among them matters. Returns the offset of
+/// each host on rank 0, and nothing on others.
 pub(crate) fn synchronise(
     communicator: &dyn Communicator,
     leaders: &[usize],
@@ -68,9 +74,14 @@ pub(crate) fn synchronise(
             communicator.send(*leader, &[0])?;
             let answer = communicator.receive(*leader)?;
             let after = now();
-            let other = answer.try_into().map_err(|_| CommunicatorError::new("receive", "no time came"))?;
+            let other = answer
+                .try_into()
+                .map_err(|_| CommunicatorError::new("receive", "no time came"))?;
             let offset = Offset::from_exchange(before, u64::from_le_bytes(other), after);
-            best = Some(best.filter(|best| best.error_ns <= offset.error_ns).unwrap_or(offset));
+            best = Some(
+                best.filter(|best| best.error_ns <= offset.error_ns)
+                    .unwrap_or(offset),
+            );
         }
         offsets.extend(best);
     }
@@ -86,8 +97,17 @@ mod tests {
     fn an_offset_is_found_to_half_of_the_round_trip() {
         // The other clock is 1000 ahead and was read 30 after `before`.
         let offset = Offset::from_exchange(5000, 6030, 5100);
-        assert_eq!(offset, Offset { ahead_ns: 980, error_ns: 50 });
-        assert_eq!((offset.to_rank_zero(6030), offset.to_host(5050)), (5050, 6030));
+        assert_eq!(
+            offset,
+            Offset {
+                ahead_ns: 980,
+                error_ns: 50
+            }
+        );
+        assert_eq!(
+            (offset.to_rank_zero(6030), offset.to_host(5050)),
+            (5050, 6030)
+        );
         let behind = Offset::from_exchange(5000, 1050, 5100);
         assert_eq!((behind.ahead_ns, behind.to_rank_zero(1050)), (-4000, 5050));
     }
@@ -100,6 +120,9 @@ mod tests {
         })
         .unwrap();
         let other = offsets[0][1];
-        assert!(other.ahead_ns.unsigned_abs() <= other.error_ns + 1, "{other:?}");
+        assert!(
+            other.ahead_ns.unsigned_abs() <= other.error_ns + 1,
+            "{other:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The calls between ranks that a run needs: MPI makes them between processes, [`threads`](crate::threads) between
-//! threads.
+//! The calls between ranks that a run needs: MPI makes them between processes,
+//! [`threads`](crate::threads) between threads.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,13 +17,17 @@ pub struct CommunicatorError {
 impl CommunicatorError {
     /// Returns the error of a call.
     pub fn new(call: &'static str, reason: impl Into<String>) -> CommunicatorError {
-        CommunicatorError { call, reason: reason.into() }
+        CommunicatorError {
+            call,
+            reason: reason.into(),
+        }
     }
 }
 
 type Result<T> = std::result::Result<T, CommunicatorError>;
 
-/// The ranks of a job, as one of them sees them. All ranks make the same collective calls in the same order.
+/// The ranks of a job, as one of them sees them. All ranks make the same collective calls in the
+/// same order.
 pub trait Communicator {
     /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
@@ -51,7 +55,10 @@ pub trait Communicator {
 }
 
 /// Returns the value of rank 0 on every rank. Only rank 0's `value` is used.
-pub fn broadcast<T: Serialize + DeserializeOwned>(communicator: &dyn Communicator, value: Option<&T>) -> Result<T> {
+pub fn broadcast<T: Serialize + DeserializeOwned>(
+    communicator: &dyn Communicator,
+    value: Option<&T>,
+) -> Result<T> {
     let mut bytes = value.map(encode).transpose()?.unwrap_or_default();
     communicator.broadcast(&mut bytes)?;
     decode(&bytes)
@@ -59,8 +66,8 @@ pub fn broadcast<T: Serialize + DeserializeOwned>(communicator: &dyn Communicato
 
 /// Returns the values of all ranks in their order on rank 0, and `None` on the others.
 ///
-/// Rank 0 calls `waiting` before it waits for a rank. Ranks are asked in turn, so that the rank that does not answer is
-/// known.
+/// Rank 0 calls `waiting` before it waits for a rank. Ranks are asked in turn, so that the rank
+/// that does not answer is known.
 pub fn gather<T: Serialize + DeserializeOwned>(
     communicator: &dyn Communicator,
     value: T,
@@ -80,12 +87,17 @@ pub fn gather<T: Serialize + DeserializeOwned>(
 }
 
 /// Returns on each rank its own of the values of rank 0.
-pub fn scatter<T: Serialize + DeserializeOwned>(communicator: &dyn Communicator, values: Option<Vec<T>>) -> Result<T> {
+pub fn scatter<T: Serialize + DeserializeOwned>(
+    communicator: &dyn Communicator,
+    values: Option<Vec<T>>,
+) -> Result<T> {
     if communicator.rank() > 0 {
         return decode(&communicator.receive(0)?);
     }
     let mut values = values.into_iter().flatten();
-    let own = values.next().ok_or_else(|| CommunicatorError::new("scatter", "rank 0 has no values"))?;
+    let own = values
+        .next()
+        .ok_or_else(|| CommunicatorError::new("scatter", "rank 0 has no values"))?;
     for (rank, value) in (1..communicator.size()).zip(values) {
         communicator.send(rank, &encode(&value)?)?;
     }
@@ -97,5 +109,6 @@ fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| CommunicatorError::new("decode", error.to_string()))
+    serde_json::from_slice(bytes)
+        .map_err(|error| CommunicatorError::new("decode", error.to_string()))
 }

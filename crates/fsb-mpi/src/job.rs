@@ -1,7 +1,8 @@
-//! Runs a job on all ranks. Rank 0 coordinates: it keeps the record, and decides whether the job goes on.
+//! Runs a job on all ranks. Rank 0 coordinates: it keeps the record, and decides whether the job
+//! goes on.
 //!
-//! All ranks make the same collective calls in the same order. A rank whose work fails reports it to rank 0, which sends
-//! it to the others, so that no rank waits for one that has ended.
+//! All ranks make the same collective calls in the same order. A rank whose work fails reports it
+//! to rank 0, which sends it to the others, so that no rank waits for one that has ended.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ use crate::suite::{Group, Phase, Request, Suite};
 use crate::watch::Watch;
 use crate::work::{Part, Progress, RankReport, make_directory};
 
-/// Attempts to find a new file on another host. File systems such as NFS show it after some seconds.
+/// Attempts to find a new file on another host. File systems such as NFS show it after some
+/// seconds.
 const ATTEMPTS: u32 = 100;
 /// The time between them.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -106,11 +108,12 @@ struct Assignment {
     levels: Vec<(Option<usize>, usize)>,
 }
 
-/// Runs this rank's part of a job. `request` and `journal` are those of rank 0; other ranks give `None`, and get `None`
-/// back.
+/// Runs this rank's part of a job. `request` and `journal` are those of rank 0; other ranks give
+/// `None`, and get `None` back.
 ///
 /// # Errors
-/// Fails on all ranks if the job cannot be done, and on the rank whose call failed if MPI fails: it must abort the job.
+/// Fails on all ranks if the job cannot be done, and on the rank whose call failed if MPI fails: it
+/// must abort the job.
 pub fn run(
     communicator: &dyn Communicator,
     hello: Hello,
@@ -118,7 +121,9 @@ pub fn run(
     journal: Option<&mut dyn Journal>,
     watch: &Watch,
 ) -> Result<Option<Finished>, JobError> {
-    let hellos = gather(communicator, hello, &mut |rank| watch.begin(format!("start: waits for rank {rank}")))?;
+    let hellos = gather(communicator, hello, &mut |rank| {
+        watch.begin(format!("start: waits for rank {rank}"))
+    })?;
     watch.begin("start: waits for rank 0");
     let common = match (request, &hellos) {
         (Some(request), Some(hellos)) => {
@@ -129,7 +134,9 @@ pub fn run(
     };
     let common = common.map_err(JobError::Refused)?;
     let hosts = hellos.as_ref().map(|hellos| Hosts::new(hellos));
-    let assignments = hosts.as_ref().map(|hosts| hosts.assignments(&common.request.ranks));
+    let assignments = hosts
+        .as_ref()
+        .map(|hosts| hosts.assignments(&common.request.ranks));
     let assignment = scatter(communicator, assignments)?;
     let coordinator = match (hosts, journal) {
         (Some(hosts), Some(journal)) => {
@@ -143,7 +150,15 @@ pub fn run(
         directory.join(format!(".fsb-mpi-{}", common.token))
     });
     let roots = roots.collect();
-    let mut job = Job { communicator, watch, common, assignment, roots, coordinator, trials: 0 };
+    let mut job = Job {
+        communicator,
+        watch,
+        common,
+        assignment,
+        roots,
+        coordinator,
+        trials: 0,
+    };
     let shared = job.check_shared();
     let done = shared.and_then(|()| job.blocks());
     job.finish(done)
@@ -152,20 +167,31 @@ pub fn run(
 /// Checks what the ranks say about themselves.
 fn common(request: Request, hellos: &[Hello]) -> Result<Common, String> {
     let first = &hellos[0];
-    if let Some((rank, other)) = hellos.iter().enumerate().find(|(_, hello)| hello.version != first.version) {
+    if let Some((rank, other)) = hellos
+        .iter()
+        .enumerate()
+        .find(|(_, hello)| hello.version != first.version)
+    {
         return Err(format!(
             "versions differ: rank {rank} on {} is {}, and rank 0 on {} is {}; install the same fsb-mpi on all hosts",
             other.host, other.version, first.host, first.version
         ));
     }
-    if let Some(most) = request.ranks.iter().find(|ranks| !(1..=hellos.len()).contains(ranks)) {
+    if let Some(most) = request
+        .ranks
+        .iter()
+        .find(|ranks| !(1..=hellos.len()).contains(ranks))
+    {
         return Err(format!(
             "--ranks {most}: the job has {} ranks; start it with more: mpirun -n {most}",
             hellos.len()
         ));
     }
     // The clock and the process make it unique. It need not be secret.
-    let token = format!("{:x}", fsb_engine::mix(clock::now() ^ u64::from(std::process::id()) << 32));
+    let token = format!(
+        "{:x}",
+        fsb_engine::mix(clock::now() ^ u64::from(std::process::id()) << 32)
+    );
     Ok(Common { request, token })
 }
 
@@ -195,12 +221,20 @@ impl Hosts {
             of_rank.push(host);
         }
         let order = layout::order(&of_rank);
-        Hosts { of_rank, names, leaders, order }
+        Hosts {
+            of_rank,
+            names,
+            leaders,
+            order,
+        }
     }
 
     /// Returns the shift for that number of ranks.
     fn shift(&self, ranks: usize) -> Shift {
-        let hosts: Vec<usize> = self.order[..ranks].iter().map(|rank| self.of_rank[*rank]).collect();
+        let hosts: Vec<usize> = self.order[..ranks]
+            .iter()
+            .map(|rank| self.of_rank[*rank])
+            .collect();
         layout::shift(&hosts)
     }
 
@@ -210,11 +244,16 @@ impl Hosts {
 
     fn assignments(&self, levels: &[usize]) -> Vec<Assignment> {
         let leads = |rank: &usize| *rank > 0 && self.leaders[self.of_rank[*rank]] == *rank;
-        let mut all: Vec<Assignment> =
-            (0..self.of_rank.len()).map(|rank| Assignment { leads: leads(&rank), levels: Vec::new() }).collect();
+        let mut all: Vec<Assignment> = (0..self.of_rank.len())
+            .map(|rank| Assignment {
+                leads: leads(&rank),
+                levels: Vec::new(),
+            })
+            .collect();
         for ranks in levels {
             let shift = self.shift(*ranks).by;
-            all.iter_mut().for_each(|assignment| assignment.levels.push((None, shift)));
+            all.iter_mut()
+                .for_each(|assignment| assignment.levels.push((None, shift)));
             for (place, rank) in self.order[..*ranks].iter().enumerate() {
                 if let Some(level) = all[*rank].levels.last_mut() {
                     level.0 = Some(place);
@@ -228,7 +267,11 @@ impl Hosts {
         let mut by_host = vec![0; self.names.len()];
         self.of_rank.iter().for_each(|host| by_host[*host] += 1);
         let readers_on_other_hosts = levels.iter().all(|ranks| self.shift(*ranks).crosses_hosts);
-        Ranks { by_host, library, readers_on_other_hosts }
+        Ranks {
+            by_host,
+            library,
+            readers_on_other_hosts,
+        }
     }
 }
 
@@ -244,11 +287,23 @@ struct Coordinator<'j> {
 }
 
 impl<'j> Coordinator<'j> {
-    fn new(request: &Request, hosts: Hosts, library: String, journal: &'j mut dyn Journal) -> Coordinator<'j> {
+    fn new(
+        request: &Request,
+        hosts: Hosts,
+        library: String,
+        journal: &'j mut dyn Journal,
+    ) -> Coordinator<'j> {
         let ranks = hosts.ranks(&request.ranks, library);
         let directory = std::env::current_dir().unwrap_or_default();
         let record = record::new_record(request, ranks, &directory);
-        Coordinator { hosts, record, trials: Vec::new(), journal, failure: None, left: Vec::new() }
+        Coordinator {
+            hosts,
+            record,
+            trials: Vec::new(),
+            journal,
+            failure: None,
+            left: Vec::new(),
+        }
     }
 
     /// Keeps a trial, and the reason if that fails.
@@ -269,7 +324,8 @@ impl<'j> Coordinator<'j> {
     fn remove(&mut self, directory: &Path) {
         match fsb_store::remove_tree(directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                self.left.push(format!("cannot remove {}: {error}", directory.display()));
+                self.left
+                    .push(format!("cannot remove {}: {error}", directory.display()));
             }
             _ => {}
         }
@@ -300,7 +356,9 @@ impl Job<'_> {
         if self.communicator.rank() > 0 {
             watch.begin(format!("{what}: sends its result to rank 0"));
         }
-        gather(self.communicator, value, &mut |rank| watch.begin(format!("{what}: waits for rank {rank}")))
+        gather(self.communicator, value, &mut |rank| {
+            watch.begin(format!("{what}: waits for rank {rank}"))
+        })
     }
 
     /// Checks that all ranks see the directories of rank 0.
@@ -312,7 +370,9 @@ impl Job<'_> {
             let root = self.roots[at].clone();
             let what = format!("{}: looks for the file of rank 0", root.display());
             let made = match &mut self.coordinator {
-                Some(coordinator) => Some(make_root(&root, &self.common.token, coordinator.journal)),
+                Some(coordinator) => {
+                    Some(make_root(&root, &self.common.token, coordinator.journal))
+                }
                 None => None,
             };
             self.watch.begin(&what);
@@ -344,13 +404,22 @@ impl Job<'_> {
         }
         for block in 0..=request.blocks {
             // Each target is the first one, the second one, … in equally many blocks.
-            let order: Vec<usize> =
-                (0..request.targets.len()).map(|at| (at + block as usize) % request.targets.len()).collect();
+            let order: Vec<usize> = (0..request.targets.len())
+                .map(|at| (at + block as usize) % request.targets.len())
+                .collect();
             if let Some(coordinator) = &mut self.coordinator {
                 coordinator.record.order.push(BlockOrder {
                     block,
-                    targets: order.iter().map(|target| request.targets[*target].name.clone()).collect(),
-                    cells: coordinator.record.cells.iter().map(|cell| cell.label.clone()).collect(),
+                    targets: order
+                        .iter()
+                        .map(|target| request.targets[*target].name.clone())
+                        .collect(),
+                    cells: coordinator
+                        .record
+                        .cells
+                        .iter()
+                        .map(|cell| cell.label.clone())
+                        .collect(),
                     slices: Vec::new(),
                 });
             }
@@ -358,19 +427,31 @@ impl Job<'_> {
                 for level in 0..request.ranks.len() {
                     for target in &order {
                         self.watch.begin(format!("block {block}: waits for rank 0"));
-                        let goes_on = self.coordinator.as_ref().map(|coordinator| coordinator.failure.is_none());
+                        let goes_on = self
+                            .coordinator
+                            .as_ref()
+                            .map(|coordinator| coordinator.failure.is_none());
                         if !broadcast(self.communicator, goes_on.as_ref())? {
                             return Ok(());
                         }
-                        let root = self.roots[*target].join(format!("b{block}.g{group_number}.l{level}"));
-                        let place = Unit { block, group, level, target: *target, root: &root };
+                        let root =
+                            self.roots[*target].join(format!("b{block}.g{group_number}.l{level}"));
+                        let place = Unit {
+                            block,
+                            group,
+                            level,
+                            target: *target,
+                            root: &root,
+                        };
                         self.measure(&place)?;
                     }
                 }
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.record.stop_reason = Some(StopReason::Requested { blocks: request.blocks });
+            coordinator.record.stop_reason = Some(StopReason::Requested {
+                blocks: request.blocks,
+            });
         }
         Ok(())
     }
@@ -380,12 +461,25 @@ impl Job<'_> {
         let ranks = self.common.request.ranks[unit.level];
         let (place, shift) = self.assignment.levels[unit.level];
         let is_real = unit.group.is_real();
-        let part = Part { group: unit.group, root: unit.root, place: 0, ranks, shift, seed: self.common.request.seed };
+        let part = Part {
+            group: unit.group,
+            root: unit.root,
+            place: 0,
+            ranks,
+            shift,
+            seed: self.common.request.seed,
+        };
         let own = place.map(|place| Part { place, ..part });
-        let what = format!("block {}, {}", unit.block, self.common.request.targets[unit.target].name);
-        let made: Option<Option<EngineError>> =
-            self.coordinator.is_some().then(|| is_real.then(|| part.make_shared().err()).flatten());
-        self.watch.begin(format!("{what}: waits for the directories of rank 0"));
+        let what = format!(
+            "block {}, {}",
+            unit.block, self.common.request.targets[unit.target].name
+        );
+        let made: Option<Option<EngineError>> = self
+            .coordinator
+            .is_some()
+            .then(|| is_real.then(|| part.make_shared().err()).flatten());
+        self.watch
+            .begin(format!("{what}: waits for the directories of rank 0"));
         let shared: Option<EngineError> = broadcast(self.communicator, made.as_ref())?;
         let failure = match own {
             Some(own) if is_real && shared.is_none() => own.make_own().err(),
@@ -393,17 +487,28 @@ impl Job<'_> {
         };
         let failures = self.gather(failure, &what)?;
         let mut failure: Option<Reason> =
-            self.coordinator.as_ref().zip(failures).and_then(|(coordinator, failures)| {
-                let all = shared.iter().map(|error| (0, error));
-                let own = failures.iter().enumerate().filter_map(|(rank, error)| Some((rank, error.as_ref()?)));
-                first_failure(all.chain(own), &|rank| coordinator.hosts.name(rank))
-            });
-        let mut is_good = broadcast(self.communicator, self.coordinator.is_some().then_some(&failure.is_none()))?;
+            self.coordinator
+                .as_ref()
+                .zip(failures)
+                .and_then(|(coordinator, failures)| {
+                    let all = shared.iter().map(|error| (0, error));
+                    let own = failures
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(rank, error)| Some((rank, error.as_ref()?)));
+                    first_failure(all.chain(own), &|rank| coordinator.hosts.name(rank))
+                });
+        let mut is_good = broadcast(
+            self.communicator,
+            self.coordinator.is_some().then_some(&failure.is_none()),
+        )?;
         let mut is_removed = false;
         for phase in unit.group.phases.iter().copied() {
             if !is_good {
                 if let Some(coordinator) = &mut self.coordinator {
-                    let reason = failure.clone().unwrap_or_else(|| "an earlier phase failed".into());
+                    let reason = failure
+                        .clone()
+                        .unwrap_or_else(|| "an earlier phase failed".into());
                     let key = unit.key(phase, ranks, &self.common.request, self.trials);
                     coordinator.keep(key.trial(record::now(), Err(reason)));
                 }
@@ -411,7 +516,10 @@ impl Job<'_> {
                 continue;
             }
             failure = self.phase(unit, phase, ranks, own)?;
-            is_good = broadcast(self.communicator, self.coordinator.is_some().then_some(&failure.is_none()))?;
+            is_good = broadcast(
+                self.communicator,
+                self.coordinator.is_some().then_some(&failure.is_none()),
+            )?;
             is_removed = is_good && phase == Phase::Delete;
             if let Some(own) = own.filter(|_| is_good && is_real && phase == Phase::Write) {
                 own.drop_from_cache();
@@ -437,14 +545,22 @@ impl Job<'_> {
         own: Option<Part<'_>>,
     ) -> Result<Option<Reason>, JobError> {
         let key = unit.key(phase, ranks, &self.common.request, self.trials);
-        let what = format!("block {}, {}, {}", unit.block, key.target, unit.group.label(phase, ranks));
+        let what = format!(
+            "block {}, {}, {}",
+            unit.block,
+            key.target,
+            unit.group.label(phase, ranks)
+        );
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.journal.progress(&what);
         }
         self.watch.begin(format!("{what}: prepares"));
         inject_fault(self.communicator, self.trials);
         self.trials += 1;
-        let leaders = self.coordinator.as_ref().map_or(&[0][..], |coordinator| &coordinator.hosts.leaders[..]);
+        let leaders = self
+            .coordinator
+            .as_ref()
+            .map_or(&[0][..], |coordinator| &coordinator.hosts.leaders[..]);
         let offsets = synchronise(self.communicator, leaders, self.assignment.leads)?;
         let prepared = own.map(|own| own.prepare(phase));
         let started = record::now();
@@ -458,42 +574,91 @@ impl Job<'_> {
             None => (None, Progress::default()),
             Some(Ok(ready)) => {
                 let (report, progress) = ready.run();
-                (Some(RankReport { left_barrier, ..report }), progress)
+                (
+                    Some(RankReport {
+                        left_barrier,
+                        ..report
+                    }),
+                    progress,
+                )
             }
             Some(Err(error)) => {
                 let (start, stop) = (left_barrier, left_barrier);
-                let report = RankReport { left_barrier, start, stop, failure: Some(error), ..RankReport::default() };
+                let report = RankReport {
+                    left_barrier,
+                    start,
+                    stop,
+                    failure: Some(error),
+                    ..RankReport::default()
+                };
                 (Some(report), Progress::default())
             }
         };
-        let own_end = report.as_ref().map_or((0, 0), |report| (report.stop, report.operations));
+        let own_end = report
+            .as_ref()
+            .map_or((0, 0), |report| (report.stop, report.operations));
         let reports = self.gather(report, &what)?;
         let reports: Option<Vec<(usize, RankReport)>> =
-            self.coordinator.as_ref().zip(reports).map(|(coordinator, all)| {
-                let took_part = all.into_iter().enumerate().filter_map(|(rank, report)| Some((rank, report?)));
-                let offset_of = |rank: usize| offsets[coordinator.hosts.of_rank[rank]];
-                took_part.map(|(rank, report)| (rank, report.on_clock_of_rank_zero(offset_of(rank)))).collect()
-            });
+            self.coordinator
+                .as_ref()
+                .zip(reports)
+                .map(|(coordinator, all)| {
+                    let took_part = all
+                        .into_iter()
+                        .enumerate()
+                        .filter_map(|(rank, report)| Some((rank, report?)));
+                    let offset_of = |rank: usize| offsets[coordinator.hosts.of_rank[rank]];
+                    took_part
+                        .map(|(rank, report)| (rank, report.on_clock_of_rank_zero(offset_of(rank))))
+                        .collect()
+                });
         // The stonewall: how much all had done when the first one ended.
-        let ends: Option<Vec<u64>> = self.coordinator.as_ref().zip(reports.as_ref()).map(|(coordinator, reports)| {
-            let first_stop = reports.iter().map(|(_, report)| report.stop).min().unwrap_or(0);
-            coordinator.hosts.of_rank.iter().map(|host| offsets[*host].to_host(first_stop)).collect()
-        });
+        let ends: Option<Vec<u64>> =
+            self.coordinator
+                .as_ref()
+                .zip(reports.as_ref())
+                .map(|(coordinator, reports)| {
+                    let first_stop = reports
+                        .iter()
+                        .map(|(_, report)| report.stop)
+                        .min()
+                        .unwrap_or(0);
+                    coordinator
+                        .hosts
+                        .of_rank
+                        .iter()
+                        .map(|host| offsets[*host].to_host(first_stop))
+                        .collect()
+                });
         let first_stop = scatter(self.communicator, ends)?;
         let (own_stop, operations) = own_end;
-        let done = if own_stop <= first_stop { operations } else { progress.done_by(first_stop) };
+        let done = if own_stop <= first_stop {
+            operations
+        } else {
+            progress.done_by(first_stop)
+        };
         let done = self.gather(done, &what)?;
-        let Some(((coordinator, reports), done)) = self.coordinator.as_mut().zip(reports).zip(done) else {
+        let Some(((coordinator, reports), done)) = self.coordinator.as_mut().zip(reports).zip(done)
+        else {
             return Ok(None);
         };
-        let failures = reports.iter().filter_map(|(rank, report)| Some((*rank, report.failure.as_ref()?)));
+        let failures = reports
+            .iter()
+            .filter_map(|(rank, report)| Some((*rank, report.failure.as_ref()?)));
         let failure = first_failure(failures, &|rank| coordinator.hosts.name(rank));
         let result = match &failure {
             Some(reason) => Err(reason.clone()),
             None => {
-                let left = reports.iter().map(|(_, report)| report.left_barrier).collect();
+                let left = reports
+                    .iter()
+                    .map(|(_, report)| report.left_barrier)
+                    .collect();
                 let barrier = barrier_skew(left, &offsets);
-                Ok(PhaseResult { reports, done_by_first_stop: done.iter().sum(), barrier })
+                Ok(PhaseResult {
+                    reports,
+                    done_by_first_stop: done.iter().sum(),
+                    barrier,
+                })
             }
         };
         coordinator.keep(key.trial(started, result));
@@ -512,7 +677,9 @@ impl Job<'_> {
         }
         self.communicator.barrier()?;
         done?;
-        let Some(mut coordinator) = self.coordinator else { return Ok(None) };
+        let Some(mut coordinator) = self.coordinator else {
+            return Ok(None);
+        };
         if let Some(segment) = coordinator.record.segments.last_mut() {
             segment.ended = Some(record::now());
         }
@@ -520,8 +687,18 @@ impl Job<'_> {
         match coordinator.failure {
             Some(why) => Err(JobError::Journal(why)),
             None => {
-                let Coordinator { record, trials, left, .. } = coordinator;
-                Ok(Some(Finished { record, trials, left, suite: self.common.request.suite }))
+                let Coordinator {
+                    record,
+                    trials,
+                    left,
+                    ..
+                } = coordinator;
+                Ok(Some(Finished {
+                    record,
+                    trials,
+                    left,
+                    suite: self.common.request.suite,
+                }))
             }
         }
     }
@@ -537,18 +714,34 @@ struct Unit<'u> {
 }
 
 impl Unit<'_> {
-    fn key<'k>(&'k self, phase: Phase, ranks: usize, request: &'k Request, order: u32) -> TrialKey<'k> {
+    fn key<'k>(
+        &'k self,
+        phase: Phase,
+        ranks: usize,
+        request: &'k Request,
+        order: u32,
+    ) -> TrialKey<'k> {
         let target = &request.targets[self.target].name;
-        TrialKey { block: self.block, order, target, group: self.group, phase, ranks }
+        TrialKey {
+            block: self.block,
+            order,
+            target,
+            group: self.group,
+            phase,
+            ranks,
+        }
     }
 }
 
-/// Fails if `FSB_MPI_FAULT` is `RANK:TRIAL:KIND` with this rank and this trial, from 0. KIND is `kill`, `hang` (the rank
-/// stops) or `abort` (it calls MPI_Abort). Only builds with the feature `faults`, for tests, contain it.
+/// Fails if `FSB_MPI_FAULT` is `RANK:TRIAL:KIND` with this rank and this trial, from 0. KIND is
+/// `kill`, `hang` (the rank stops) or `abort` (it calls MPI_Abort). Only builds with the feature
+/// `faults`, for tests, contain it.
 #[cfg(feature = "faults")]
 fn inject_fault(communicator: &dyn Communicator, trial: u32) {
     use rustix::process::{Signal, getpid, kill_process};
-    let Ok(fault) = std::env::var("FSB_MPI_FAULT") else { return };
+    let Ok(fault) = std::env::var("FSB_MPI_FAULT") else {
+        return;
+    };
     let kind = fault.strip_prefix(&format!("{}:{trial}:", communicator.rank()));
     let _ = match kind {
         Some("kill") => kill_process(getpid(), Signal::KILL),
@@ -584,19 +777,30 @@ fn sees(root: &Path, token: &str) -> bool {
 
 /// Records the directories as rank 0 sees them.
 fn describe_targets(request: &Request, coordinator: &mut Coordinator<'_>) {
-    let Some(ranks) = &coordinator.record.ranks else { return };
+    let Some(ranks) = &coordinator.record.ranks else {
+        return;
+    };
     let all: u32 = ranks.by_host.iter().sum();
     let hosts = ranks.by_host.len();
     let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let mut note = format!("{all} rank{} on {hosts} host{}", plural(all as usize), plural(hosts));
+    let mut note = format!(
+        "{all} rank{} on {hosts} host{}",
+        plural(all as usize),
+        plural(hosts)
+    );
     if !ranks.readers_on_other_hosts {
         note += ": readers share a page cache with writers";
     }
     for target in &request.targets {
-        let Some(path) = target.directory() else { continue };
+        let Some(path) = target.directory() else {
+            continue;
+        };
         let mut record = fsb_testbed::directory_record(path).unwrap_or_default();
         record.notes.push(note.clone());
-        coordinator.record.targets.insert(target.name.clone(), record);
+        coordinator
+            .record
+            .targets
+            .insert(target.name.clone(), record);
     }
 }
 
@@ -633,7 +837,11 @@ mod tests {
 
         fn trial(&mut self, _trial: &Trial) -> Result<(), String> {
             self.trials += 1;
-            if self.room.is_some_and(|room| self.trials > room) { Err("no space".to_owned()) } else { Ok(()) }
+            if self.room.is_some_and(|room| self.trials > room) {
+                Err("no space".to_owned())
+            } else {
+                Ok(())
+            }
         }
 
         fn progress(&mut self, _text: &str) {}
@@ -641,7 +849,10 @@ mod tests {
 
     fn request(directories: &[&Path], ranks: &[usize], blocks: u32) -> Request {
         Request {
-            targets: directories.iter().map(|path| path.to_str().unwrap().parse().unwrap()).collect(),
+            targets: directories
+                .iter()
+                .map(|path| path.to_str().unwrap().parse().unwrap())
+                .collect(),
             suite_name: "small".to_owned(),
             suite: Suite::parse(SUITE).unwrap(),
             blocks,
@@ -660,13 +871,24 @@ mod tests {
         let work = |rank: &ThreadRank| {
             let number = rank.rank();
             let host = format!("h{}", number / 2);
-            let hello = Hello { version: version(number), boot_id: host.clone(), host };
-            let mut journal = Memory { room, ..Memory::default() };
+            let hello = Hello {
+                version: version(number),
+                boot_id: host.clone(),
+                host,
+            };
+            let mut journal = Memory {
+                room,
+                ..Memory::default()
+            };
             let is_first = number == 0;
             let request = is_first.then(|| Ok(request.clone()));
             let given: Option<&mut dyn Journal> = if is_first { Some(&mut journal) } else { None };
             let result = run(rank, hello, request, given, &Watch::none());
-            assert!(journal.owned.iter().all(|directory| !directory.exists()), "{:?}", journal.owned);
+            assert!(
+                journal.owned.iter().all(|directory| !directory.exists()),
+                "{:?}",
+                journal.owned
+            );
             result
         };
         threads::run(size, work).unwrap().0
@@ -683,8 +905,16 @@ mod tests {
         let mut results = run_job(4, &request, same, None);
         let finished = results.remove(0).unwrap().unwrap();
         assert!(results.iter().all(|result| matches!(result, Ok(None))));
-        let failed: Vec<String> = finished.trials.iter().filter_map(|trial| trial.error.clone()).collect();
-        assert!(failed.is_empty() && finished.left.is_empty(), "{failed:?} {:?}", finished.left);
+        let failed: Vec<String> = finished
+            .trials
+            .iter()
+            .filter_map(|trial| trial.error.clone())
+            .collect();
+        assert!(
+            failed.is_empty() && finished.left.is_empty(),
+            "{failed:?} {:?}",
+            finished.left
+        );
         // Six phases on two targets in a warm-up and five blocks.
         assert_eq!(finished.trials.len(), 6 * 2 * 6);
         for trial in &finished.trials {
@@ -694,15 +924,29 @@ mod tests {
                 "lock" => 5,
                 _ => 20,
             };
-            assert_eq!((trial.workers.len(), operations), (4, 4 * each), "{}", trial.id);
+            assert_eq!(
+                (trial.workers.len(), operations),
+                (4, 4 * each),
+                "{}",
+                trial.id
+            );
             let skew = trial.observed.barrier.unwrap();
-            assert!(skew.median_seconds <= skew.p90_seconds && skew.p90_seconds <= skew.longest_seconds);
+            assert!(
+                skew.median_seconds <= skew.p90_seconds && skew.p90_seconds <= skew.longest_seconds
+            );
             let primary = trial.primary().unwrap();
             let (least, most) = (&trial.metrics[2], &trial.metrics[4]);
-            assert!(primary.value > 0.0 && least.value <= most.value, "{:?}", trial.metrics);
+            assert!(
+                primary.value > 0.0 && least.value <= most.value,
+                "{:?}",
+                trial.metrics
+            );
         }
         let ranks = finished.record.ranks.unwrap();
-        assert_eq!((ranks.by_host, ranks.readers_on_other_hosts), (vec![2, 2], true));
+        assert_eq!(
+            (ranks.by_host, ranks.readers_on_other_hosts),
+            (vec![2, 2], true)
+        );
         for place in places {
             assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
         }
@@ -719,7 +963,10 @@ mod tests {
             let trial = finished.trials.iter().find(of).unwrap();
             trial.workers.iter().map(|worker| worker.rank).collect()
         };
-        assert_eq!((took_part(1), took_part(2), took_part(4)), (vec![0], vec![0, 2], vec![0, 1, 2, 3]));
+        assert_eq!(
+            (took_part(1), took_part(2), took_part(4)),
+            (vec![0], vec![0, 2], vec![0, 1, 2, 3])
+        );
     }
 
     #[test]
@@ -728,14 +975,41 @@ mod tests {
         let good = request(&[place.path()], &[2], 1);
         let absent = place.path().join("absent");
         for (request, version, why) in [
-            (good.clone(), Some(2), "rank 2 on h1 is 2, and rank 0 on h0 is 1"),
-            (Request { ranks: vec![5], ..good.clone() }, None, "--ranks 5: the job has 4 ranks"),
-            (Request { targets: request(&[&absent], &[2], 1).targets, ..good.clone() }, None, "ENOENT"),
+            (
+                good.clone(),
+                Some(2),
+                "rank 2 on h1 is 2, and rank 0 on h0 is 1",
+            ),
+            (
+                Request {
+                    ranks: vec![5],
+                    ..good.clone()
+                },
+                None,
+                "--ranks 5: the job has 4 ranks",
+            ),
+            (
+                Request {
+                    targets: request(&[&absent], &[2], 1).targets,
+                    ..good.clone()
+                },
+                None,
+                "ENOENT",
+            ),
         ] {
-            let version = |rank| if Some(rank) == version { "2".to_owned() } else { "1".to_owned() };
+            let version = |rank| {
+                if Some(rank) == version {
+                    "2".to_owned()
+                } else {
+                    "1".to_owned()
+                }
+            };
             for result in run_job(4, &request, version, None) {
                 let refused = result.unwrap_err();
-                assert!(matches!(&refused, JobError::Refused(text) if text.contains(why)), "{refused}");
+                assert!(
+                    matches!(&refused, JobError::Refused(text) if text.contains(why)),
+                    "{refused}"
+                );
             }
         }
     }
@@ -757,10 +1031,28 @@ mod tests {
         // A suite that was read from a file cannot name it: the preparation fails on all ranks.
         request.suite.groups[0].backend = "absent".to_owned();
         let finished = run_job(2, &request, same, None).remove(0).unwrap().unwrap();
-        let outcomes: Vec<(&str, Outcome)> =
-            finished.trials.iter().filter(|trial| trial.counts()).map(|t| (&*t.operation, t.outcome)).collect();
+        let outcomes: Vec<(&str, Outcome)> = finished
+            .trials
+            .iter()
+            .filter(|trial| trial.counts())
+            .map(|t| (&*t.operation, t.outcome))
+            .collect();
         let failed = Outcome::Failed;
-        assert_eq!(outcomes, [("create", failed), ("stat", failed), ("delete", failed), ("lock", Outcome::Ok)]);
-        assert!(finished.trials[0].error.as_ref().unwrap().contains("and 1 more rank failed"));
+        assert_eq!(
+            outcomes,
+            [
+                ("create", failed),
+                ("stat", failed),
+                ("delete", failed),
+                ("lock", Outcome::Ok)
+            ]
+        );
+        assert!(
+            finished.trials[0]
+                .error
+                .as_ref()
+                .unwrap()
+                .contains("and 1 more rank failed")
+        );
     }
 }

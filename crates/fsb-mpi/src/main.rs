@@ -97,12 +97,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the rank of this process from the variables of its launcher, before MPI starts. Returns `None` if the launcher
-/// sets none of them.
+/// Returns the rank of this process from the variables of its launcher, before MPI starts. Returns
+/// `None` if the launcher sets none of them.
 fn launched_rank() -> Option<usize> {
     // Open MPI, PMIx, MPICH and Slurm.
-    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
-    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+    let names = [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ];
+    names
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
 fn measure(run: &Run) -> ExitCode {
@@ -113,7 +120,12 @@ fn measure(run: &Run) -> ExitCode {
     };
     let cleaner = match cleaner {
         Ok(cleaner) => cleaner,
-        Err(error) => return complain(MACHINE, &format!("cannot start the process that cleans up: {error}")),
+        Err(error) => {
+            return complain(
+                MACHINE,
+                &format!("cannot start the process that cleans up: {error}"),
+            );
+        }
     };
     let rank = match MpiRank::start() {
         Ok(rank) => rank,
@@ -121,17 +133,27 @@ fn measure(run: &Run) -> ExitCode {
     };
     let limit = Duration::from_secs(run.timeout);
     let number = rank.rank();
-    let watch = Watch::new(limit, move |activity| kill_this_rank(number, limit, activity));
+    let watch = Watch::new(limit, move |activity| {
+        kill_this_rank(number, limit, activity)
+    });
     let hello = Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         boot_id: fsb_testbed::host::boot_id(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
     };
     let is_first = number == 0;
     let request = is_first.then(|| request(run, rank.size()));
-    let name = request.as_ref().and_then(|request| Some(run_name(request.as_ref().ok()?)));
-    let mut store =
-        Store { path: run.out.clone().unwrap_or_else(|| default_directory(name)), directory: None, cleaner };
+    let name = request
+        .as_ref()
+        .and_then(|request| Some(run_name(request.as_ref().ok()?)));
+    let mut store = Store {
+        path: run.out.clone().unwrap_or_else(|| default_directory(name)),
+        directory: None,
+        cleaner,
+    };
     let journal: Option<&mut dyn Journal> = if is_first { Some(&mut store) } else { None };
     match job::run(&rank, hello, request, journal, &watch) {
         Ok(None) => ExitCode::SUCCESS,
@@ -157,36 +179,72 @@ fn complain(code: u8, message: &str) -> ExitCode {
 fn request(run: &Run, size: usize) -> Result<Request, String> {
     let mut targets = Vec::new();
     for text in &run.directories {
-        let mut target: Target = text.parse().map_err(|error: fsb_model::target::TargetError| error.to_string())?;
+        let mut target: Target = text
+            .parse()
+            .map_err(|error: fsb_model::target::TargetError| error.to_string())?;
         let Some(path) = target.directory() else {
             return Err(format!(
                 "{text} is not a directory: fsb-mpi measures mounted file systems; write ./{text} or /…"
             ));
         };
-        let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         target.kind = fsb_model::TargetKind::Directory(path);
         targets.push(target);
     }
     make_names_unique(&mut targets);
     let file = Path::new(&run.suite);
-    let (suite_name, suite) = match file.extension().is_some_and(|extension| extension == "toml") {
+    let (suite_name, suite) = match file
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
         true => {
-            let text = fsb_store::input::read_text(file, 1 << 20).map_err(|error| format!("{}: {error}", run.suite))?;
-            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            (name, Suite::parse(&text).map_err(|why| format!("{}: {why}", run.suite))?)
+            let text = fsb_store::input::read_text(file, 1 << 20)
+                .map_err(|error| format!("{}: {error}", run.suite))?;
+            let name = file
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            (
+                name,
+                Suite::parse(&text).map_err(|why| format!("{}: {why}", run.suite))?,
+            )
         }
         false => (run.suite.clone(), Suite::named(&run.suite)?),
     };
-    let mut ranks = if run.ranks.is_empty() { vec![size] } else { run.ranks.clone() };
+    let mut ranks = if run.ranks.is_empty() {
+        vec![size]
+    } else {
+        run.ranks.clone()
+    };
     ranks.sort_unstable();
     ranks.dedup();
-    Ok(Request { targets, suite_name, suite, blocks: run.blocks, ranks, seed: run.seed })
+    Ok(Request {
+        targets,
+        suite_name,
+        suite,
+        blocks: run.blocks,
+        ranks,
+        seed: run.seed,
+    })
 }
 
 /// Returns a name such as `mnt-a-mnt-b` with characters that a shell does not interpret.
 fn run_name(request: &Request) -> String {
-    let names: Vec<&str> = request.targets.iter().map(|target| target.name.trim_matches(['.', '/'])).collect();
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
+    let names: Vec<&str> = request
+        .targets
+        .iter()
+        .map(|target| target.name.trim_matches(['.', '/']))
+        .collect();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
     names.join("-").chars().map(plain).take(60).collect()
 }
 
@@ -204,8 +262,13 @@ struct Store {
 
 impl Journal for Store {
     fn owns(&mut self, directory: &Path) -> Result<(), String> {
-        let cleaner = self.cleaner.as_mut().ok_or("rank 0 has no process that cleans up")?;
-        cleaner.add(directory).map_err(|error| format!("the process that cleans up has ended: {error}"))
+        let cleaner = self
+            .cleaner
+            .as_mut()
+            .ok_or("rank 0 has no process that cleans up")?;
+        cleaner
+            .add(directory)
+            .map_err(|error| format!("the process that cleans up has ended: {error}"))
     }
 
     fn record(&mut self, record: &RunRecord) -> Result<(), String> {
@@ -214,14 +277,18 @@ impl Journal for Store {
             None => {
                 let holder = format!("process {} (fsb-mpi)", std::process::id());
                 let owner = ResultOwner::this_user();
-                RunDirectory::create(&self.path, record, owner, &holder).map(|made| self.directory = Some(made))
+                RunDirectory::create(&self.path, record, owner, &holder)
+                    .map(|made| self.directory = Some(made))
             }
         };
         written.map_err(|error| error.to_string())
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), String> {
-        let directory = self.directory.as_mut().ok_or("the run directory was not made")?;
+        let directory = self
+            .directory
+            .as_mut()
+            .ok_or("the run directory was not made")?;
         directory.append(trial).map_err(|error| error.to_string())
     }
 
@@ -242,7 +309,9 @@ fn show(finished: &Finished, store: &Store) -> ExitCode {
     if let Some(directory) = &store.directory {
         for (format, name) in [("csv", "trials.csv"), ("html", "report.html")] {
             let known = FORMATS.iter().find(|known| known.name == format);
-            let written = known.map(|format| directory.write_file_with(name, |file| (format.write)(&report, file)));
+            let written = known.map(|format| {
+                directory.write_file_with(name, |file| (format.write)(&report, file))
+            });
             if let Some(Err(error)) = written {
                 return complain(MACHINE, &error.to_string());
             }
@@ -260,10 +329,14 @@ fn show(finished: &Finished, store: &Store) -> ExitCode {
 
 /// Simulates jobs of growing size, and prints what each of them costs.
 fn simulation(most: usize) -> ExitCode {
-    let mut lines = "simulation: ranks are threads of this process, and their calls do nothing\n".to_owned();
+    let mut lines =
+        "simulation: ranks are threads of this process, and their calls do nothing\n".to_owned();
     lines += "   ranks  trials   seconds  seconds/previous  messages/rank  bytes/rank  process's peak/rank\n";
     let mut previous: Option<f64> = None;
-    for ranks in [most / 8, most / 4, most / 2, most].into_iter().filter(|ranks| *ranks > 0) {
+    for ranks in [most / 8, most / 4, most / 2, most]
+        .into_iter()
+        .filter(|ranks| *ranks > 0)
+    {
         let simulated = match simulate(ranks) {
             Ok(simulated) => simulated,
             Err(why) => return complain(MACHINE, &why),
@@ -273,7 +346,10 @@ fn simulation(most: usize) -> ExitCode {
             "{ranks:8} {:7} {:9.2} {:>17} {:14.1} {:11.0} {:16.1} KiB\n",
             simulated.trials,
             simulated.seconds,
-            previous.map_or_else(|| "–".to_owned(), |previous| format!("{:.2}", simulated.seconds / previous)),
+            previous.map_or_else(
+                || "–".to_owned(),
+                |previous| format!("{:.2}", simulated.seconds / previous)
+            ),
             each(simulated.messages),
             each(simulated.bytes),
             each(peak_kib().unwrap_or(0))
@@ -287,5 +363,11 @@ fn simulation(most: usize) -> ExitCode {
 /// Returns the largest resident size of this process so far, in KiB.
 fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }

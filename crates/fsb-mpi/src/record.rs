@@ -46,7 +46,9 @@ pub(crate) struct PhaseResult {
 
 /// Returns the current time as records have it.
 pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 /// Returns the record of a run that begins now.
@@ -61,12 +63,25 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
             let mut params = group.params(phase, ranks);
             // A workload has its name beside its parameters.
             params.remove("name");
-            Cell { label: group.label(phase, ranks), workload: WorkloadSpec::new(group.name(phase), params) }
+            Cell {
+                label: group.label(phase, ranks),
+                workload: WorkloadSpec::new(group.name(phase), params),
+            }
         })
         .collect();
-    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-    let names: Vec<&str> = request.targets.iter().map(|target| target.name.as_str()).collect();
-    let repetition = Repetition::Blocks { blocks: request.blocks, seconds: None };
+    let kernel = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let names: Vec<&str> = request
+        .targets
+        .iter()
+        .map(|target| target.name.as_str())
+        .collect();
+    let repetition = Repetition::Blocks {
+        blocks: request.blocks,
+        seconds: None,
+    };
     RunRecord {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", names.join("-"), request.suite_name),
@@ -99,7 +114,12 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
         cells,
         amounts: BTreeMap::new(),
         blocks_planned: Some(request.blocks),
-        stopping_rule: Some(StoppingRule::new(repetition, request.targets.len(), request.blocks, &[])),
+        stopping_rule: Some(StoppingRule::new(
+            repetition,
+            request.targets.len(),
+            request.blocks,
+            &[],
+        )),
         placement: None,
         rounds: BTreeMap::new(),
         units: BTreeMap::new(),
@@ -134,25 +154,45 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
 impl TrialKey<'_> {
     /// Returns the trial with its values, or with the reason why it failed.
     pub fn trial(self, started: String, result: Result<PhaseResult, Reason>) -> Trial {
-        let TrialKey { block, order, target, group, phase, ranks } = self;
+        let TrialKey {
+            block,
+            order,
+            target,
+            group,
+            phase,
+            ranks,
+        } = self;
         let label = group.label(phase, ranks);
         let (outcome, reason, result) = match result {
             Ok(result) => (Outcome::Ok, None, result),
             Err(reason) => (Outcome::Failed, Some(reason), PhaseResult::default()),
         };
         let [error, error_code, errno] = Reason::into_parts(reason);
-        let texts: Vec<&str> =
-            result.reports.iter().map(|(_, report)| report.latency.as_str()).filter(|text| !text.is_empty()).collect();
-        let latencies = latency::merge(texts.iter().copied()).ok().filter(|_| !texts.is_empty());
+        let texts: Vec<&str> = result
+            .reports
+            .iter()
+            .map(|(_, report)| report.latency.as_str())
+            .filter(|text| !text.is_empty())
+            .collect();
+        let latencies = latency::merge(texts.iter().copied())
+            .ok()
+            .filter(|_| !texts.is_empty());
         Trial {
             schema: trial::SCHEMA.to_owned(),
             id: format!("b{block}.{target}.{label}"),
-            phase: if block == 0 { TrialPhase::Warmup } else { TrialPhase::Measured },
+            phase: if block == 0 {
+                TrialPhase::Warmup
+            } else {
+                TrialPhase::Measured
+            },
             block,
             order,
             attempt: 1,
             target: target.to_owned(),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            kernel: rustix::system::uname()
+                .release()
+                .to_string_lossy()
+                .into_owned(),
             workload: label,
             operation: phase.operation().to_owned(),
             params: group.params(phase, ranks),
@@ -161,11 +201,25 @@ impl TrialKey<'_> {
             error,
             error_code,
             errno,
-            metrics: if outcome == Outcome::Ok { metrics(phase, &result, latencies.as_deref()) } else { Vec::new() },
-            latency: latencies.map(|text| (phase.operation().to_owned(), text)).into_iter().collect(),
-            workers: result.reports.iter().map(|(rank, report)| span(*rank, report)).collect(),
+            metrics: if outcome == Outcome::Ok {
+                metrics(phase, &result, latencies.as_deref())
+            } else {
+                Vec::new()
+            },
+            latency: latencies
+                .map(|text| (phase.operation().to_owned(), text))
+                .into_iter()
+                .collect(),
+            workers: result
+                .reports
+                .iter()
+                .map(|(rank, report)| span(*rank, report))
+                .collect(),
             requested: Map::new(),
-            observed: Observed { barrier: result.barrier, ..Observed::default() },
+            observed: Observed {
+                barrier: result.barrier,
+                ..Observed::default()
+            },
             interference: Vec::new(),
             superseded: false,
             slice: None,
@@ -187,17 +241,22 @@ fn span(rank: usize, report: &RankReport) -> WorkerSpan {
     }
 }
 
-/// Returns the values of a phase. The first one compares targets: from the first start to the last end, as IOR has it.
+/// Returns the values of a phase. The first one compares targets: from the first start to the last
+/// end, as IOR has it.
 fn metrics(phase: Phase, result: &PhaseResult, latencies: Option<&str>) -> Vec<Metric> {
     let reports = || result.reports.iter().map(|(_, report)| report);
     let start = reports().map(|report| report.start).min().unwrap_or(0);
     let stop = reports().map(|report| report.stop).max().unwrap_or(0);
     let first_stop = reports().map(|report| report.stop).min().unwrap_or(0);
     let amount = |report: &RankReport| if phase.moves_data() { report.bytes } else { report.operations } as f64;
-    let each = reports().next().map_or(0.0, |report| amount(report) / report.operations.max(1) as f64);
+    let each = reports().next().map_or(0.0, |report| {
+        amount(report) / report.operations.max(1) as f64
+    });
     // A clock that does not tick within a phase gives its resolution.
     let rate = |amount: f64, ns: u64| amount / (ns.max(1) as f64 * 1e-9);
-    let own: Vec<f64> = reports().map(|report| rate(amount(report), report.stop - report.start)).collect();
+    let own: Vec<f64> = reports()
+        .map(|report| rate(amount(report), report.stop - report.start))
+        .collect();
     let kinds: [&MetricKind; 5] = match phase.moves_data() {
         true => [
             &metric::THROUGHPUT,
@@ -216,15 +275,24 @@ fn metrics(phase: Phase, result: &PhaseResult, latencies: Option<&str>) -> Vec<M
     };
     let values = [
         rate(reports().map(amount).sum(), stop.saturating_sub(start)),
-        rate(result.done_by_first_stop as f64 * each, first_stop.saturating_sub(start)),
+        rate(
+            result.done_by_first_stop as f64 * each,
+            first_stop.saturating_sub(start),
+        ),
         own.iter().copied().fold(f64::INFINITY, f64::min),
         own.iter().sum::<f64>() / own.len().max(1) as f64,
         own.iter().copied().fold(0.0, f64::max),
     ];
-    let mut metrics: Vec<Metric> = kinds.iter().zip(values).map(|(kind, value)| kind.metric(value)).collect();
+    let mut metrics: Vec<Metric> = kinds
+        .iter()
+        .zip(values)
+        .map(|(kind, value)| kind.metric(value))
+        .collect();
     // A rank that started after the first one had ended leaves no common interval.
     metrics.retain(|metric| metric.value > 0.0 && metric.value.is_finite());
-    let Some(text) = latencies else { return metrics };
+    let Some(text) = latencies else {
+        return metrics;
+    };
     let found = [
         (&metric::LATENCY_MEAN, latency::mean(text)),
         (&metric::LATENCY_P50, latency::quantile(text, 0.5)),
@@ -233,11 +301,16 @@ fn metrics(phase: Phase, result: &PhaseResult, latencies: Option<&str>) -> Vec<M
         (&metric::LATENCY_P999, latency::quantile(text, 0.999)),
         (&metric::LATENCY_MAX, latency::longest(text)),
     ];
-    metrics.extend(found.into_iter().filter_map(|(kind, value)| Some(kind.metric(value?))));
+    metrics.extend(
+        found
+            .into_iter()
+            .filter_map(|(kind, value)| Some(kind.metric(value?))),
+    );
     metrics
 }
 
-/// Returns the distribution of the moments at which ranks left a barrier. `left` is on the clock of rank 0.
+/// Returns the distribution of the moments at which ranks left a barrier. `left` is on the clock of
+/// rank 0.
 pub(crate) fn barrier_skew(mut left: Vec<u64>, offsets: &[Offset]) -> Option<BarrierSkew> {
     left.sort_unstable();
     let first = *left.first()?;
@@ -249,11 +322,17 @@ pub(crate) fn barrier_skew(mut left: Vec<u64>, offsets: &[Offset]) -> Option<Bar
         median_seconds: after(0.5),
         p90_seconds: after(0.9),
         longest_seconds: after(1.0),
-        clock_error_seconds: offsets.iter().map(|offset| offset.error_ns).max().unwrap_or(0) as f64 * 1e-9,
+        clock_error_seconds: offsets
+            .iter()
+            .map(|offset| offset.error_ns)
+            .max()
+            .unwrap_or(0) as f64
+            * 1e-9,
     })
 }
 
-/// Returns the reason why a phase failed: the error of the first rank that has one, and how many others have one.
+/// Returns the reason why a phase failed: the error of the first rank that has one, and how many
+/// others have one.
 pub(crate) fn first_failure<'f>(
     failures: impl Iterator<Item = (usize, &'f EngineError)>,
     host_of: &dyn Fn(usize) -> String,
@@ -265,8 +344,15 @@ pub(crate) fn first_failure<'f>(
         1 => ", and 1 more rank failed".to_owned(),
         n => format!(", and {n} more ranks failed"),
     };
-    let text = format!("rank {rank} on {}: {}{others}", host_of(rank), error.message);
-    Some(Reason { text, ..error.clone().into() })
+    let text = format!(
+        "rank {rank} on {}: {}{others}",
+        host_of(rank),
+        error.message
+    );
+    Some(Reason {
+        text,
+        ..error.clone().into()
+    })
 }
 
 #[cfg(test)]
@@ -274,7 +360,13 @@ mod tests {
     use super::*;
 
     fn report(start: u64, stop: u64) -> RankReport {
-        RankReport { start, stop, operations: 100, bytes: 1_000_000, ..RankReport::default() }
+        RankReport {
+            start,
+            stop,
+            operations: 100,
+            bytes: 1_000_000,
+            ..RankReport::default()
+        }
     }
 
     #[test]
@@ -286,10 +378,16 @@ mod tests {
             barrier: None,
         };
         let values = |phase| -> Vec<(String, f64)> {
-            metrics(phase, &result, None).into_iter().map(|metric| (metric.name, metric.value)).collect()
+            metrics(phase, &result, None)
+                .into_iter()
+                .map(|metric| (metric.name, metric.value))
+                .collect()
         };
         let named = |values: &[(&str, f64)]| {
-            values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect::<Vec<_>>()
+            values
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), *value))
+                .collect::<Vec<_>>()
         };
         assert_eq!(
             values(Phase::Write),
@@ -301,13 +399,23 @@ mod tests {
                 ("worker_rate_max", 500_000.0),
             ])
         );
-        assert_eq!(values(Phase::Create)[..2], named(&[("operation_rate", 50.0), ("stonewall_operation_rate", 65.0)]));
+        assert_eq!(
+            values(Phase::Create)[..2],
+            named(&[("operation_rate", 50.0), ("stonewall_operation_rate", 65.0)])
+        );
     }
 
     #[test]
     fn skew_is_counted_from_the_first_rank() {
-        let skew = barrier_skew((0..10).map(|rank| 5_000 + 1_000 * rank).collect(), &[Offset::default()]).unwrap();
-        assert!((skew.median_seconds - 4e-6).abs() < 1e-12 && (skew.p90_seconds - 8e-6).abs() < 1e-12, "{skew:?}");
+        let skew = barrier_skew(
+            (0..10).map(|rank| 5_000 + 1_000 * rank).collect(),
+            &[Offset::default()],
+        )
+        .unwrap();
+        assert!(
+            (skew.median_seconds - 4e-6).abs() < 1e-12 && (skew.p90_seconds - 8e-6).abs() < 1e-12,
+            "{skew:?}"
+        );
         assert!((skew.longest_seconds - 9e-6).abs() < 1e-12, "{skew:?}");
         assert_eq!(barrier_skew(Vec::new(), &[]), None);
     }
@@ -315,7 +423,10 @@ mod tests {
     #[test]
     fn a_failure_names_the_first_rank_and_counts_the_others() {
         let errors = [EngineError::new("full"), EngineError::new("also full")];
-        let reason = first_failure([(2, &errors[0]), (3, &errors[1])].into_iter(), &|_| "h1".to_owned()).unwrap();
+        let reason = first_failure([(2, &errors[0]), (3, &errors[1])].into_iter(), &|_| {
+            "h1".to_owned()
+        })
+        .unwrap();
         assert_eq!(reason.text, "rank 2 on h1: full, and 1 more rank failed");
     }
 }

@@ -71,7 +71,11 @@ impl Journal for Nothing {
 pub fn simulate(ranks: usize) -> Result<Simulated, String> {
     let suite = Suite::parse(SUITE)?;
     let request = Request {
-        targets: vec!["simulated=/".parse().map_err(|error: fsb_model::target::TargetError| error.to_string())?],
+        targets: vec![
+            "simulated=/"
+                .parse()
+                .map_err(|error: fsb_model::target::TargetError| error.to_string())?,
+        ],
         suite_name: "simulation".to_owned(),
         suite,
         blocks: 1,
@@ -88,16 +92,30 @@ pub fn simulate(ranks: usize) -> Result<Simulated, String> {
         };
         let mut journal = Nothing;
         // A watch is a second thread of each rank. Only rank 0's is needed here.
-        let watch = if rank.rank() == 0 { Watch::new(Duration::from_secs(3600), |_| {}) } else { Watch::none() };
+        let watch = if rank.rank() == 0 {
+            Watch::new(Duration::from_secs(3600), |_| {})
+        } else {
+            Watch::none()
+        };
         let is_first = rank.rank() == 0;
         let request = is_first.then(|| Ok(request.clone()));
         let journal: Option<&mut dyn Journal> = if is_first { Some(&mut journal) } else { None };
-        Ok(job::run(rank, hello, request, journal, &watch)?.map_or(0, |finished| finished.trials.len()))
+        Ok(job::run(rank, hello, request, journal, &watch)?
+            .map_or(0, |finished| finished.trials.len()))
     };
     let (results, traffic) = threads::run(ranks, work).map_err(|error| error.to_string())?;
     let seconds = since.elapsed().as_secs_f64();
-    let trials: Vec<usize> = results.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    Ok(Simulated { ranks, trials: trials[0], seconds, messages: traffic.messages(), bytes: traffic.bytes() })
+    let trials: Vec<usize> = results
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    Ok(Simulated {
+        ranks,
+        trials: trials[0],
+        seconds,
+        messages: traffic.messages(),
+        bytes: traffic.bytes(),
+    })
 }
 
 #[cfg(test)]

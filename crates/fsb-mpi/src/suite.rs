@@ -1,4 +1,5 @@
-//! Suites: groups of phases on the same files, as TOML files have them; and the request of a job, which has one.
+//! Suites: groups of phases on the same files, as TOML files have them; and the request of a job,
+//! which has one.
 
 use fsb_engine::backend;
 use fsb_model::nearest::unknown;
@@ -6,8 +7,10 @@ use fsb_model::{Bytes, Params, Target};
 use serde::{Deserialize, Serialize};
 
 /// The suites of the program, by name.
-pub const SUITES: &[(&str, &str)] =
-    &[("parallel", include_str!("../suites/parallel.toml")), ("io500-like", include_str!("../suites/io500-like.toml"))];
+pub const SUITES: &[(&str, &str)] = &[
+    ("parallel", include_str!("../suites/parallel.toml")),
+    ("io500-like", include_str!("../suites/io500-like.toml")),
+];
 
 /// The most transfers, files or locks of a rank in a phase.
 const MOST_OPERATIONS: u64 = 1 << 24;
@@ -49,7 +52,8 @@ pub struct Suite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Score {
-    /// The square root of the product of the geometric mean of bandwidths in GiB/s and that of rates in kIOPS.
+    /// The square root of the product of the geometric mean of bandwidths in GiB/s and that of
+    /// rates in kIOPS.
     Io500Like,
 }
 
@@ -193,7 +197,9 @@ impl Suite {
     pub fn parse(text: &str) -> Result<Suite, String> {
         let suite: Suite = toml::from_str(text).map_err(|error| error.to_string())?;
         for (number, group) in (1..).zip(&suite.groups) {
-            group.check().map_err(|why| format!("group {number}: {why}"))?;
+            group
+                .check()
+                .map_err(|why| format!("group {number}: {why}"))?;
         }
         if suite.groups.is_empty() {
             return Err("it has no groups".to_owned());
@@ -203,7 +209,9 @@ impl Suite {
 
     /// Returns the phases of all groups, in the order in which a block measures them.
     pub fn phases(&self) -> impl Iterator<Item = (&Group, Phase)> {
-        self.groups.iter().flat_map(|group| group.phases.iter().map(move |phase| (group, *phase)))
+        self.groups
+            .iter()
+            .flat_map(|group| group.phases.iter().map(move |phase| (group, *phase)))
     }
 
     /// Returns the suite of the program with that name.
@@ -233,7 +241,9 @@ impl Group {
     /// Returns the number of calls of a rank in a phase.
     pub fn operations(&self, phase: Phase) -> u64 {
         match phase {
-            Phase::Write | Phase::Read => self.segments * (self.block_size.0 / self.transfer_size.0),
+            Phase::Write | Phase::Read => {
+                self.segments * (self.block_size.0 / self.transfer_size.0)
+            }
             Phase::Create | Phase::Stat | Phase::Scan | Phase::Delete => self.files,
             Phase::Lock => self.locks,
         }
@@ -256,9 +266,15 @@ impl Group {
     /// Returns the name of a phase in tables: `write 1M, shared file, strided, durable, 4 ranks`.
     pub fn label(&self, phase: Phase, ranks: usize) -> String {
         let mut parts = Vec::new();
-        let random = if self.layout == Layout::Random { "random " } else { "" };
+        let random = if self.layout == Layout::Random {
+            "random "
+        } else {
+            ""
+        };
         parts.push(match phase {
-            Phase::Write | Phase::Read => format!("{random}{} {}", phase.operation(), self.transfer_size),
+            Phase::Write | Phase::Read => {
+                format!("{random}{} {}", phase.operation(), self.transfer_size)
+            }
             Phase::Lock => "lock".to_owned(),
             Phase::Scan if self.file_size.0 > 0 => format!("read {} files", self.file_size),
             Phase::Create if self.file_size.0 > 0 => format!("create {} files", self.file_size),
@@ -290,19 +306,34 @@ impl Group {
     /// Returns all parameters of a phase, as records have them.
     pub fn params(&self, phase: Phase, ranks: usize) -> Params {
         let value = serde_json::to_value(self).unwrap_or_default();
-        let mut params: Params = value.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mut params: Params = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         params.remove("phases");
         let unused: &[&str] = match phase {
             Phase::Write | Phase::Read => &["files", "file_size", "depth", "branching", "locks"],
-            Phase::Lock => {
-                &["files", "file_size", "depth", "branching", "block_size", "transfer_size", "segments", "layout"]
-            }
+            Phase::Lock => &[
+                "files",
+                "file_size",
+                "depth",
+                "branching",
+                "block_size",
+                "transfer_size",
+                "segments",
+                "layout",
+            ],
             _ => &["locks", "block_size", "transfer_size", "segments", "layout"],
         };
         params.retain(|key, _| !unused.contains(&key.as_str()));
         let durability = if self.flushes(phase) { "end" } else { "none" };
         params.remove("durable");
-        params.extend([("durability".to_owned(), durability.into()), ("ranks".to_owned(), ranks.into())]);
+        params.extend([
+            ("durability".to_owned(), durability.into()),
+            ("ranks".to_owned(), ranks.into()),
+        ]);
         params.insert("name".to_owned(), self.name(phase).into());
         params
     }
@@ -324,15 +355,25 @@ impl Group {
     }
 
     fn check(&self) -> Result<(), String> {
-        let capabilities = backend::find(&self.backend).map_err(|error| error.message)?.capabilities();
+        let capabilities = backend::find(&self.backend)
+            .map_err(|error| error.message)?
+            .capabilities();
         let first = *self.phases.first().ok_or("phases: it has none")?;
         if first.needs_files() {
-            return Err(format!("phases: '{}' needs files: begin with write or create", first.operation()));
+            return Err(format!(
+                "phases: '{}' needs files: begin with write or create",
+                first.operation()
+            ));
         }
-        let same_kind =
-            |phase: &Phase| (phase.moves_data(), *phase == Phase::Lock) == (first.moves_data(), first == Phase::Lock);
+        let same_kind = |phase: &Phase| {
+            (phase.moves_data(), *phase == Phase::Lock)
+                == (first.moves_data(), first == Phase::Lock)
+        };
         if !self.phases.iter().all(same_kind) {
-            return Err("phases: write and read, those of files, and lock need groups of their own".to_owned());
+            return Err(
+                "phases: write and read, those of files, and lock need groups of their own"
+                    .to_owned(),
+            );
         }
         let mut sorted = self.phases.clone();
         sorted.sort_unstable();
@@ -344,7 +385,8 @@ impl Group {
         {
             return Err("phases: delete is the last one".to_owned());
         }
-        if first == Phase::Create && self.shared == Shared::File || first == Phase::Lock && self.shared != Shared::File
+        if first == Phase::Create && self.shared == Shared::File
+            || first == Phase::Lock && self.shared != Shared::File
         {
             return Err("shared: creates need 'directory' or 'none', and locks 'file'".to_owned());
         }
@@ -356,11 +398,17 @@ impl Group {
         }
         let (block, transfer) = (self.block_size.0, self.transfer_size.0);
         if self.moves_data() && (transfer < 8 || !block.is_multiple_of(transfer) || block == 0) {
-            return Err("block_size: it is not a multiple of transfer_size, which has 8 bytes at least".to_owned());
+            return Err(
+                "block_size: it is not a multiple of transfer_size, which has 8 bytes at least"
+                    .to_owned(),
+            );
         }
         if self.moves_data() && !transfer.is_multiple_of(capabilities.granule) {
             let granule = capabilities.granule;
-            return Err(format!("transfer_size: not a multiple of {granule} bytes, as backend {} needs", self.backend));
+            return Err(format!(
+                "transfer_size: not a multiple of {granule} bytes, as backend {} needs",
+                self.backend
+            ));
         }
         if !self.moves_data() && capabilities.direct {
             return Err("backend: direct is for write and read".to_owned());
@@ -369,13 +417,21 @@ impl Group {
             return Err("transfer_size and file_size: at most 1G".to_owned());
         }
         if self.directories() > MOST_DIRECTORIES {
-            return Err(format!("depth and branching: more than {MOST_DIRECTORIES} directories"));
+            return Err(format!(
+                "depth and branching: more than {MOST_DIRECTORIES} directories"
+            ));
         }
         for phase in &self.phases {
             let blocks = (block / transfer.max(1)).checked_mul(self.segments);
-            let count = if phase.moves_data() { blocks.unwrap_or(u64::MAX) } else { self.operations(*phase) };
+            let count = if phase.moves_data() {
+                blocks.unwrap_or(u64::MAX)
+            } else {
+                self.operations(*phase)
+            };
             if !(1..=MOST_OPERATIONS).contains(&count) {
-                return Err(format!("{count} operations of a rank: 1 to {MOST_OPERATIONS} are possible"));
+                return Err(format!(
+                    "{count} operations of a rank: 1 to {MOST_OPERATIONS} are possible"
+                ));
             }
         }
         Ok(())
@@ -392,33 +448,77 @@ mod tests {
     fn suites_of_the_program_are_valid_and_their_labels_differ() {
         for (name, _) in SUITES {
             let suite = Suite::named(name).unwrap_or_else(|why| panic!("{name}: {why}"));
-            let cells: Vec<String> = suite.phases().map(|(group, phase)| group.label(phase, 4)).collect();
-            assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), cells.len(), "{name}: {cells:?}");
+            let cells: Vec<String> = suite
+                .phases()
+                .map(|(group, phase)| group.label(phase, 4))
+                .collect();
+            assert_eq!(
+                cells.iter().collect::<BTreeSet<_>>().len(),
+                cells.len(),
+                "{name}: {cells:?}"
+            );
         }
-        assert!(Suite::named("paralell").unwrap_err().contains("did you mean 'parallel'"));
+        assert!(
+            Suite::named("paralell")
+                .unwrap_err()
+                .contains("did you mean 'parallel'")
+        );
     }
 
     #[test]
     fn impossible_groups_are_refused_by_parameter() {
         for (group, why) in [
             ("phases = []\nshared = 'file'", "phases: it has none"),
-            ("phases = ['read']\nshared = 'file'", "begin with write or create"),
-            ("phases = ['write', 'stat']\nshared = 'file'", "groups of their own"),
-            ("phases = ['write', 'write']\nshared = 'file'", "measured once"),
-            ("phases = ['create', 'delete', 'stat']\nshared = 'none'", "delete is the last one"),
-            ("phases = ['create']\nshared = 'file'", "shared: creates need"),
+            (
+                "phases = ['read']\nshared = 'file'",
+                "begin with write or create",
+            ),
+            (
+                "phases = ['write', 'stat']\nshared = 'file'",
+                "groups of their own",
+            ),
+            (
+                "phases = ['write', 'write']\nshared = 'file'",
+                "measured once",
+            ),
+            (
+                "phases = ['create', 'delete', 'stat']\nshared = 'none'",
+                "delete is the last one",
+            ),
+            (
+                "phases = ['create']\nshared = 'file'",
+                "shared: creates need",
+            ),
             ("phases = ['lock']\nshared = 'none'", "locks 'file'"),
-            ("phases = ['write']\nshared = 'file'\ntransfer_size = '3M'", "not a multiple of transfer_size"),
+            (
+                "phases = ['write']\nshared = 'file'\ntransfer_size = '3M'",
+                "not a multiple of transfer_size",
+            ),
             (
                 "phases = ['write']\nshared = 'file'\nbackend = 'direct'\ntransfer_size = 1000\nblock_size = 1000",
                 "backend direct needs",
             ),
-            ("phases = ['write']\nshared = 'file'\nbackend = 'uring'", "use psync, direct"),
-            ("phases = ['create']\nshared = 'none'\nfiles = 0", "0 operations"),
-            ("phases = ['create']\nshared = 'none'\ndepth = 9\nbranching = 9", "directories"),
-            ("phases = ['write']\nshared = 'file'\nsegments = 4294967296", "operations of a rank"),
+            (
+                "phases = ['write']\nshared = 'file'\nbackend = 'uring'",
+                "use psync, direct",
+            ),
+            (
+                "phases = ['create']\nshared = 'none'\nfiles = 0",
+                "0 operations",
+            ),
+            (
+                "phases = ['create']\nshared = 'none'\ndepth = 9\nbranching = 9",
+                "directories",
+            ),
+            (
+                "phases = ['write']\nshared = 'file'\nsegments = 4294967296",
+                "operations of a rank",
+            ),
             ("phases = ['write']\nshared = 'all'", "unknown variant"),
-            ("phases = ['write']\nshared = 'file'\nsize = 3", "unknown field"),
+            (
+                "phases = ['write']\nshared = 'file'\nsize = 3",
+                "unknown field",
+            ),
         ] {
             let refused = Suite::parse(&format!("[[groups]]\n{group}\n")).unwrap_err();
             assert!(refused.contains(why), "{group}: {refused}");

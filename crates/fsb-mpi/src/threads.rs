@@ -1,4 +1,5 @@
-//! Ranks that are threads of this process: for tests, and to simulate the bookkeeping of many ranks.
+//! Ranks that are threads of this process: for tests, and to simulate the bookkeeping of many
+//! ranks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -29,7 +30,8 @@ impl Traffic {
     }
 }
 
-/// A rank that is a thread. Messages pass only between rank 0 and another rank, as a run needs them.
+/// A rank that is a thread. Messages pass only between rank 0 and another rank, as a run needs
+/// them.
 pub struct ThreadRank {
     rank: usize,
     size: usize,
@@ -41,14 +43,18 @@ pub struct ThreadRank {
     from: Vec<Receiver<Vec<u8>>>,
 }
 
-/// Runs `work` on `size` ranks and returns the results in their order, and the traffic between them.
+/// Runs `work` on `size` ranks and returns the results in their order, and the traffic between
+/// them.
 ///
 /// # Errors
 /// Fails if a thread cannot be started.
 ///
 /// # Panics
 /// Panics if a rank does.
-pub fn run<T: Send>(size: usize, work: impl Fn(&ThreadRank) -> T + Sync) -> io::Result<(Vec<T>, Arc<Traffic>)> {
+pub fn run<T: Send>(
+    size: usize,
+    work: impl Fn(&ThreadRank) -> T + Sync,
+) -> io::Result<(Vec<T>, Arc<Traffic>)> {
     let barrier = Arc::new(Barrier::new(size));
     let traffic = Arc::new(Traffic::default());
     let make = |rank, to, from| ThreadRank {
@@ -77,12 +83,16 @@ pub fn run<T: Send>(size: usize, work: impl Fn(&ThreadRank) -> T + Sync) -> io::
         let start = |rank: ThreadRank| {
             let (work, gate) = (&work, &all_started);
             let body = move || gate.read().is_ok_and(|all| *all).then(|| work(&rank));
-            thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body)
+            thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, body)
         };
         let started: io::Result<Vec<_>> = ranks.into_iter().map(start).collect();
         *gate = started.is_ok();
         drop(gate);
-        let end = |rank: thread::ScopedJoinHandle<'_, Option<T>>| rank.join().ok().flatten().expect("the rank ended");
+        let end = |rank: thread::ScopedJoinHandle<'_, Option<T>>| {
+            rank.join().ok().flatten().expect("the rank ended")
+        };
         Ok::<_, io::Error>(started?.into_iter().map(end).collect())
     })?;
     Ok((results, traffic))
@@ -112,7 +122,9 @@ impl Communicator for ThreadRank {
 
     fn send(&self, to: usize, bytes: &[u8]) -> Result<(), CommunicatorError> {
         self.traffic.messages.fetch_add(1, Ordering::Relaxed);
-        self.traffic.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.traffic
+            .bytes
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let gone = |_| CommunicatorError::new("send", format!("rank {to} has ended"));
         self.to[to].send(bytes.to_vec()).map_err(gone)
     }

@@ -23,7 +23,10 @@ pub struct Watch {
 impl Watch {
     /// Starts to watch. If an activity lasts longer than `limit`, `overdue` gets its description.
     pub fn new(limit: Duration, overdue: impl FnOnce(&str) + Send + 'static) -> Watch {
-        let first = Activity { text: "start".to_owned(), until: Some(Instant::now() + limit) };
+        let first = Activity {
+            text: "start".to_owned(),
+            until: Some(Instant::now() + limit),
+        };
         let now = Arc::new((Mutex::new(first), Condvar::new()));
         let watched = Arc::clone(&now);
         thread::spawn(move || {
@@ -36,7 +39,10 @@ impl Watch {
                     drop(current);
                     return overdue(&text);
                 }
-                current = changed.wait_timeout(current, left).unwrap_or_else(PoisonError::into_inner).0;
+                current = changed
+                    .wait_timeout(current, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
         });
         Watch { now, limit }
@@ -44,13 +50,22 @@ impl Watch {
 
     /// Returns a watch without a thread, which reports nothing.
     pub fn none() -> Watch {
-        let activity = Activity { text: String::new(), until: None };
-        Watch { now: Arc::new((Mutex::new(activity), Condvar::new())), limit: Duration::ZERO }
+        let activity = Activity {
+            text: String::new(),
+            until: None,
+        };
+        Watch {
+            now: Arc::new((Mutex::new(activity), Condvar::new())),
+            limit: Duration::ZERO,
+        }
     }
 
     /// Notes that a new activity begins.
     pub fn begin(&self, text: impl Into<String>) {
-        self.set(Activity { text: text.into(), until: Some(Instant::now() + self.limit) });
+        self.set(Activity {
+            text: text.into(),
+            until: Some(Instant::now() + self.limit),
+        });
     }
 
     fn set(&self, activity: Activity) {
@@ -61,12 +76,16 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.set(Activity { text: String::new(), until: None });
+        self.set(Activity {
+            text: String::new(),
+            until: None,
+        });
     }
 }
 
-/// Prints what was overdue, and kills this process. The launcher of the job then ends all other ranks, also one that is
-/// stopped. MPI_Abort may not be called here: the main thread may be inside MPI.
+/// Prints what was overdue, and kills this process. The launcher of the job then ends all other
+/// ranks, also one that is stopped. MPI_Abort may not be called here: the main thread may be inside
+/// MPI.
 pub fn kill_this_rank(rank: usize, limit: Duration, activity: &str) {
     let seconds = limit.as_secs_f64();
     let _ = writeln!(
@@ -86,7 +105,9 @@ mod tests {
     #[test]
     fn an_activity_that_does_not_end_is_reported_by_name() {
         let (send, overdue) = channel();
-        let watch = Watch::new(Duration::from_millis(20), move |text| send.send(text.to_owned()).unwrap());
+        let watch = Watch::new(Duration::from_millis(20), move |text| {
+            send.send(text.to_owned()).unwrap()
+        });
         watch.begin("waits for rank 3");
         assert_eq!(overdue.recv().unwrap(), "waits for rank 3");
     }
@@ -94,7 +115,9 @@ mod tests {
     #[test]
     fn a_watch_that_ended_reports_nothing() {
         let (send, overdue) = channel::<String>();
-        let watch = Watch::new(Duration::from_secs(3600), move |text| send.send(text.to_owned()).unwrap());
+        let watch = Watch::new(Duration::from_secs(3600), move |text| {
+            send.send(text.to_owned()).unwrap()
+        });
         watch.begin("work");
         drop(watch);
         // The thread drops its end of the channel without a message.

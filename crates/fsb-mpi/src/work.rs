@@ -1,7 +1,7 @@
 //! The work of one rank in a phase.
 //!
-//! Everything is prepared before the barrier. The clock of a phase covers opening, moving data, the flush if the group is
-//! durable, and closing, as IOR's does.
+//! Everything is prepared before the barrier. The clock of a phase covers opening, moving data, the
+//! flush if the group is durable, and closing, as IOR's does.
 
 use std::ffi::{CStr, CString};
 use std::io::Write;
@@ -70,7 +70,12 @@ impl RankReport {
     pub fn on_clock_of_rank_zero(self, offset: Offset) -> RankReport {
         let [left_barrier, start, stop] =
             [self.left_barrier, self.start, self.stop].map(|time| offset.to_rank_zero(time));
-        RankReport { left_barrier, start, stop, ..self }
+        RankReport {
+            left_barrier,
+            start,
+            stop,
+            ..self
+        }
     }
 }
 
@@ -84,7 +89,10 @@ pub(crate) struct Progress {
 
 impl Progress {
     fn new(operations: u64) -> Progress {
-        Progress { each: operations.div_ceil(NOTES).max(1), times: Vec::with_capacity(NOTES as usize) }
+        Progress {
+            each: operations.div_ceil(NOTES).max(1),
+            times: Vec::with_capacity(NOTES as usize),
+        }
     }
 
     #[inline]
@@ -94,7 +102,8 @@ impl Progress {
         }
     }
 
-    /// Returns the number of calls that had finished by a time before the end: at most a thousandth of all calls too few.
+    /// Returns the number of calls that had finished by a time before the end: at most a thousandth
+    /// of all calls too few.
     pub fn done_by(&self, time: u64) -> u64 {
         self.times.partition_point(|noted| *noted <= time) as u64 * self.each
     }
@@ -124,7 +133,9 @@ impl<'p> Part<'p> {
     fn owner(&self, phase: Phase) -> usize {
         match phase {
             Phase::Write | Phase::Create | Phase::Lock => self.place,
-            Phase::Read | Phase::Stat | Phase::Scan | Phase::Delete => (self.place + self.shift) % self.ranks,
+            Phase::Read | Phase::Stat | Phase::Scan | Phase::Delete => {
+                (self.place + self.shift) % self.ranks
+            }
         }
     }
 
@@ -147,7 +158,11 @@ impl<'p> Part<'p> {
     /// Makes the directories that all ranks use. Rank 0 calls it before the others make theirs.
     pub fn make_shared(&self) -> Result<(), EngineError> {
         make_directory(self.root)?;
-        if self.group.shared == Shared::Directory { self.make_tree(self.root) } else { Ok(()) }
+        if self.group.shared == Shared::Directory {
+            self.make_tree(self.root)
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes this rank's own directories.
@@ -161,11 +176,15 @@ impl<'p> Part<'p> {
     }
 
     fn make_tree(&self, root: &Path) -> Result<(), EngineError> {
-        layout::directories(self.group).iter().skip(1).try_for_each(|path| make_directory(&root.join(path)))
+        layout::directories(self.group)
+            .iter()
+            .skip(1)
+            .try_for_each(|path| make_directory(&root.join(path)))
     }
 
-    /// Asks the kernel to forget the data that this rank wrote, so that a reader on the same host does not find all of it
-    /// in memory. Errors are ignored: the kernel need not follow the advice.
+    /// Asks the kernel to forget the data that this rank wrote, so that a reader on the same host
+    /// does not find all of it in memory. Errors are ignored: the kernel need not follow the
+    /// advice.
     pub fn drop_from_cache(&self) {
         let path = self.directory(self.place).join(self.data_file(self.place));
         if let Ok(file) = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
@@ -174,7 +193,8 @@ impl<'p> Part<'p> {
         }
     }
 
-    /// Removes the files of this rank that exist. Errors are ignored: rank 0 removes the rest, and reports it.
+    /// Removes the files of this rank that exist. Errors are ignored: rank 0 removes the rest, and
+    /// reports it.
     pub fn remove_own(&self) {
         let directory = self.directory(self.place);
         if self.group.moves_data() {
@@ -183,7 +203,8 @@ impl<'p> Part<'p> {
         }
         let directories = layout::directories(self.group);
         for file in 0..self.group.files {
-            let below = &directories[layout::directory_of(file, self.group.files, directories.len())];
+            let below =
+                &directories[layout::directory_of(file, self.group.files, directories.len())];
             let _ = std::fs::remove_file(directory.join(format!("{below}f{}.{file}", self.place)));
         }
     }
@@ -194,17 +215,27 @@ impl<'p> Part<'p> {
         let session = backend.session(&Setup::plain(1))?;
         let owner = self.owner(phase);
         let path = self.directory(owner);
-        let directory =
-            backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
-        let length = if phase.moves_data() { self.group.transfer_size.0 } else { self.group.file_size.0 } as usize;
+        let directory = backend
+            .namespace()
+            .open_root(&path)
+            .map_err(|errno| EngineError::call("open", &path, errno))?;
+        let length = if phase.moves_data() {
+            self.group.transfer_size.0
+        } else {
+            self.group.file_size.0
+        } as usize;
         let mut memory = vec![0; length + ALIGNMENT];
         let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        fill(&mut memory[begin..begin + length], self.seed ^ self.place as u64);
+        fill(
+            &mut memory[begin..begin + length],
+            self.seed ^ self.place as u64,
+        );
         let offsets = match phase.moves_data() {
             true => layout::offsets(self.group, owner, self.ranks, self.seed),
             false => Vec::new(),
         };
-        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("the bounds are constants");
+        let mut histogram =
+            Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("the bounds are constants");
         // Writes every counter, so that the clock covers no page fault.
         histogram.reset();
         Ok(ReadyPhase {
@@ -241,7 +272,11 @@ impl ReadyPhase<'_> {
             stop,
             operations: self.done,
             bytes: self.done * each,
-            latency: if self.histogram.is_empty() { String::new() } else { latency::encode_plain(&self.histogram) },
+            latency: if self.histogram.is_empty() {
+                String::new()
+            } else {
+                latency::encode_plain(&self.histogram)
+            },
             failure: result.err(),
         };
         (report, self.progress)
@@ -265,11 +300,17 @@ impl ReadyPhase<'_> {
         let name = CString::new(name).expect("it has no zero");
         let flags = match self.phase {
             // Every rank may be the first one at a shared file.
-            Phase::Write => OpenFlags { mode: Mode::from_raw_mode(0o644), ..OpenFlags::WRITE.with(OFlags::CREATE) },
+            Phase::Write => OpenFlags {
+                mode: Mode::from_raw_mode(0o644),
+                ..OpenFlags::WRITE.with(OFlags::CREATE)
+            },
             _ => OpenFlags::READ,
         };
         let size = group.bytes(self.phase) * self.part.ranks as u64;
-        let slot = self.session.open(&self.directory, &name, flags, size).map_err(fail("open"))?;
+        let slot = self
+            .session
+            .open(&self.directory, &name, flags, size)
+            .map_err(fail("open"))?;
         let key = match group.shared {
             Shared::File => seed,
             Shared::Directory | Shared::None => seed ^ mix(owner as u64 + 1),
@@ -285,13 +326,19 @@ impl ReadyPhase<'_> {
                 memory[..MARK].copy_from_slice(&mark);
                 while moved < memory.len() {
                     let at = offset + moved as u64;
-                    let written = self.session.write_at(slot, &memory[moved..], at).map_err(fail("write to"))?;
+                    let written = self
+                        .session
+                        .write_at(slot, &memory[moved..], at)
+                        .map_err(fail("write to"))?;
                     moved += written;
                 }
             } else {
                 while moved < memory.len() {
                     let at = offset + moved as u64;
-                    let read = self.session.read_at(slot, &mut memory[moved..], at, size).map_err(fail("read"))?;
+                    let read = self
+                        .session
+                        .read_at(slot, &mut memory[moved..], at, size)
+                        .map_err(fail("read"))?;
                     if read == 0 {
                         return Err(missing(path, at));
                     }
@@ -304,7 +351,9 @@ impl ReadyPhase<'_> {
             self.finish_operation(&mut before);
         }
         if group.flushes(self.phase) {
-            self.session.flush(slot, Flush::All).map_err(fail("fsync"))?;
+            self.session
+                .flush(slot, Flush::All)
+                .map_err(fail("fsync"))?;
         }
         self.session.close(slot).map_err(fail("close"))
     }
@@ -312,12 +361,22 @@ impl ReadyPhase<'_> {
     fn take_locks(&mut self, start: u64) -> Result<(), EngineError> {
         let path = &self.part.root.join("lock");
         let fail = |call: &'static str| move |errno| failed(call, path, errno);
-        let flags = OpenFlags { mode: Mode::from_raw_mode(0o644), ..OpenFlags::READ_WRITE.with(OFlags::CREATE) };
-        let slot = self.session.open(&self.directory, c"lock", flags, LOCKED).map_err(fail("open"))?;
+        let flags = OpenFlags {
+            mode: Mode::from_raw_mode(0o644),
+            ..OpenFlags::READ_WRITE.with(OFlags::CREATE)
+        };
+        let slot = self
+            .session
+            .open(&self.directory, c"lock", flags, LOCKED)
+            .map_err(fail("open"))?;
         let mut before = start;
         for _ in 0..self.part.group.locks {
-            self.session.lock(slot, RangeLock::Exclusive, 0, LOCKED).map_err(fail("lock"))?;
-            self.session.lock(slot, RangeLock::Release, 0, LOCKED).map_err(fail("unlock"))?;
+            self.session
+                .lock(slot, RangeLock::Exclusive, 0, LOCKED)
+                .map_err(fail("lock"))?;
+            self.session
+                .lock(slot, RangeLock::Release, 0, LOCKED)
+                .map_err(fail("unlock"))?;
             self.finish_operation(&mut before);
         }
         self.session.close(slot).map_err(fail("close"))
@@ -330,21 +389,33 @@ impl ReadyPhase<'_> {
         let is_real = group.is_real();
         let mut before = start;
         for file in 0..group.files {
-            let below = &self.directories[layout::directory_of(file, group.files, self.directories.len())];
+            let below =
+                &self.directories[layout::directory_of(file, group.files, self.directories.len())];
             self.name.clear();
             write!(self.name, "{below}f{owner}.{file}\0").expect("memory takes it");
             let name = CStr::from_bytes_with_nul(&self.name).expect("it ends with its only zero");
-            let path = || self.part.directory(owner).join(name.to_string_lossy().as_ref());
+            let path = || {
+                self.part
+                    .directory(owner)
+                    .join(name.to_string_lossy().as_ref())
+            };
             let fail = |call: &'static str| move |errno| failed(call, &path(), errno);
             let memory = &mut self.memory[self.moved.clone()];
             let mark = mix(self.part.seed ^ mix(owner as u64) ^ file).to_le_bytes();
             let marked = memory.len().min(MARK);
             match self.phase {
-                Phase::Stat => namespace.stat(&self.directory, name).map_err(fail("stat"))?,
-                Phase::Delete => namespace.unlink(&self.directory, name).map_err(fail("remove"))?,
+                Phase::Stat => namespace
+                    .stat(&self.directory, name)
+                    .map_err(fail("stat"))?,
+                Phase::Delete => namespace
+                    .unlink(&self.directory, name)
+                    .map_err(fail("remove"))?,
                 Phase::Create => {
                     let flags = OpenFlags::WRITE.creating(0o644);
-                    let slot = self.session.open(&self.directory, name, flags, 0).map_err(fail("create"))?;
+                    let slot = self
+                        .session
+                        .open(&self.directory, name, flags, 0)
+                        .map_err(fail("create"))?;
                     memory[..marked].copy_from_slice(&mark[..marked]);
                     let mut moved = 0;
                     while moved < memory.len() {
@@ -355,10 +426,15 @@ impl ReadyPhase<'_> {
                 }
                 _ => {
                     let size = memory.len() as u64;
-                    let slot = self.session.open(&self.directory, name, OpenFlags::READ, size).map_err(fail("open"))?;
+                    let slot = self
+                        .session
+                        .open(&self.directory, name, OpenFlags::READ, size)
+                        .map_err(fail("open"))?;
                     let mut moved = 0;
                     while moved < memory.len() {
-                        let read = self.session.read_at(slot, &mut memory[moved..], moved as u64, size);
+                        let read =
+                            self.session
+                                .read_at(slot, &mut memory[moved..], moved as u64, size);
                         match read.map_err(fail("read"))? {
                             0 => return Err(missing(&path(), moved as u64)),
                             read => moved += read,
@@ -383,20 +459,29 @@ impl ReadyPhase<'_> {
 /// Returns the error of a call. The code of a full file system is that of all trials.
 fn failed(call: &str, path: &Path, errno: Errno) -> EngineError {
     let error = EngineError::call(call, path, errno);
-    if errno == Errno::NOSPC || errno == Errno::DQUOT { error.coded(&NO_SPACE) } else { error }
+    if errno == Errno::NOSPC || errno == Errno::DQUOT {
+        error.coded(&NO_SPACE)
+    } else {
+        error
+    }
 }
 
 /// Returns the error of a file that ends before the data of its writer.
 fn missing(path: &Path, offset: u64) -> EngineError {
-    EngineError::new(format!("corrupted: {} ends at offset {offset}, before the data that was written", path.display()))
-        .coded(&CORRUPTED)
+    EngineError::new(format!(
+        "corrupted: {} ends at offset {offset}, before the data that was written",
+        path.display()
+    ))
+    .coded(&CORRUPTED)
 }
 
 /// Returns the error of a transfer that begins with other bytes than those that were written there.
 fn foreign(path: &Path, offset: u64) -> EngineError {
     let path = path.display();
-    EngineError::new(format!("corrupted: {path} holds other data at offset {offset} than were written there"))
-        .coded(&CORRUPTED)
+    EngineError::new(format!(
+        "corrupted: {path} holds other data at offset {offset} than were written there"
+    ))
+    .coded(&CORRUPTED)
 }
 
 pub(crate) fn make_directory(path: &Path) -> Result<(), EngineError> {
@@ -417,11 +502,21 @@ mod tests {
     use crate::suite::Suite;
 
     fn group(text: &str) -> Group {
-        Suite::parse(&format!("[[groups]]\n{text}")).unwrap().groups.remove(0)
+        Suite::parse(&format!("[[groups]]\n{text}"))
+            .unwrap()
+            .groups
+            .remove(0)
     }
 
     fn part<'p>(group: &'p Group, root: &'p Path, place: usize) -> Part<'p> {
-        Part { group, root, place, ranks: 2, shift: 1, seed: 7 }
+        Part {
+            group,
+            root,
+            place,
+            ranks: 2,
+            shift: 1,
+            seed: 7,
+        }
     }
 
     fn run(part: Part<'_>, phase: Phase) -> RankReport {
@@ -457,7 +552,11 @@ mod tests {
                 }
             }
             (0..2).for_each(|place| part(&group, &root, place).remove_own());
-            let left = std::fs::read_dir(&root).unwrap().flatten().filter(|entry| entry.path().is_file()).count();
+            let left = std::fs::read_dir(&root)
+                .unwrap()
+                .flatten()
+                .filter(|entry| entry.path().is_file())
+                .count();
             assert_eq!(left, 0, "{shared} {layout}");
         }
     }
@@ -466,10 +565,17 @@ mod tests {
     fn foreign_and_missing_data_are_corruptions() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("group");
-        let group = group("phases = ['write', 'read']\nshared = 'file'\nblock_size = 8192\ntransfer_size = 4096");
+        let group = group(
+            "phases = ['write', 'read']\nshared = 'file'\nblock_size = 8192\ntransfer_size = 4096",
+        );
         part(&group, &root, 0).make_shared().unwrap();
-        (0..2).for_each(|place| assert_eq!(run(part(&group, &root, place), Phase::Write).failure, None));
-        let file = std::fs::OpenOptions::new().write(true).open(root.join("data")).unwrap();
+        (0..2).for_each(|place| {
+            assert_eq!(run(part(&group, &root, place), Phase::Write).failure, None)
+        });
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(root.join("data"))
+            .unwrap();
         std::os::unix::fs::FileExt::write_at(&file, b"foreign", 12_288).unwrap();
         let failure = run(part(&group, &root, 0), Phase::Read).failure.unwrap();
         assert!(failure.message.contains("offset 12288"), "{failure}");
@@ -497,7 +603,13 @@ mod tests {
                 }
             }
             // Nothing is left to find.
-            assert!(run(part(&group, &root, 0), Phase::Stat).failure.unwrap().message.contains("ENOENT"));
+            assert!(
+                run(part(&group, &root, 0), Phase::Stat)
+                    .failure
+                    .unwrap()
+                    .message
+                    .contains("ENOENT")
+            );
         }
     }
 
@@ -508,7 +620,10 @@ mod tests {
         let group = group("phases = ['lock']\nshared = 'file'\nlocks = 50");
         part(&group, &root, 0).make_shared().unwrap();
         let report = run(part(&group, &root, 0), Phase::Lock);
-        assert_eq!((report.failure, report.operations, report.bytes), (None, 50, 0));
+        assert_eq!(
+            (report.failure, report.operations, report.bytes),
+            (None, 50, 0)
+        );
     }
 
     #[test]
@@ -518,7 +633,10 @@ mod tests {
         assert!(progress.times.len() <= NOTES as usize);
         for time in [0, 5, 333, 50_000, 99_999, 100_000] {
             let (found, done) = (progress.done_by(time), time / 10);
-            assert!(found <= done && done - found <= 10, "{time}: {found} of {done}");
+            assert!(
+                found <= done && done - found <= 10,
+                "{time}: {found} of {done}"
+            );
         }
     }
 }

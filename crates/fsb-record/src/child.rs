@@ -1,4 +1,5 @@
-//! The process that becomes the program: it stops until the recorder traces it, then installs the filter.
+//! The process that becomes the program: it stops until the recorder traces it, then installs the
+//! filter.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -25,16 +26,26 @@ const SOME: &str = "some";
 const MEASURED: &str = "measured";
 const SOME_MEASURED: &str = "some-measured";
 
-/// Starts a stopped child that becomes that program. All calls on files stop, or only those that must.
+/// Starts a stopped child that becomes that program. All calls on files stop, or only those that
+/// must.
 pub(crate) fn start(program: &[OsString], all: bool) -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
-    spawn(command.args([CHILD_ARGUMENT, if all { ALL } else { SOME }]).args(program))
+    spawn(
+        command
+            .args([CHILD_ARGUMENT, if all { ALL } else { SOME }])
+            .args(program),
+    )
 }
 
-/// Starts a stopped child that makes calls on files in that directory and stores there how long they took.
+/// Starts a stopped child that makes calls on files in that directory and stores there how long
+/// they took.
 pub(crate) fn start_measured(directory: &Path, all: bool) -> io::Result<Child> {
     let part = if all { MEASURED } else { SOME_MEASURED };
-    spawn(Command::new("/proc/self/exe").args([CHILD_ARGUMENT, part]).arg(directory))
+    spawn(
+        Command::new("/proc/self/exe")
+            .args([CHILD_ARGUMENT, part])
+            .arg(directory),
+    )
 }
 
 fn spawn(command: &mut Command) -> io::Result<Child> {
@@ -43,9 +54,9 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Binds the recorder to the last of its processors from now on. A process that it starts may use all of them. A stop
-/// costs twice as much if the two run on different processors, and then the measured cost would differ from the
-/// program's.
+/// Binds the recorder to the last of its processors from now on. A process that it starts may use
+/// all of them. A stop costs twice as much if the two run on different processors, and then the
+/// measured cost would differ from the program's.
 fn stay_on_one_processor<T>(start: impl FnOnce() -> T) -> T {
     /// The processors that this process could use when it was started.
     static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
@@ -73,10 +84,15 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
         trace::stop_self();
         trace::install(&syscalls::rules(all))
     };
-    let part = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
+    let part = arguments
+        .first()
+        .and_then(|word| word.to_str())
+        .unwrap_or_default();
     match (part, arguments.get(1..).unwrap_or_default()) {
         (MEASURED | SOME_MEASURED, [directory]) => {
-            be_measured(Path::new(directory), part == MEASURED, || watched(part == MEASURED))
+            be_measured(Path::new(directory), part == MEASURED, || {
+                watched(part == MEASURED)
+            })
         }
         (ALL | SOME, [program, arguments @ ..]) => {
             watched(part == ALL)?;
@@ -88,11 +104,13 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
 
 /// Returns the program that the child was to become, for a message.
 pub fn program_of(arguments: &[OsString]) -> &OsStr {
-    arguments.get(1).map_or(OsStr::new("a program"), OsString::as_os_str)
+    arguments
+        .get(1)
+        .map_or(OsStr::new("a program"), OsString::as_os_str)
 }
 
-// Calls on small files that are made alone and recorded, to measure the cost of recording. Some stop among others, and
-// some never do.
+// Calls on small files that are made alone and recorded, to measure the cost of recording. Some
+// stop among others, and some never do.
 
 /// The number of timed rounds of about seven calls each.
 const ROUNDS: usize = 300;
@@ -101,8 +119,8 @@ const TIMES: &str = "times";
 /// Bytes of memory that a round reads between its calls.
 const LOOKED_AT: usize = 128 << 10;
 
-/// Reads that do not stop. There are enough of them that the tracer empties the ring meanwhile, which is a large part
-/// of their cost.
+/// Reads that do not stop. There are enough of them that the tracer empties the ring meanwhile,
+/// which is a large part of their cost.
 const READS: usize = 10_000;
 /// Batches of reads. The median batch counts.
 const BATCHES: usize = 9;
@@ -116,20 +134,35 @@ pub(crate) struct Took {
 }
 
 /// Runs as the child. `watched` lets the parent begin to trace.
-fn be_measured(directory: &Path, reads_stop: bool, watched: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn be_measured(
+    directory: &Path,
+    reads_stop: bool,
+    watched: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     rounds(directory)?;
     let alone = (rounds(directory)?, reads(directory)?);
     watched()?;
-    let traced = (rounds(directory)?, if reads_stop { 0 } else { reads(directory)? });
-    fs::write(directory.join(TIMES), format!("{} {} {} {}", alone.0, alone.1, traced.0, traced.1))
+    let traced = (
+        rounds(directory)?,
+        if reads_stop { 0 } else { reads(directory)? },
+    );
+    fs::write(
+        directory.join(TIMES),
+        format!("{} {} {} {}", alone.0, alone.1, traced.0, traced.1),
+    )
 }
 
-/// Reads the times that the child stored in the directory: without and with recording. Returns `None` if the file is
-/// missing or invalid.
+/// Reads the times that the child stored in the directory: without and with recording. Returns
+/// `None` if the file is missing or invalid.
 pub(crate) fn took(directory: &Path) -> Option<[Took; 2]> {
     let text = fs::read_to_string(directory.join(TIMES)).ok()?;
-    let numbers: Vec<u64> = text.split_whitespace().filter_map(|time| time.parse().ok()).collect();
-    let [alone, alone_read, traced, traced_read] = numbers[..] else { return None };
+    let numbers: Vec<u64> = text
+        .split_whitespace()
+        .filter_map(|time| time.parse().ok())
+        .collect();
+    let [alone, alone_read, traced, traced_read] = numbers[..] else {
+        return None;
+    };
     let took = |rounds_ns, read_ns| Took { rounds_ns, read_ns };
     Some([took(alone, alone_read), took(traced, traced_read)])
 }
@@ -155,14 +188,23 @@ fn rounds(directory: &Path) -> io::Result<u64> {
     let (mut buffer, data) = ([0; 512], vec![1u8; LOOKED_AT]);
     let begun = Instant::now();
     for round in 0..ROUNDS {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
         file.write_all_at(&buffer, 0)?;
         file.write_all_at(&buffer, 4096)?;
         file.read_exact_at(&mut buffer, 512)?;
         file.metadata()?;
         drop(file);
         fs::metadata(&path)?;
-        black_box(data.iter().step_by(64).fold(round, |sum, byte| sum.wrapping_add(usize::from(*byte))));
+        black_box(
+            data.iter()
+                .step_by(64)
+                .fold(round, |sum, byte| sum.wrapping_add(usize::from(*byte))),
+        );
     }
     Ok(begun.elapsed().as_nanos() as u64)
 }

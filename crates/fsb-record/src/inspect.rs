@@ -1,4 +1,5 @@
-//! Examines traced programs: their memory, the files that they are about to use, and processes that run already.
+//! Examines traced programs: their memory, the files that they are about to use, and processes that
+//! run already.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +25,9 @@ pub fn text(task: i32, mut address: u64) -> Option<Vec<u8>> {
     while whole.len() < LONGEST {
         // The next page may not be there.
         let most = (PAGE - address % PAGE).min(piece.len() as u64) as usize;
-        let read = read_memory(task, address, &mut piece[..most]).ok().filter(|read| *read > 0)?;
+        let read = read_memory(task, address, &mut piece[..most])
+            .ok()
+            .filter(|read| *read > 0)?;
         if let Some(end) = piece[..read].iter().position(|byte| *byte == 0) {
             whole.extend_from_slice(&piece[..end]);
             return Some(whole);
@@ -46,8 +49,9 @@ pub fn numbers<const N: usize>(task: i32, address: u64) -> Option<[u64; N]> {
     (read == N * 8).then_some(found)
 }
 
-/// Sets the offsets and lengths of a copy, which are in the memory of the task. Returns the copies: FIDEDUPERANGE has
-/// several destinations. Returns none if the memory cannot be read, because then the call fails.
+/// Sets the offsets and lengths of a copy, which are in the memory of the task. Returns the copies:
+/// FIDEDUPERANGE has several destinations. Returns none if the memory cannot be read, because then
+/// the call fails.
 pub fn copies(task: i32, seen: &Seen) -> Vec<RawCall<'static>> {
     let raw = &seen.raw;
     let mut all = match (seen.range, raw.flags) {
@@ -56,7 +60,11 @@ pub fn copies(task: i32, seen: &Seen) -> Vec<RawCall<'static>> {
         (Some(at), _) => deduplications(task, at, raw),
     };
     for copy in &mut all {
-        for (address, offset) in seen.offsets.iter().zip([&mut copy.offset, &mut copy.target]) {
+        for (address, offset) in seen
+            .offsets
+            .iter()
+            .zip([&mut copy.offset, &mut copy.target])
+        {
             if let Some(address) = address {
                 *offset = numbers::<1>(task, *address).map(|[offset]| offset);
             }
@@ -68,14 +76,23 @@ pub fn copies(task: i32, seen: &Seen) -> Vec<RawCall<'static>> {
 /// Reads `struct file_clone_range`.
 fn clone_range(task: i32, at: u64, raw: &RawCall<'static>) -> Option<RawCall<'static>> {
     let [fd, offset, length, target] = numbers::<4>(task, at)?;
-    Some(RawCall { fd: fd as i32, offset: Some(offset), length, target: Some(target), ..raw.clone() })
+    Some(RawCall {
+        fd: fd as i32,
+        offset: Some(offset),
+        length,
+        target: Some(target),
+        ..raw.clone()
+    })
 }
 
 /// Reads `struct file_dedupe_range`.
 fn deduplications(task: i32, at: u64, raw: &RawCall<'static>) -> Vec<RawCall<'static>> {
-    let Some([offset, length, count]) = numbers::<3>(task, at) else { return Vec::new() };
+    let Some([offset, length, count]) = numbers::<3>(task, at) else {
+        return Vec::new();
+    };
     // The count has two bytes, in a field of eight on little-endian machines.
-    let destinations = (0..u64::from(count as u16)).map_while(|number| numbers::<2>(task, at + 24 + number * 32));
+    let destinations =
+        (0..u64::from(count as u16)).map_while(|number| numbers::<2>(task, at + 24 + number * 32));
     let copies = destinations.map(|[fd, target]| RawCall {
         other: fd as i32,
         offset: Some(offset),
@@ -122,7 +139,9 @@ impl Live {
         if let Some(known) = self.directories.get(path) {
             return known.clone();
         }
-        let Ok(real) = fs::canonicalize(as_path(path)) else { return path.to_vec() };
+        let Ok(real) = fs::canonicalize(as_path(path)) else {
+            return path.to_vec();
+        };
         let real = real.into_os_string().into_vec();
         if self.directories.len() >= REMEMBERED {
             self.directories.clear();
@@ -138,8 +157,18 @@ fn as_path(path: &[u8]) -> &Path {
 
 impl World for Live {
     fn locate(&mut self, path: Vec<u8>, follows: bool) -> Vec<u8> {
-        let Some(at) = path.iter().rposition(|byte| *byte == b'/').filter(|_| path.len() > 1) else { return path };
-        let mut whole = if at == 0 { Vec::new() } else { self.real_directory(&path[..at]) };
+        let Some(at) = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .filter(|_| path.len() > 1)
+        else {
+            return path;
+        };
+        let mut whole = if at == 0 {
+            Vec::new()
+        } else {
+            self.real_directory(&path[..at])
+        };
         if whole == b"/" {
             whole.clear();
         }
@@ -155,15 +184,26 @@ impl World for Live {
 
     fn before(&mut self, path: &[u8]) -> Before {
         let path = as_path(path);
-        let Ok(found) = fs::symlink_metadata(path) else { return Before::Absent };
+        let Ok(found) = fs::symlink_metadata(path) else {
+            return Before::Absent;
+        };
         let kind = found.file_type();
         if kind.is_dir() {
             Before::Directory
         } else if kind.is_symlink() {
-            Before::Link { to: fs::read_link(path).map(PathBuf::into_os_string).unwrap_or_default().into_vec() }
+            Before::Link {
+                to: fs::read_link(path)
+                    .map(PathBuf::into_os_string)
+                    .unwrap_or_default()
+                    .into_vec(),
+            }
         } else if kind.is_file() {
             let size = found.len();
-            let data = if found.blocks().saturating_mul(512) < size { pieces(path, size) } else { None };
+            let data = if found.blocks().saturating_mul(512) < size {
+                pieces(path, size)
+            } else {
+                None
+            };
             let id = (found.nlink() > 1).then(|| (found.dev(), found.ino()));
             Before::File { size, data, id }
         } else {
@@ -173,8 +213,14 @@ impl World for Live {
     }
 
     fn entries(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
-        let entries = fs::read_dir(as_path(path)).into_iter().flatten().flatten().take(MOST_ENTRIES);
-        entries.map(|entry| OsString::into_vec(entry.file_name())).collect()
+        let entries = fs::read_dir(as_path(path))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(MOST_ENTRIES);
+        entries
+            .map(|entry| OsString::into_vec(entry.file_name()))
+            .collect()
     }
 
     fn open_file(&mut self, task: u32, fd: i32) -> Option<Vec<u8>> {
@@ -185,13 +231,18 @@ impl World for Live {
     }
 }
 
-/// Returns the ranges of a file that hold data. Returns `None` if it has no holes or too many pieces.
+/// Returns the ranges of a file that hold data. Returns `None` if it has no holes or too many
+/// pieces.
 fn pieces(path: &Path, size: u64) -> Option<Vec<(u64, u64)>> {
     let file = File::open(path).ok()?;
     let (mut pieces, mut at) = (Vec::new(), 0);
     while at < size && pieces.len() < MOST_PIECES {
-        let Ok(begin) = rustix::fs::seek(&file, SeekFrom::Data(at)) else { break };
-        let end = rustix::fs::seek(&file, SeekFrom::Hole(begin)).unwrap_or(size).min(size);
+        let Ok(begin) = rustix::fs::seek(&file, SeekFrom::Data(at)) else {
+            break;
+        };
+        let end = rustix::fs::seek(&file, SeekFrom::Hole(begin))
+            .unwrap_or(size)
+            .min(size);
         if end <= begin {
             break;
         }
@@ -209,7 +260,10 @@ pub(crate) fn with_children(process: i32) -> Vec<i32> {
         for thread in threads(all[at]) {
             let path = format!("/proc/{}/task/{thread}/children", all[at]);
             let children = fs::read_to_string(path).unwrap_or_default();
-            let children: Vec<i32> = children.split_whitespace().filter_map(|text| text.parse().ok()).collect();
+            let children: Vec<i32> = children
+                .split_whitespace()
+                .filter_map(|text| text.parse().ok())
+                .collect();
             for child in children {
                 if !all.contains(&child) {
                     all.push(child);
@@ -223,8 +277,13 @@ pub(crate) fn with_children(process: i32) -> Vec<i32> {
 
 /// Returns the threads of a process, the main thread included.
 pub(crate) fn threads(process: i32) -> Vec<i32> {
-    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let mut threads: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let entries = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut threads: Vec<i32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
     threads.sort_unstable_by_key(|thread| (*thread != process, *thread));
     threads
 }
@@ -233,14 +292,19 @@ pub(crate) fn threads(process: i32) -> Vec<i32> {
 pub(crate) fn process_of(thread: i32) -> Option<i32> {
     // A program may call itself anything, in any bytes.
     let status = fs::read(format!("/proc/{thread}/status")).ok()?;
-    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    let line = status
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Tgid:"))?;
     std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
-/// Returns whether the file of its program is setuid or setgid to another user or group than the recorder's.
+/// Returns whether the file of its program is setuid or setgid to another user or group than the
+/// recorder's.
 pub(crate) fn lacks_rights(process: i32) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let Ok(file) = fs::metadata(format!("/proc/{process}/exe")) else { return false };
+    let Ok(file) = fs::metadata(format!("/proc/{process}/exe")) else {
+        return false;
+    };
     // Where a group may not execute, the bit of setgid means something else.
     let (user, group) = (file.mode() & 0o4000 != 0, file.mode() & 0o2010 == 0o2010);
     user && file.uid() != rustix::process::geteuid().as_raw()
@@ -255,15 +319,21 @@ pub(crate) fn shared_mappings(process: i32) -> Vec<Vec<u8>> {
         let mut fields = line.splitn(6, |byte| *byte == b' ');
         let permissions = fields.nth(1)?;
         let path = fields.nth(3)?.trim_ascii_start();
-        (permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's')).then(|| path.to_vec())
+        (permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's'))
+            .then(|| path.to_vec())
     });
     shared.collect()
 }
 
 /// Returns whether the process has an io_uring open, whose requests no tracer sees.
 pub(crate) fn has_ring(process: i32) -> bool {
-    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|to| to.as_os_str() == "anon_inode:[io_uring]")
+    let entries = fs::read_dir(format!("/proc/{process}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .any(|to| to.as_os_str() == "anon_inode:[io_uring]")
 }
 
 /// Returns its working directory.
@@ -282,10 +352,15 @@ pub(crate) struct OpenFile {
 
 /// Returns the regular files and directories that it has open.
 pub(crate) fn open_files(process: i32) -> Vec<OpenFile> {
-    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(format!("/proc/{process}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let open = entries.filter_map(|entry| {
         let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let path = fs::read_link(entry.path()).ok().filter(|path| path.is_absolute())?;
+        let path = fs::read_link(entry.path())
+            .ok()
+            .filter(|path| path.is_absolute())?;
         let kind = fs::metadata(entry.path()).ok()?.file_type();
         if !(kind.is_file() || kind.is_dir()) {
             return None;
@@ -296,7 +371,12 @@ pub(crate) fn open_files(process: i32) -> Vec<OpenFile> {
             u64::from_str_radix(text, base).ok()
         };
         let flags = syscalls::open_flags(number("flags:", 8)? as i32);
-        Some(OpenFile { fd, path: path.as_os_str().as_bytes().to_vec(), flags, place: number("pos:", 10)? })
+        Some(OpenFile {
+            fd,
+            path: path.as_os_str().as_bytes().to_vec(),
+            flags,
+            place: number("pos:", 10)?,
+        })
     });
     let mut open: Vec<OpenFile> = open.collect();
     open.sort_unstable_by_key(|file| file.fd);

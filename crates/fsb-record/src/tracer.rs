@@ -10,8 +10,8 @@ use std::process::Child;
 
 use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 use fsb_trace::{
-    Begun, CallKind, Header, LOST_UNIT, Overhead, Remarks, Resolver, Shared, Times, Totals, TraceError, TraceNote,
-    Unseen, Writer,
+    Begun, CallKind, Header, LOST_UNIT, Overhead, Remarks, Resolver, Shared, Times, Totals,
+    TraceError, TraceNote, Unseen, Writer,
 };
 
 use crate::child;
@@ -95,11 +95,15 @@ impl<W: Write> Tracer<W> {
         monotonic_ns.saturating_sub(self.began_ns)
     }
 
-    /// Returns the time that stopping adds before a call, to it, and after it. It is 0 if the header states it for all
-    /// calls.
+    /// Returns the time that stopping adds before a call, to it, and after it. It is 0 if the
+    /// header states it for all calls.
     fn taken_off(&self) -> [u64; 3] {
         match self.watch {
-            Some(_) => [self.cost.stop.gap_ns / 2, self.cost.stop.call_ns, self.cost.stop.gap_ns.div_ceil(2)],
+            Some(_) => [
+                self.cost.stop.gap_ns / 2,
+                self.cost.stop.call_ns,
+                self.cost.stop.gap_ns.div_ceil(2),
+            ],
             None => [0; 3],
         }
     }
@@ -124,7 +128,8 @@ impl<W: Write> Tracer<W> {
     /// Registers the working directory and the open files of a process.
     fn adopt(&mut self, process: i32) {
         let directory = inspect::directory(process).unwrap_or_else(|| PathBuf::from("/"));
-        self.resolver.task(process as u32, directory.as_os_str().as_bytes());
+        self.resolver
+            .task(process as u32, directory.as_os_str().as_bytes());
         if inspect::has_ring(process) {
             self.resolver.unseen(Unseen::Uring);
         }
@@ -136,7 +141,13 @@ impl<W: Write> Tracer<W> {
         for file in inspect::open_files(process) {
             let opened = (file.flags, file.place);
             // If the trace cannot be written, the next call returns the error.
-            let _ = self.resolver.opened_before(process as u32, file.fd, &file.path, opened, &mut self.writer);
+            let _ = self.resolver.opened_before(
+                process as u32,
+                file.fd,
+                &file.path,
+                opened,
+                &mut self.writer,
+            );
         }
     }
 
@@ -154,9 +165,18 @@ impl<W: Write> Tracer<W> {
                 if at == 0 {
                     self.adopt(process);
                 } else {
-                    let shared = Shared { files: true, directory: true };
+                    let shared = Shared {
+                        files: true,
+                        directory: true,
+                    };
                     let now = self.now();
-                    self.resolver.spawn(process as u32, thread as u32, shared, now, &mut self.writer)?;
+                    self.resolver.spawn(
+                        process as u32,
+                        thread as u32,
+                        shared,
+                        now,
+                        &mut self.writer,
+                    )?;
                 }
             }
         }
@@ -173,7 +193,8 @@ impl<W: Write> Tracer<W> {
                         self.let_go();
                         return Ok(());
                     }
-                    // A signal from a terminal reaches the program as well, and the program ends as it likes.
+                    // A signal from a terminal reaches the program as well, and the program ends as
+                    // it likes.
                     continue;
                 }
                 Err(_) => break,
@@ -200,7 +221,12 @@ impl<W: Write> Tracer<W> {
                 self.take_in_orphans()?;
             }
             Stop::Filtered => self.begins(task, seen_ns)?,
-            Stop::Call if self.tasks.get(&task).is_some_and(|task| task.pending.is_some()) => {
+            Stop::Call
+                if self
+                    .tasks
+                    .get(&task)
+                    .is_some_and(|task| task.pending.is_some()) =>
+            {
                 self.ends(task, seen_ns)?;
             }
             Stop::Call if self.every => self.begins(task, seen_ns)?,
@@ -210,7 +236,12 @@ impl<W: Write> Tracer<W> {
                 let before = trace::event_message(task).unwrap_or_default() as i32;
                 if before != task && before != 0 {
                     // A thread became the whole process; the others are gone.
-                    self.resolver.take_place(before as u32, task as u32, seen_ns, &mut self.writer)?;
+                    self.resolver.take_place(
+                        before as u32,
+                        task as u32,
+                        seen_ns,
+                        &mut self.writer,
+                    )?;
                     self.tasks.remove(&before);
                     self.see_no_more(before);
                 }
@@ -235,9 +266,14 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Resumes a task, up to the end of its call if requested. A task that was killed meanwhile does not resume.
+    /// Resumes a task, up to the end of its call if requested. A task that was killed meanwhile
+    /// does not resume.
     fn resume(&self, task: i32, to_end: bool, signal: i32) {
-        let until = if to_end || self.every { Until::Call } else { Until::Event };
+        let until = if to_end || self.every {
+            Until::Call
+        } else {
+            Until::Event
+        };
         let _ = trace::resume(task, until, signal);
     }
 
@@ -252,7 +288,9 @@ impl<W: Write> Tracer<W> {
             Ok(CallInfo::Entry { number, .. }) if number as u32 & trace::X32 != 0 => {
                 Some(Pending::Hides(Unseen::Foreign))
             }
-            Ok(CallInfo::Entry { number, arguments, .. }) if self.running => match seen(number, arguments) {
+            Ok(CallInfo::Entry {
+                number, arguments, ..
+            }) if self.running => match seen(number, arguments) {
                 Some(seen) => self.pending(task, seen)?,
                 None => None,
             },
@@ -269,13 +307,18 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Returns the state that is kept until the end of a call, or `None` if the end does not matter.
+    /// Returns the state that is kept until the end of a call, or `None` if the end does not
+    /// matter.
     fn pending(&mut self, task: i32, seen: Seen) -> Result<Option<Pending>, RecordError> {
         let fd = seen.raw.fd;
         Ok(Some(match seen.act {
-            Act::File if seen.raw.kind == CallKind::Copy => return self.pending_copies(task, &seen),
+            Act::File if seen.raw.kind == CallKind::Copy => {
+                return self.pending_copies(task, &seen);
+            }
             Act::File => return self.pending_call(task, seen),
-            Act::ChangeDirectory => Pending::Directory(fd, seen.path.and_then(|path| inspect::text(task, path))),
+            Act::ChangeDirectory => {
+                Pending::Directory(fd, seen.path.and_then(|path| inspect::text(task, path)))
+            }
             Act::CloseRange(first, last, flags) => Pending::CloseRange(first, last, flags),
             Act::CloseOnExec(closes) => Pending::CloseOnExec(fd, closes),
             Act::Clone(flags, place) => self.makes(task, flags, place),
@@ -292,7 +335,10 @@ impl<W: Write> Tracer<W> {
         for raw in inspect::copies(task, seen) {
             begun.extend(self.resolver.begin(task as u32, &raw, &mut self.writer)?);
         }
-        Ok((!begun.is_empty()).then_some(Pending::File { begun, moves_names: false }))
+        Ok((!begun.is_empty()).then_some(Pending::File {
+            begun,
+            moves_names: false,
+        }))
     }
 
     /// Returns the state of any other call on files.
@@ -302,7 +348,10 @@ impl<W: Write> Tracer<W> {
             seen.set_open_flags(flags as i32);
             seen.raw.length = mode & 0o7777;
         }
-        if let Some((at, count)) = seen.pieces.filter(|_| self.resolver.follows(task as u32, fd)) {
+        if let Some((at, count)) = seen
+            .pieces
+            .filter(|_| self.resolver.follows(task as u32, fd))
+        {
             seen.raw.length = inspect::length_of_pieces(task, at, count);
         }
         // A path that cannot be read makes the call fail.
@@ -310,7 +359,9 @@ impl<W: Write> Tracer<W> {
             Some(address) => inspect::text(task, address).map(Some),
             None => Some(None),
         };
-        let (Some(mut path), Some(second)) = (text(seen.path), text(seen.second)) else { return Ok(None) };
+        let (Some(mut path), Some(second)) = (text(seen.path), text(seen.second)) else {
+            return Ok(None);
+        };
         if seen.empty_path && path.as_ref().is_some_and(Vec::is_empty) {
             path = None;
             seen.raw.kind = match seen.raw.kind {
@@ -323,13 +374,23 @@ impl<W: Write> Tracer<W> {
         if path.as_ref().is_some_and(Vec::is_empty) && seen.raw.kind != CallKind::Link {
             return Ok(None);
         }
-        let raw = fsb_trace::RawCall { path: path.as_deref(), second: second.as_deref(), ..seen.raw };
+        let raw = fsb_trace::RawCall {
+            path: path.as_deref(),
+            second: second.as_deref(),
+            ..seen.raw
+        };
         let moves_names = matches!(
             raw.kind,
-            CallKind::Rename | CallKind::SymbolicLink | CallKind::RemoveDirectory | CallKind::MakeDirectory
+            CallKind::Rename
+                | CallKind::SymbolicLink
+                | CallKind::RemoveDirectory
+                | CallKind::MakeDirectory
         );
         let begun = self.resolver.begin(task as u32, &raw, &mut self.writer)?;
-        Ok(begun.map(|begun| Pending::File { begun: vec![begun], moves_names }))
+        Ok(begun.map(|begun| Pending::File {
+            begun: vec![begun],
+            moves_names,
+        }))
     }
 
     /// Handles the end of a call.
@@ -345,8 +406,14 @@ impl<W: Write> Tracer<W> {
         let [_, within, after] = self.taken_off();
         let state = self.tasks.entry(task).or_default();
         let (pending, lost) = (state.pending.take(), state.lost_ns);
-        let took_ns = seen_ns.saturating_sub(state.start_ns).saturating_sub(within);
-        let times = Times { start_ns: state.start_ns, took_ns, lost_ns: lost / LOST_UNIT * LOST_UNIT };
+        let took_ns = seen_ns
+            .saturating_sub(state.start_ns)
+            .saturating_sub(within);
+        let times = Times {
+            start_ns: state.start_ns,
+            took_ns,
+            lost_ns: lost / LOST_UNIT * LOST_UNIT,
+        };
         let id = task as u32;
         let mut written = false;
         match pending {
@@ -359,9 +426,13 @@ impl<W: Write> Tracer<W> {
                 written = true;
                 let mut times = times;
                 for begun in begun {
-                    self.resolver.end(id, begun, result, times, &mut self.writer)?;
+                    self.resolver
+                        .end(id, begun, result, times, &mut self.writer)?;
                     // The first one has the time of all.
-                    times = Times { start_ns: seen_ns, ..Times::default() };
+                    times = Times {
+                        start_ns: seen_ns,
+                        ..Times::default()
+                    };
                 }
                 if moves_names {
                     self.resolver.world().forget();
@@ -369,7 +440,8 @@ impl<W: Write> Tracer<W> {
             }
             Some(Pending::Wait) if result > 0 => {
                 written = true;
-                self.resolver.wait(id, result as u32, times, &mut self.writer)?;
+                self.resolver
+                    .wait(id, result as u32, times, &mut self.writer)?;
             }
             Some(Pending::Directory(fd, path)) if result >= 0 => {
                 self.resolver.change_directory(id, fd, path.as_deref());
@@ -377,16 +449,31 @@ impl<W: Write> Tracer<W> {
             Some(Pending::CloseRange(first, last, flags)) if result >= 0 => {
                 let at_exec = flags & libc::CLOSE_RANGE_CLOEXEC != 0;
                 if flags & libc::CLOSE_RANGE_UNSHARE != 0 {
-                    self.resolver.unshare(id, Shared { files: true, directory: false });
+                    self.resolver.unshare(
+                        id,
+                        Shared {
+                            files: true,
+                            directory: false,
+                        },
+                    );
                 }
-                self.resolver.close_range(id, (first, last), at_exec, seen_ns, &mut self.writer)?;
+                self.resolver
+                    .close_range(id, (first, last), at_exec, seen_ns, &mut self.writer)?;
             }
-            Some(Pending::CloseOnExec(fd, closes)) if result >= 0 => self.resolver.close_on_exec(id, fd, closes),
+            Some(Pending::CloseOnExec(fd, closes)) if result >= 0 => {
+                self.resolver.close_on_exec(id, fd, closes)
+            }
             Some(Pending::Unshare(flags)) if result >= 0 => {
                 // A mount or user namespace brings a working directory of one's own.
                 let directory = libc::CLONE_FS | libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
                 let has = |some: libc::c_int| flags & some as u64 != 0;
-                self.resolver.unshare(id, Shared { files: has(libc::CLONE_FILES), directory: has(directory) });
+                self.resolver.unshare(
+                    id,
+                    Shared {
+                        files: has(libc::CLONE_FILES),
+                        directory: has(directory),
+                    },
+                );
             }
             Some(Pending::Hides(what)) if result >= 0 => self.resolver.unseen(what),
             _ => {}
@@ -395,7 +482,11 @@ impl<W: Write> Tracer<W> {
         self.counts.spent_ns += spent;
         let switches = self.cost.stop.gap_ns + self.cost.stop.call_ns;
         let state = self.tasks.entry(task).or_default();
-        state.lost_ns = if written { spent + within + after } else { state.lost_ns + spent + switches };
+        state.lost_ns = if written {
+            spent + within + after
+        } else {
+            state.lost_ns + spent + switches
+        };
         self.resume(task, false, 0);
         Ok(())
     }
@@ -403,9 +494,14 @@ impl<W: Write> Tracer<W> {
     /// Lets all tasks continue without the tracer.
     fn let_go(&mut self) {
         let tasks: Vec<i32> = self.tasks.keys().copied().collect();
-        let mut left: HashSet<i32> = tasks.into_iter().filter(|task| trace::interrupt(*task).is_ok()).collect();
+        let mut left: HashSet<i32> = tasks
+            .into_iter()
+            .filter(|task| trace::interrupt(*task).is_ok())
+            .collect();
         while !left.is_empty() {
-            let Ok((task, stop)) = trace::wait() else { break };
+            let Ok((task, stop)) = trace::wait() else {
+                break;
+            };
             match stop {
                 Stop::Ended { .. } => drop(left.remove(&task)),
                 Stop::Signal(signal) => {
@@ -427,13 +523,24 @@ impl<W: Write> Tracer<W> {
         }
         let seconds = self.now() as f64 * 1e-9;
         let is_root_used = self.resolver.is_root_used();
-        let used_outside = self.resolver.used_outside().map(|path| PathBuf::from(OsStr::from_bytes(path)));
-        let Remarks { incomplete, mut notes } = self.resolver.finish(&mut self.writer)?;
+        let used_outside = self
+            .resolver
+            .used_outside()
+            .map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        let Remarks {
+            incomplete,
+            mut notes,
+        } = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
             notes.push(TraceNote::WakesUnseen.into());
         }
         if self.without_rights > 0 {
-            notes.push(TraceNote::WithoutPrivileges { times: self.without_rights }.into());
+            notes.push(
+                TraceNote::WithoutPrivileges {
+                    times: self.without_rights,
+                }
+                .into(),
+            );
         }
         let known = Totals {
             tasks: self.resolver.tasks(),
@@ -461,7 +568,8 @@ impl<W: Write> Tracer<W> {
 }
 
 fn pid(task: i32) -> io::Result<rustix::process::Pid> {
-    rustix::process::Pid::from_raw(task).ok_or_else(|| io::Error::other("no process has this process id"))
+    rustix::process::Pid::from_raw(task)
+        .ok_or_else(|| io::Error::other("no process has this process id"))
 }
 
 /// New tasks whose makers were not reported yet, and tasks within a call that makes one.
@@ -484,7 +592,11 @@ impl<W: Write> Tracer<W> {
     fn made(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
         self.births.makers.remove(&task);
         let child = trace::event_message(task).unwrap_or_default() as i32;
-        let making = match self.tasks.get_mut(&task).and_then(|task| task.pending.as_mut()) {
+        let making = match self
+            .tasks
+            .get_mut(&task)
+            .and_then(|task| task.pending.as_mut())
+        {
             Some(Pending::Make(making)) => {
                 making.seen = true;
                 Some(*making)
@@ -496,10 +608,20 @@ impl<W: Write> Tracer<W> {
         if self.watch.is_some() && !has(libc::CLONE_THREAD) && is_in_other_namespace(child) {
             self.resolver.unseen(Unseen::Namespace);
         }
-        let shared = Shared { files: has(libc::CLONE_FILES), directory: has(libc::CLONE_FS) };
-        self.resolver.spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
+        let shared = Shared {
+            files: has(libc::CLONE_FILES),
+            directory: has(libc::CLONE_FS),
+        };
+        self.resolver
+            .spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
         self.see(child);
-        self.tasks.insert(child, Task { born: making, ..Task::default() });
+        self.tasks.insert(
+            child,
+            Task {
+                born: making,
+                ..Task::default()
+            },
+        );
         if self.births.early.remove(&child) {
             self.begins_to_run(child);
         }
@@ -507,8 +629,8 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// Resumes a task after a stop that every new task begins with. A task that is not registered yet waits for its
-    /// maker's event.
+    /// Resumes a task after a stop that every new task begins with. A task that is not registered
+    /// yet waits for its maker's event.
     fn begins_to_run(&mut self, task: i32) {
         let Some(state) = self.tasks.get_mut(&task) else {
             self.births.early.insert(task);
@@ -538,17 +660,31 @@ impl<W: Write> Tracer<W> {
         self.births.makers.remove(&task);
     }
 
-    /// Registers new tasks whose makers were killed within the call, so that the kernel will never report them.
+    /// Registers new tasks whose makers were killed within the call, so that the kernel will never
+    /// report them.
     fn take_in_orphans(&mut self) -> Result<(), RecordError> {
         if self.births.early.is_empty() || !self.births.makers.is_empty() {
             return Ok(());
         }
         for task in std::mem::take(&mut self.births.early) {
-            let process = inspect::process_of(task).filter(|process| self.tasks.contains_key(process));
+            let process =
+                inspect::process_of(task).filter(|process| self.tasks.contains_key(process));
             match process.filter(|process| *process != task) {
                 Some(process) => {
-                    let (shared, now) = (Shared { files: true, directory: true }, self.now());
-                    self.resolver.spawn(process as u32, task as u32, shared, now, &mut self.writer)?;
+                    let (shared, now) = (
+                        Shared {
+                            files: true,
+                            directory: true,
+                        },
+                        self.now(),
+                    );
+                    self.resolver.spawn(
+                        process as u32,
+                        task as u32,
+                        shared,
+                        now,
+                        &mut self.writer,
+                    )?;
                 }
                 None => self.adopt(task),
             }
@@ -562,7 +698,10 @@ impl<W: Write> Tracer<W> {
 
 /// Returns whether the task is in another PID namespace, where eBPF knows it by another number.
 fn is_in_other_namespace(task: i32) -> bool {
-    match (fs::read_link(format!("/proc/{task}/ns/pid")), fs::read_link("/proc/self/ns/pid")) {
+    match (
+        fs::read_link(format!("/proc/{task}/ns/pid")),
+        fs::read_link("/proc/self/ns/pid"),
+    ) {
         (Ok(its), Ok(ours)) => its != ours,
         // NotFound: it was killed in between.
         (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
@@ -589,7 +728,9 @@ impl<W: Write> Tracer<W> {
 
     /// Records the events that the kernel has seen meanwhile.
     fn take_events(&mut self) -> Result<(), RecordError> {
-        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let Some(watch) = &mut self.watch else {
+            return Ok(());
+        };
         let mut events = std::mem::take(&mut self.events);
         watch.drain(|event| events.push(event));
         for event in events.drain(..) {
@@ -607,23 +748,41 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    /// Records that a task was woken. Its wait is recorded when its call ends. A wake-up by a call of the trace is left
-    /// out, because files and names already order the two.
+    /// Records that a task was woken. Its wait is recorded when its call ends. A wake-up by a call
+    /// of the trace is left out, because files and names already order the two.
     fn woken(&mut self, woken: &Woken) -> Result<(), RecordError> {
-        let Woken { task, by, at_ns, number, arguments } = woken;
+        let Woken {
+            task,
+            by,
+            at_ns,
+            number,
+            arguments,
+        } = woken;
         let in_trace = |fd| self.resolver.follows(*by as u32, fd);
         if seen(*number, *arguments).is_some_and(|seen| in_trace(seen.raw.fd)) {
             return Ok(());
         }
         let (start_ns, event_ns) = (self.at(*at_ns), self.cost.event_ns);
         // Until the wait is over the other one may have ended.
-        let Some(lane) = self.resolver.lane(*by as u32) else { return Ok(()) };
-        let Some(waiter) = self.tasks.get_mut(task) else { return Ok(()) };
+        let Some(lane) = self.resolver.lane(*by as u32) else {
+            return Ok(());
+        };
+        let Some(waiter) = self.tasks.get_mut(task) else {
+            return Ok(());
+        };
         waiter.woken = Some((lane, start_ns));
-        let Some(waker) = self.tasks.get_mut(by) else { return Ok(()) };
+        let Some(waker) = self.tasks.get_mut(by) else {
+            return Ok(());
+        };
         let lost = std::mem::replace(&mut waker.lost_ns, event_ns);
-        let times = Times { start_ns, took_ns: 0, lost_ns: lost / LOST_UNIT * LOST_UNIT };
-        Ok(self.resolver.wake(*by as u32, *task as u32, times, &mut self.writer)?)
+        let times = Times {
+            start_ns,
+            took_ns: 0,
+            lost_ns: lost / LOST_UNIT * LOST_UNIT,
+        };
+        Ok(self
+            .resolver
+            .wake(*by as u32, *task as u32, times, &mut self.writer)?)
     }
 
     /// Records the end of a call that did not stop.
@@ -639,16 +798,22 @@ impl<W: Write> Tracer<W> {
         let (start_ns, event_ns) = (self.at(call.start_ns), self.cost.event_ns);
         let state = self.tasks.entry(call.task).or_default();
         let lost_ns = state.lost_ns / LOST_UNIT * LOST_UNIT;
-        let times = Times { start_ns, took_ns: call.end_ns.saturating_sub(call.start_ns), lost_ns };
+        let times = Times {
+            start_ns,
+            took_ns: call.end_ns.saturating_sub(call.start_ns),
+            lost_ns,
+        };
         let woken = state.woken.take().filter(|(_, at_ns)| *at_ns >= start_ns);
         match (begun, woken) {
             (Some(begun), _) => {
                 state.lost_ns = event_ns;
-                self.resolver.end(id, begun, call.result, times, &mut self.writer)?;
+                self.resolver
+                    .end(id, begun, call.result, times, &mut self.writer)?;
             }
             (None, Some((by, at_ns))) => {
                 state.lost_ns = event_ns;
-                self.resolver.woken(id, (by, at_ns - start_ns), times, &mut self.writer)?;
+                self.resolver
+                    .woken(id, (by, at_ns - start_ns), times, &mut self.writer)?;
             }
             (None, None) => state.lost_ns += event_ns,
         }
@@ -685,8 +850,9 @@ const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 
 /// A call that makes a task.
 ///
-/// The tracer clears CLONE_UNTRACED during the call, as rr does. Otherwise the kernel would not report the new task,
-/// and every call that the filter stops would fail with ENOSYS because no tracer is attached.
+/// The tracer clears CLONE_UNTRACED during the call, as rr does. Otherwise the kernel would not
+/// report the new task, and every call that the filter stops would fail with ENOSYS because no
+/// tracer is attached.
 #[derive(Debug, Clone, Copy)]
 struct Making {
     /// The flags as the program passed them.
@@ -698,11 +864,17 @@ struct Making {
 }
 
 impl Making {
-    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the exit: no task was
-    /// reported.
+    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the
+    /// exit: no task was reported.
     fn begin(task: i32, flags: u64, place: Option<u64>) -> Making {
-        let flags = place.and_then(|at| inspect::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
-        let making = Making { flags, place, seen: false };
+        let flags = place
+            .and_then(|at| inspect::numbers::<1>(task, at))
+            .map_or(flags, |[flags]| flags);
+        let making = Making {
+            flags,
+            place,
+            seen: false,
+        };
         if flags & UNTRACED != 0 {
             let _ = match place {
                 Some(at) => trace::write_memory(task, at, flags & !UNTRACED),
@@ -749,8 +921,8 @@ struct Task {
 /// Nanoseconds that recording adds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
-    /// To a call that stops, and to the time between two: half of it each, because the call stops where it begins and
-    /// where it ends.
+    /// To a call that stops, and to the time between two: half of it each, because the call stops
+    /// where it begins and where it ends.
     pub(crate) stop: Overhead,
     /// To the time around a call that the kernel writes down.
     pub(crate) event_ns: u64,
@@ -765,8 +937,8 @@ pub struct RecordOutcome {
     pub totals: Totals,
     /// Whether the program used a file or directory below the root.
     pub is_root_used: bool,
-    /// The directory outside the root in which the program opened most files, those for writing first. `None` if it
-    /// used only files of the system.
+    /// The directory outside the root in which the program opened most files, those for writing
+    /// first. `None` if it used only files of the system.
     pub used_outside: Option<PathBuf>,
     /// Bytes of the trace.
     pub bytes: u64,

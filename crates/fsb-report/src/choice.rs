@@ -1,4 +1,5 @@
-//! The result of a race: the fastest of many candidates, or those that are not significantly different from it.
+//! The result of a race: the fastest of many candidates, or those that are not significantly
+//! different from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,18 +30,21 @@ pub struct Choice {
     pub reference: String,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// The probability with which the answer may be worse than the best candidate by more than that ratio.
+    /// The probability with which the answer may be worse than the best candidate by more than that
+    /// ratio.
     pub error: f64,
     /// Whether no remaining candidate can be faster than the first of `answer` by more than θ.
     pub decided: bool,
-    /// The fastest candidate, then those that are not significantly different from it; empty if nothing was measured.
+    /// The fastest candidate, then those that are not significantly different from it; empty if
+    /// nothing was measured.
     pub answer: Vec<String>,
     /// The number of race rounds that were measured.
     #[serde(rename = "heats")]
     pub race_rounds: usize,
     /// The workloads that each race round measures.
     pub workloads: Vec<String>,
-    /// All candidates by state, the fastest first and those that were not raced last; within a state by speed.
+    /// All candidates by state, the fastest first and those that were not raced last; within a
+    /// state by speed.
     pub candidates: Vec<Candidate>,
     /// The contribution of each option, if the plan asks for it.
     pub effects: Vec<Effect>,
@@ -62,8 +66,8 @@ pub struct Candidate {
     pub state: State,
     /// The speed as a ratio to the speed of the baseline.
     pub ratio: Option<f64>,
-    /// The interval of that ratio. The intervals of all candidates hold together at all interim analyses, with
-    /// probability 1 − `error`.
+    /// The interval of that ratio. The intervals of all candidates hold together at all interim
+    /// analyses, with probability 1 − `error`.
     pub interval: Option<Interval>,
     /// The comparison that dropped it from the race; absent for other candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +82,8 @@ pub struct Candidate {
     pub why: String,
     /// The loss that it may cause; absent if it keeps everything that the defaults keep.
     pub risk: Option<String>,
-    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe candidate.
+    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe
+    /// candidate.
     #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
     /// The commands that format and mount it, one per line; empty if it was not made.
@@ -146,7 +151,13 @@ impl Choice {
             Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
             None => None,
         };
-        self.candidates.iter().map(|found| Ranked { name: found.name.clone(), result: result(&found.name) }).collect()
+        self.candidates
+            .iter()
+            .map(|found| Ranked {
+                name: found.name.clone(),
+                result: result(&found.name),
+            })
+            .collect()
     }
 
     /// Returns the result of a run whose plan is a race. Returns `None` for another run.
@@ -168,11 +179,18 @@ impl Choice {
                 None => State::NotToldApart,
             };
             let target = &plan.targets[place];
-            let recipe = record.targets.get(&target.name).and_then(|made| Recipe::from_target(target, made));
+            let recipe = record
+                .targets
+                .get(&target.name)
+                .and_then(|made| Recipe::from_target(target, made));
             candidates.push(Candidate {
                 name: target.name.clone(),
                 state,
-                ratio: if place == 0 && known.race_rounds > 0 { Some(1.0) } else { known.ratio },
+                ratio: if place == 0 && known.race_rounds > 0 {
+                    Some(1.0)
+                } else {
+                    known.ratio
+                },
                 interval: known.interval,
                 dropped: dropped(&plan.targets, known.out.as_ref()),
                 race_rounds: known.race_rounds,
@@ -182,7 +200,11 @@ impl Choice {
                 risks: risks::of_target(record, &target.name).to_vec(),
                 commands: recipe.as_ref().map(Recipe::commands).unwrap_or_default(),
                 fstab: recipe.map(|recipe| recipe.fstab),
-                reason: replay.without_loss.get(&place).or_else(|| replay.barred.get(&place)).cloned(),
+                reason: replay
+                    .without_loss
+                    .get(&place)
+                    .or_else(|| replay.barred.get(&place))
+                    .cloned(),
             });
         }
         let refused = race.refused.iter().map(|refused| Candidate {
@@ -202,15 +224,29 @@ impl Choice {
         });
         candidates.extend(refused);
         let speed = |candidate: &Candidate| candidate.ratio.unwrap_or(0.0);
-        candidates.sort_by(|a, b| (a.state as u8).cmp(&(b.state as u8)).then(speed(b).total_cmp(&speed(a))));
-        let among = |candidate: &&Candidate| matches!(candidate.state, State::Fastest | State::NotToldApart);
+        candidates.sort_by(|a, b| {
+            (a.state as u8)
+                .cmp(&(b.state as u8))
+                .then(speed(b).total_cmp(&speed(a)))
+        });
+        let among = |candidate: &&Candidate| {
+            matches!(candidate.state, State::Fastest | State::NotToldApart)
+        };
         let answer: Vec<String> = match current.leader {
-            Some(_) => candidates.iter().filter(among).map(|candidate| candidate.name.clone()).collect(),
+            Some(_) => candidates
+                .iter()
+                .filter(among)
+                .map(|candidate| candidate.name.clone())
+                .collect(),
             None => Vec::new(),
         };
         Some(Choice {
             schema: SCHEMA,
-            reference: plan.targets.first().map(|target| target.name.clone()).unwrap_or_default(),
+            reference: plan
+                .targets
+                .first()
+                .map(|target| target.name.clone())
+                .unwrap_or_default(),
             theta: plan.theta,
             error: race.error,
             decided: current.decided,
@@ -221,7 +257,12 @@ impl Choice {
             effects: effects(record, trials, &replay),
             finished: record.stop_reason.as_ref().map(stop_reason_text),
             facts: facts(record),
-            warnings: record.warnings.iter().map(warning_text).chain(interference::warning_of_some(trials)).collect(),
+            warnings: record
+                .warnings
+                .iter()
+                .map(warning_text)
+                .chain(interference::warning_of_some(trials))
+                .collect(),
         })
     }
 
@@ -234,24 +275,46 @@ impl Choice {
 /// Returns the comparison that dropped a candidate, if one did.
 fn dropped(targets: &[Target], out: Option<&Out>) -> Option<Dropped> {
     match out? {
-        Out::Slower { than, at_most, race_rounds } => {
-            Some(Dropped { than: targets[*than].name.clone(), at_most: *at_most, race_rounds: *race_rounds })
-        }
+        Out::Slower {
+            than,
+            at_most,
+            race_rounds,
+        } => Some(Dropped {
+            than: targets[*than].name.clone(),
+            at_most: *at_most,
+            race_rounds: *race_rounds,
+        }),
         Out::Failed => None,
     }
 }
 
-/// Returns the effects of options, from the race rounds of the first stage alone. Later rounds favour fast candidates,
-/// so options are not balanced in them.
+/// Returns the effects of options, from the race rounds of the first stage alone. Later rounds
+/// favour fast candidates, so options are not balanced in them.
 fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<Effect> {
-    let Some(race) = &record.plan.race else { return Vec::new() };
-    let last = race.first_stage.len().checked_sub(1).and_then(|last| replay.blocks.get(last));
-    let Some(last) = last.filter(|_| !race.factors.is_empty()) else { return Vec::new() };
+    let Some(race) = &record.plan.race else {
+        return Vec::new();
+    };
+    let last = race
+        .first_stage
+        .len()
+        .checked_sub(1)
+        .and_then(|last| replay.blocks.get(last));
+    let Some(last) = last.filter(|_| !race.factors.is_empty()) else {
+        return Vec::new();
+    };
     let first = Replay::until(record, trials, *last);
     let places = |all: &[u32]| all.iter().map(|place| *place as usize).collect::<Vec<_>>();
     let effect = |factor: &fsb_model::plan::Factor| {
-        let found = first.race.effect(&places(&factor.with), &places(&factor.without), race.factors.len());
-        found.map(|(ratio, interval)| Effect { option: factor.option.clone(), ratio, interval })
+        let found = first.race.effect(
+            &places(&factor.with),
+            &places(&factor.without),
+            race.factors.len(),
+        );
+        found.map(|(ratio, interval)| Effect {
+            option: factor.option.clone(),
+            ratio,
+            interval,
+        })
     };
     let mut effects: Vec<Effect> = race.factors.iter().filter_map(effect).collect();
     effects.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
@@ -259,10 +322,27 @@ fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<E
 }
 
 fn facts(record: &RunRecord) -> Vec<String> {
-    let media = record.media.values().map(|medium| medium.summary.clone()).filter(|summary| !summary.is_empty());
-    let kernel = record.segments.first().map(|segment| format!("Linux {}", segment.kernel));
-    let simulated = record.plan.targets.iter().any(Target::is_simulated).then(|| "simulated times".to_owned());
-    simulated.into_iter().chain(media).chain(kernel).chain([format!("seed {}", record.plan.seed)]).collect()
+    let media = record
+        .media
+        .values()
+        .map(|medium| medium.summary.clone())
+        .filter(|summary| !summary.is_empty());
+    let kernel = record
+        .segments
+        .first()
+        .map(|segment| format!("Linux {}", segment.kernel));
+    let simulated = record
+        .plan
+        .targets
+        .iter()
+        .any(Target::is_simulated)
+        .then(|| "simulated times".to_owned());
+    simulated
+        .into_iter()
+        .chain(media)
+        .chain(kernel)
+        .chain([format!("seed {}", record.plan.seed)])
+        .collect()
 }
 
 /// A candidate without a value in this number of race rounds is not measured any more.
@@ -275,7 +355,8 @@ pub struct Replay {
     pub race: Race,
     /// The reason why a candidate is out without having lost, by its place in the plan.
     pub without_loss: BTreeMap<usize, String>,
-    /// The reasons why candidates may not win, by place in the plan. The baseline is measured nevertheless.
+    /// The reasons why candidates may not win, by place in the plan. The baseline is measured
+    /// nevertheless.
     pub barred: BTreeMap<usize, String>,
     /// The blocks that were rounds of the race.
     pub blocks: Vec<u32>,
@@ -301,22 +382,42 @@ impl Replay {
     fn until(record: &RunRecord, trials: &[ReportTrial], last: u32) -> Replay {
         let plan = &record.plan;
         let error = plan.race.as_ref().map_or(0.05, |race| race.error);
-        let race = Race::new(plan.targets.len(), Settings { theta: plan.theta, error });
-        let mut replay = Replay { race, without_loss: BTreeMap::new(), barred: BTreeMap::new(), blocks: Vec::new() };
+        let race = Race::new(
+            plan.targets.len(),
+            Settings {
+                theta: plan.theta,
+                error,
+            },
+        );
+        let mut replay = Replay {
+            race,
+            without_loss: BTreeMap::new(),
+            barred: BTreeMap::new(),
+            blocks: Vec::new(),
+        };
         replay.leave_out_what_cannot_race(record);
         replay.bar_unsafe_candidates(record);
         let blocks = given(record, trials, last);
         let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
         for (block, given) in &blocks {
-            let Some(reference) = given.get(&0).filter(|reference| !reference.values.is_empty()) else {
-                let why = given.get(&0).and_then(|reference| reference.failure.clone()).unwrap_or_default();
+            let Some(reference) = given
+                .get(&0)
+                .filter(|reference| !reference.values.is_empty())
+            else {
+                let why = given
+                    .get(&0)
+                    .and_then(|reference| reference.failure.clone())
+                    .unwrap_or_default();
                 replay.fail(0, why, &mut failures);
                 continue;
             };
             let mut race_round = Vec::new();
             for (candidate, given) in given {
-                let shared: Option<Vec<f64>> =
-                    reference.values.keys().map(|workload| given.values.get(workload).copied()).collect();
+                let shared: Option<Vec<f64>> = reference
+                    .values
+                    .keys()
+                    .map(|workload| given.values.get(workload).copied())
+                    .collect();
                 match shared {
                     // Many workloads count as their geometric mean.
                     Some(values) => race_round.push(Entry {
@@ -324,7 +425,11 @@ impl Replay {
                         slice: given.slice,
                         value: values.iter().sum::<f64>() / values.len() as f64,
                     }),
-                    None => replay.fail(*candidate, given.failure.clone().unwrap_or_default(), &mut failures),
+                    None => replay.fail(
+                        *candidate,
+                        given.failure.clone().unwrap_or_default(),
+                        &mut failures,
+                    ),
                 }
             }
             replay.race.add(race_round);
@@ -333,17 +438,26 @@ impl Replay {
         replay
     }
 
-    /// Draws the candidates of the next race round: those of the first stage while it lasts, then those that the race
-    /// chooses.
+    /// Draws the candidates of the next race round: those of the first stage while it lasts, then
+    /// those that the race chooses.
     pub fn draw(&self, record: &RunRecord) -> Vec<Drawn> {
         let plan = &record.plan;
-        let Some(race) = &plan.race else { return Vec::new() };
+        let Some(race) = &plan.race else {
+            return Vec::new();
+        };
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
             Some(race_round) => {
-                let is_out = |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
-                let can = |candidate: &usize| !self.without_loss.contains_key(candidate) && !is_out(candidate);
-                let chosen = race_round.iter().map(|candidate| *candidate as usize).filter(can).collect();
+                let is_out =
+                    |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
+                let can = |candidate: &usize| {
+                    !self.without_loss.contains_key(candidate) && !is_out(candidate)
+                };
+                let chosen = race_round
+                    .iter()
+                    .map(|candidate| *candidate as usize)
+                    .filter(can)
+                    .collect();
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
             None => self.race.draw(plan.at_once(), plan.seed),
@@ -353,10 +467,13 @@ impl Replay {
     /// Withdraws targets that mkfs or the kernel refused, and targets whose options change nothing.
     fn leave_out_what_cannot_race(&mut self, record: &RunRecord) {
         for (candidate, target) in record.plan.targets.iter().enumerate() {
-            let Some(made) = record.targets.get(&target.name) else { continue };
+            let Some(made) = record.targets.get(&target.name) else {
+                continue;
+            };
             let why = match &made.failed {
                 Some(why) => Some(why.clone()),
-                None => same_as(record, candidate, made).map(|other| format!("changes nothing here: it is {other}")),
+                None => same_as(record, candidate, made)
+                    .map(|other| format!("changes nothing here: it is {other}")),
             };
             if let Some(why) = why {
                 self.race.withdraw(candidate);
@@ -371,7 +488,8 @@ impl Replay {
             let name = &record.plan.targets[candidate].name;
             let why = mark::reason(risks::of_target(record, name));
             self.race.withdraw(candidate);
-            self.barred.insert(candidate, format!("{why}; --risky lets it win"));
+            self.barred
+                .insert(candidate, format!("{why}; --risky lets it win"));
         }
     }
 
@@ -385,53 +503,100 @@ impl Replay {
     }
 }
 
-/// Returns an earlier candidate that was mounted with the same options, if only the requested mount options of the two
-/// differ.
+/// Returns an earlier candidate that was mounted with the same options, if only the requested mount
+/// options of the two differ.
 fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
     let targets = &record.plan.targets;
     let own = targets[candidate].file_system()?;
     let made_alike = |spec: &fsb_model::FileSystemSpec| {
-        (&spec.fs, &spec.mkfs, &spec.tune, &spec.journal) == (&own.fs, &own.mkfs, &own.tune, &own.journal)
+        (&spec.fs, &spec.mkfs, &spec.tune, &spec.journal)
+            == (&own.fs, &own.mkfs, &own.tune, &own.journal)
     };
     let same = |other: &&fsb_model::Target| {
-        other.file_system().is_some_and(|spec| made_alike(spec) && spec.options != own.options)
-            && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
+        other
+            .file_system()
+            .is_some_and(|spec| made_alike(spec) && spec.options != own.options)
+            && record
+                .targets
+                .get(&other.name)
+                .is_some_and(|other| other.mount_options == made.mount_options)
     };
-    let before = targets[..candidate].iter().find(same).filter(|_| !made.mount_options.is_empty())?;
+    let before = targets[..candidate]
+        .iter()
+        .find(same)
+        .filter(|_| !made.mount_options.is_empty())?;
     Some(&before.name)
 }
 
-/// Collects the results of each candidate up to the block `last`, by block and by its place in the plan.
-fn given<'a>(record: &RunRecord, trials: &'a [ReportTrial], last: u32) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
-    let place = |name: &str| record.plan.targets.iter().position(|target| target.name == name);
+/// Collects the results of each candidate up to the block `last`, by block and by its place in the
+/// plan.
+fn given<'a>(
+    record: &RunRecord,
+    trials: &'a [ReportTrial],
+    last: u32,
+) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
+    let place = |name: &str| {
+        record
+            .plan
+            .targets
+            .iter()
+            .position(|target| target.name == name)
+    };
     let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
-    let counts = |trial: &&ReportTrial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last;
+    let counts = |trial: &&ReportTrial| {
+        trial.phase == Phase::Measured && !trial.superseded && trial.block <= last
+    };
     for trial in trials.iter().filter(counts) {
-        let Some(candidate) = place(&trial.what.target) else { continue };
-        let given = blocks.entry(trial.block).or_default().entry(candidate).or_default();
+        let Some(candidate) = place(&trial.what.target) else {
+            continue;
+        };
+        let given = blocks
+            .entry(trial.block)
+            .or_default()
+            .entry(candidate)
+            .or_default();
         given.slice = given.slice.or(trial.slice);
         match (trial.outcome, trial.metrics().next()) {
             (Outcome::Ok, Some(metric)) if metric.value > 0.0 => {
-                let sign = if metric.kind.better == Better::Lower { -1.0 } else { 1.0 };
-                given.values.insert(&trial.what.workload, sign * metric.value.ln());
+                let sign = if metric.kind.better == Better::Lower {
+                    -1.0
+                } else {
+                    1.0
+                };
+                given
+                    .values
+                    .insert(&trial.what.workload, sign * metric.value.ln());
             }
             _ => {
-                let why = trial.extras().error.as_deref().unwrap_or("it gave no value");
-                given.failure.get_or_insert_with(|| format!("{}: {why}", trial.what.workload));
+                let why = trial
+                    .extras()
+                    .error
+                    .as_deref()
+                    .unwrap_or("it gave no value");
+                given
+                    .failure
+                    .get_or_insert_with(|| format!("{}: {why}", trial.what.workload));
             }
         }
     }
-    // If the budget ended within a race round, only the workloads that have a value of the baseline count.
+    // If the budget ended within a race round, only the workloads that have a value of the baseline
+    // count.
     for given in blocks.values_mut() {
-        let shared: BTreeSet<&str> = given.get(&0).map(|r| r.values.keys().copied().collect()).unwrap_or_default();
-        given.values_mut().for_each(|given| given.values.retain(|workload, _| shared.contains(workload)));
+        let shared: BTreeSet<&str> = given
+            .get(&0)
+            .map(|r| r.values.keys().copied().collect())
+            .unwrap_or_default();
+        given
+            .values_mut()
+            .for_each(|given| given.values.retain(|workload, _| shared.contains(workload)));
     }
     blocks
 }
 
 // The text of a result: the answer, the commands to use it, and the results of all candidates.
 
-/// The answer names at most this number of candidates that are not significantly different from the leader.
+/// The answer names at most this number of candidates that are not significantly different from the
+/// leader.
 const NAMED: usize = 6;
 /// The maximum width of a name in the table. The numbers of a longer name have a line of their own.
 const NAME: usize = 40;
@@ -452,7 +617,13 @@ pub fn screen(choice: &Choice, width: usize) -> String {
     facts.insert(0, counted(choice.race_rounds, "race round"));
     paragraph(&mut lines, width, &facts.join(" · "), "", "  ");
     if let Some(finished) = &choice.finished {
-        paragraph(&mut lines, width, &format!("ended after {finished}"), "", "  ");
+        paragraph(
+            &mut lines,
+            width,
+            &format!("ended after {finished}"),
+            "",
+            "  ",
+        );
     }
     for warning in &choice.warnings {
         paragraph(&mut lines, width, &format!("warning: {warning}"), "", "  ");
@@ -462,17 +633,30 @@ pub fn screen(choice: &Choice, width: usize) -> String {
 
 /// Returns the state of the race in a line: `31 of 40 left, ext4,noatime (+4 % [+2 +6]) leads`.
 pub fn standing(choice: &Choice) -> String {
-    let all = choice.candidates.iter().filter(|candidate| candidate.state != State::NotRaced).count();
-    let Some(leader) = leader(choice) else { return format!("{} to race", counted(all, "candidate")) };
+    let all = choice
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.state != State::NotRaced)
+        .count();
+    let Some(leader) = leader(choice) else {
+        return format!("{} to race", counted(all, "candidate"));
+    };
     let by = match leader.ratio {
         Some(ratio) if leader.name != choice.reference => format!(" ({})", change(leader, ratio)),
         _ => String::new(),
     };
-    format!("{} of {all} left, {}{by} leads", choice.answer.len(), leader.name)
+    format!(
+        "{} of {all} left, {}{by} leads",
+        choice.answer.len(),
+        leader.name
+    )
 }
 
 fn leader(choice: &Choice) -> Option<&Candidate> {
-    choice.candidates.iter().find(|candidate| candidate.state == State::Fastest)
+    choice
+        .candidates
+        .iter()
+        .find(|candidate| candidate.state == State::Fastest)
 }
 
 fn change(candidate: &Candidate, ratio: f64) -> String {
@@ -482,7 +666,11 @@ fn change(candidate: &Candidate, ratio: f64) -> String {
 fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let mut say = |text: &str| paragraph(lines, width, text, "", "");
     let reference = &choice.reference;
-    let raced = choice.candidates.iter().filter(|candidate| candidate.race_rounds > 0).count();
+    let raced = choice
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.race_rounds > 0)
+        .count();
     let Some(leader) = leader(choice) else {
         return say(&match choice.race_rounds {
             0 => "No answer: no candidate has a value to compare.".to_owned(),
@@ -494,14 +682,24 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         });
     };
     let label = |name: &String| {
-        choice.candidates.iter().find(|one| one.name == *name).map_or_else(String::new, Candidate::label)
+        choice
+            .candidates
+            .iter()
+            .find(|one| one.name == *name)
+            .map_or_else(String::new, Candidate::label)
     };
     let others: Vec<String> = choice.answer.iter().skip(1).map(label).collect();
     let (theta, wrong) = (percent(choice.theta), percent(choice.error));
-    let over = leader.ratio.filter(|_| leader.name != *reference).map(|ratio| change(leader, ratio));
+    let over = leader
+        .ratio
+        .filter(|_| leader.name != *reference)
+        .map(|ratio| change(leader, ratio));
     let name = leader.label();
     if !leader.risks.is_empty() {
-        say(&format!("{}.", mark::statement(&leader.name, &leader.risks)));
+        say(&format!(
+            "{}.",
+            mark::statement(&leader.name, &leader.risks)
+        ));
     }
     match (choice.decided, over) {
         (true, None) => say(&format!(
@@ -513,7 +711,9 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
              probability at most {wrong})."
         )),
         (false, over) => {
-            let over = over.map(|over| format!(", {over} against {reference}")).unwrap_or_default();
+            let over = over
+                .map(|over| format!(", {over} against {reference}"))
+                .unwrap_or_default();
             let rounds = counted(leader.race_rounds, "race round");
             let (left, dropped) = (choice.answer.len(), dropped_candidates(choice).count());
             let known = match dropped {
@@ -525,7 +725,9 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
                     if dropped == 1 { "was" } else { "were" }
                 ),
             };
-            say(&format!("Not decided: {known}. {name} leads after {rounds}{over}."));
+            say(&format!(
+                "Not decided: {known}. {name} leads after {rounds}{over}."
+            ));
         }
     }
     if !others.is_empty() {
@@ -536,13 +738,19 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         say(&format!("Not significantly different from it: {named}."));
     }
     let advised = advised(choice);
-    let is_news = |advised: &&Candidate| advised.name != leader.name || (advised.name == *reference && !choice.decided);
+    let is_news = |advised: &&Candidate| {
+        advised.name != leader.name || (advised.name == *reference && !choice.decided)
+    };
     if let Some(advised) = advised.filter(is_news) {
         say(&advice(choice, advised));
     }
     // The hazards of an unsafe leader come before everything else.
     let is_leader = |advised: &Candidate| advised.name == leader.name;
-    if let Some(risk) = leader.risk.as_ref().filter(|_| leader.risks.is_empty() && advised.is_some_and(is_leader)) {
+    if let Some(risk) = leader
+        .risk
+        .as_ref()
+        .filter(|_| leader.risks.is_empty() && advised.is_some_and(is_leader))
+    {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {
@@ -550,12 +758,16 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
 }
 
-/// Returns the candidate to use. While none is shown to be faster than a file system with its defaults, that is the
-/// baseline, or else the fastest of those with defaults. Otherwise it is the leader.
+/// Returns the candidate to use. While none is shown to be faster than a file system with its
+/// defaults, that is the baseline, or else the fastest of those with defaults. Otherwise it is the
+/// leader.
 fn advised(choice: &Choice) -> Option<&Candidate> {
     let may_win = || {
         let states = [State::Fastest, State::NotToldApart];
-        choice.candidates.iter().filter(move |candidate| states.contains(&candidate.state))
+        choice
+            .candidates
+            .iter()
+            .filter(move |candidate| states.contains(&candidate.state))
     };
     let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
     let of_defaults = || may_win().find(|candidate| candidate.is_default);
@@ -564,19 +776,33 @@ fn advised(choice: &Choice) -> Option<&Candidate> {
 
 /// Returns the advice to use the defaults.
 fn advice(choice: &Choice, advised: &Candidate) -> String {
-    let verb = if advised.name == choice.reference { "Keep" } else { "Use" };
-    let what = if advised.is_default { format!("the defaults of {}", advised.name) } else { advised.label() };
+    let verb = if advised.name == choice.reference {
+        "Keep"
+    } else {
+        "Use"
+    };
+    let what = if advised.is_default {
+        format!("the defaults of {}", advised.name)
+    } else {
+        advised.label()
+    };
     format!("{verb} {what}: no candidate is shown to be faster.")
 }
 
 /// Returns the candidates that were dropped as slower.
 fn dropped_candidates(choice: &Choice) -> impl Iterator<Item = &Candidate> {
-    choice.candidates.iter().filter(|candidate| candidate.dropped.is_some())
+    choice
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.dropped.is_some())
 }
 
-/// Appends the commands that format and mount the advised candidate. Keeping the baseline takes none.
+/// Appends the commands that format and mount the advised candidate. Keeping the baseline takes
+/// none.
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
-    let Some((leader, advised)) = leader(choice).zip(advised(choice)) else { return };
+    let Some((leader, advised)) = leader(choice).zip(advised(choice)) else {
+        return;
+    };
     let is_answer = choice.decided && advised.name == leader.name;
     if advised.commands.is_empty() || (advised.name == choice.reference && !is_answer) {
         return;
@@ -584,23 +810,46 @@ fn commands(lines: &mut Vec<String>, choice: &Choice) {
     lines.push(String::new());
     lines.push(match is_answer {
         true => "To format and mount it, and its line of /etc/fstab:".to_owned(),
-        false => format!("To format and mount {}, which may not be the fastest:", advised.label()),
+        false => format!(
+            "To format and mount {}, which may not be the fastest:",
+            advised.label()
+        ),
     });
     let typed = advised.commands.iter().chain(&advised.fstab);
     lines.extend(typed.map(|line| format!("  {}", visible::line(line))));
 }
 
 fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
-    let raced: Vec<&Candidate> = choice.candidates.iter().filter(|candidate| candidate.race_rounds > 0).collect();
+    let raced: Vec<&Candidate> = choice
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.race_rounds > 0)
+        .collect();
     if raced.is_empty() {
         return;
     }
-    let longest = raced.iter().map(|candidate| candidate.label().chars().count()).max().unwrap_or(0).min(NAME);
+    let longest = raced
+        .iter()
+        .map(|candidate| candidate.label().chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(NAME);
     let numbers = |candidate: &Candidate| numbers(choice, candidate);
-    let wide = raced.iter().map(|candidate| numbers(candidate).chars().count()).max().unwrap_or(0).max(NUMBERS);
+    let wide = raced
+        .iter()
+        .map(|candidate| numbers(candidate).chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(NUMBERS);
     lines.push(String::new());
     lines.push(
-        format!("  {:longest$}  {:<wide$} rounds", "", format!("against {}", choice.reference)).trim_end().to_owned(),
+        format!(
+            "  {:longest$}  {:<wide$} rounds",
+            "",
+            format!("against {}", choice.reference)
+        )
+        .trim_end()
+        .to_owned(),
     );
     let mut risky = false;
     for candidate in &raced {
@@ -619,7 +868,11 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             paragraph(lines, width, &name, &format!("{sign} "), "    ");
             lines.push(format!("  {:longest$}  {line}", "").trim_end().to_owned());
         } else {
-            lines.push(format!("{sign} {name:<longest$}  {line}").trim_end().to_owned());
+            lines.push(
+                format!("{sign} {name:<longest$}  {line}")
+                    .trim_end()
+                    .to_owned(),
+            );
         }
     }
     let together = percent(1.0 - choice.error);
@@ -640,17 +893,30 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     paragraph(lines, width, &legend, "  ", "  ");
     if choice.workloads.len() > 1 {
         let all = listed_or_counted(&choice.workloads, "workload");
-        paragraph(lines, width, &format!("Geometric mean of {all}."), "  ", "  ");
+        paragraph(
+            lines,
+            width,
+            &format!("Geometric mean of {all}."),
+            "  ",
+            "  ",
+        );
     }
 }
 
-/// Returns the ratio of a candidate to the baseline: with its interval while it may win, and with the bound that dropped
-/// it otherwise. Its interval against the baseline may contain 1, although it was slower than the leader.
+/// Returns the ratio of a candidate to the baseline: with its interval while it may win, and with
+/// the bound that dropped it otherwise. Its interval against the baseline may contain 1, although
+/// it was slower than the leader.
 fn numbers(choice: &Choice, candidate: &Candidate) -> String {
-    let ratio = candidate.ratio.filter(|_| candidate.name != choice.reference);
+    let ratio = candidate
+        .ratio
+        .filter(|_| candidate.name != choice.reference);
     match (&candidate.dropped, ratio) {
         (Some(Dropped { at_most, .. }), Some(ratio)) => {
-            format!("{}, dropped at < {}", Change::between(ratio, None).text(), loss(*at_most))
+            format!(
+                "{}, dropped at < {}",
+                Change::between(ratio, None).text(),
+                loss(*at_most)
+            )
         }
         (Some(Dropped { at_most, .. }), None) => format!("–, dropped at < {}", loss(*at_most)),
         (None, Some(ratio)) => change(candidate, ratio),
@@ -662,7 +928,11 @@ fn numbers(choice: &Choice, candidate: &Candidate) -> String {
 /// Formats an upper bound below 1 as a change, rounded towards none: `-5 %`, `-0.4 %`.
 fn loss(at_most: f64) -> String {
     let loss = (1.0 - at_most) * 100.0;
-    let rounded = if loss < 1.0 { (loss * 10.0).floor() / 10.0 } else { loss.floor() };
+    let rounded = if loss < 1.0 {
+        (loss * 10.0).floor() / 10.0
+    } else {
+        loss.floor()
+    };
     format!("{} %", if rounded > 0.0 { -rounded } else { 0.0 })
 }
 
@@ -671,8 +941,16 @@ fn effect_lines(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         return;
     }
     lines.push(String::new());
-    lines.push("What each option contributes, averaged over the others, by the first stage:".to_owned());
-    let longest = choice.effects.iter().map(|effect| effect.option.chars().count()).max().unwrap_or(0).min(NAME);
+    lines.push(
+        "What each option contributes, averaged over the others, by the first stage:".to_owned(),
+    );
+    let longest = choice
+        .effects
+        .iter()
+        .map(|effect| effect.option.chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(NAME);
     for effect in &choice.effects {
         let change = Change::between(effect.ratio, Some(effect.interval)).text();
         lines.push(format!("  {:<longest$}  {change}", effect.option));
@@ -682,8 +960,11 @@ fn effect_lines(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 }
 
 fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
-    let out: Vec<&Candidate> =
-        choice.candidates.iter().filter(|candidate| candidate.state == State::NotRaced).collect();
+    let out: Vec<&Candidate> = choice
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.state == State::NotRaced)
+        .collect();
     if out.is_empty() {
         return;
     }
@@ -691,7 +972,13 @@ fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     lines.push("Not raced:".to_owned());
     for candidate in out {
         let why = candidate.reason.as_deref().unwrap_or("it gave no value");
-        paragraph(lines, width, &format!("{}: {why}", candidate.label()), "  ", "    ");
+        paragraph(
+            lines,
+            width,
+            &format!("{}: {why}", candidate.label()),
+            "  ",
+            "    ",
+        );
     }
 }
 
@@ -708,19 +995,32 @@ mod tests {
         let names = ["ext4", "ext4,barrier=0", "xfs"];
         let (mut record, mut trials) = sample::run(&names, 6);
         trials.retain(|trial| trial.workload == "append 4K, durable each");
-        record.cells.retain(|cell| cell.label == "append 4K, durable each");
+        record
+            .cells
+            .retain(|cell| cell.label == "append 4K, durable each");
         for trial in &mut trials {
-            let speed = [100.0, 300.0, 130.0][names.iter().position(|name| *name == trial.target).unwrap()];
+            let speed =
+                [100.0, 300.0, 130.0][names.iter().position(|name| *name == trial.target).unwrap()];
             trial.metrics[0].value = speed * (1.0 + 0.01 * f64::from(trial.block % 3));
         }
         let candidates = vec![plan::Candidate::default(); names.len()];
         let (refused, first_stage, factors) = (Vec::new(), Vec::new(), Vec::new());
-        record.plan.race = Some(Race { places: 4, error: 0.05, candidates, refused, first_stage, factors });
+        record.plan.race = Some(Race {
+            places: 4,
+            error: 0.05,
+            candidates,
+            refused,
+            first_stage,
+            factors,
+        });
         record.plan.risky = risky;
         let loss = "a power failure may lose synced data".to_owned();
         let made = record.targets.get_mut("ext4,barrier=0").unwrap();
         made.mount_options.push("nobarrier".to_owned());
-        made.risks = vec![Risk { cause: "barrier=0".to_owned(), loss }];
+        made.risks = vec![Risk {
+            cause: "barrier=0".to_owned(),
+            loss,
+        }];
         (record, trials)
     }
 
@@ -738,8 +1038,12 @@ mod tests {
         let reason = "ext4,barrier=0 (unsafe): a power failure may lose synced data (barrier=0); --risky lets it win";
         assert!(text.contains(reason), "{text}");
         let json = serde_json::to_value(&choice).unwrap();
-        let marked: Vec<bool> =
-            json["candidates"].as_array().unwrap().iter().map(|one| one.get("unsafe").is_some()).collect();
+        let marked: Vec<bool> = json["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one.get("unsafe").is_some())
+            .collect();
         assert_eq!(marked.iter().filter(|marked| **marked).count(), 1);
     }
 
@@ -753,7 +1057,8 @@ mod tests {
         assert!(text.contains("* ext4,barrier=0 (unsafe)  "), "{text}");
     }
 
-    /// With few rounds the leader is not called the fastest, and without an estimate nothing is marked.
+    /// With few rounds the leader is not called the fastest, and without an estimate nothing is
+    /// marked.
     #[test]
     fn a_race_of_few_rounds_claims_neither_a_winner_nor_losers() {
         let (record, trials) = raced(true);
@@ -761,23 +1066,50 @@ mod tests {
             let mut trials = trials.clone();
             trials.retain(|trial| trial.block <= block);
             // Each candidate is the fastest in one round.
-            let values = [[100.0, 140.0, 90.0], [130.0, 95.0, 120.0], [90.0, 120.0, 150.0]];
+            let values = [
+                [100.0, 140.0, 90.0],
+                [130.0, 95.0, 120.0],
+                [90.0, 120.0, 150.0],
+            ];
             for trial in &mut trials {
-                let place = record.plan.targets.iter().position(|target| target.name == trial.target).unwrap();
+                let place = record
+                    .plan
+                    .targets
+                    .iter()
+                    .position(|target| target.name == trial.target)
+                    .unwrap();
                 trial.metrics[0].value = values[trial.block as usize - 1][place];
             }
             let shown = shown(&(record.clone(), trials));
             (shown.0.ranked()[0].result.clone(), shown.1)
         };
         let (result, text) = until(3);
-        assert!(text.contains("Not decided: none of 3 candidates is shown to be slower than another. "), "{text}");
-        assert!(text.contains("\nKeep the defaults of ext4: no candidate is shown to be faster.\n"), "{text}");
+        assert!(
+            text.contains("Not decided: none of 3 candidates is shown to be slower than another. "),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nKeep the defaults of ext4: no candidate is shown to be faster.\n"),
+            "{text}"
+        );
         assert!(!text.contains("mkfs"), "{text}");
-        assert!(text.contains("  * leads; ? not significantly different from it."), "{text}");
-        assert_eq!(result.as_deref(), Some("leads the race, which is not decided"));
+        assert!(
+            text.contains("  * leads; ? not significantly different from it."),
+            "{text}"
+        );
+        assert_eq!(
+            result.as_deref(),
+            Some("leads the race, which is not decided")
+        );
         let (result, text) = until(1);
-        assert!(text.starts_with("No answer: 1 race round of 3 candidates are too few values"), "{text}");
-        assert!(!text.contains("? ") && !text.contains("not significantly different"), "{text}");
+        assert!(
+            text.starts_with("No answer: 1 race round of 3 candidates are too few values"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("? ") && !text.contains("not significantly different"),
+            "{text}"
+        );
         assert_eq!(result, None);
     }
 
@@ -785,30 +1117,52 @@ mod tests {
     fn with_speeds(speeds: [[f64; 6]; 3]) -> (Choice, String) {
         let (record, mut trials) = raced(true);
         for trial in &mut trials {
-            let place = record.plan.targets.iter().position(|target| target.name == trial.target).unwrap();
+            let place = record
+                .plan
+                .targets
+                .iter()
+                .position(|target| target.name == trial.target)
+                .unwrap();
             trial.metrics[0].value = speeds[place][(trial.block as usize).saturating_sub(1)];
         }
         shown(&(record, trials))
     }
 
-    /// Later rounds of the others are so noisy that the interval of the dropped candidate contains 1 at the end.
+    /// Later rounds of the others are so noisy that the interval of the dropped candidate contains
+    /// 1 at the end.
     #[test]
     fn a_dropped_candidate_shows_the_bound_that_dropped_it() {
         let even = [100.0, 101.0, 99.0, 150.0, 70.0, 120.0];
         let open = [101.0, 99.0, 100.0, 60.0, 160.0, 80.0];
         let slow = [50.0, 50.5, 49.5, 50.0, 50.0, 50.0];
         let (choice, text) = with_speeds([even, slow, open]);
-        let dropped = choice.candidates.iter().find(|one| one.name == "ext4,barrier=0").unwrap();
+        let dropped = choice
+            .candidates
+            .iter()
+            .find(|one| one.name == "ext4,barrier=0")
+            .unwrap();
         assert_eq!(dropped.state, State::Slower, "{text}");
         let bound = dropped.dropped.as_ref().unwrap();
-        assert!(bound.at_most < 1.0 && bound.race_rounds <= 3 && bound.than != dropped.name, "{bound:?}");
-        let row = text.lines().find(|line| line.starts_with("  ext4,barrier=0")).unwrap();
-        assert!(row.contains(" %, dropped at < -") && !row.contains('['), "{row}");
+        assert!(
+            bound.at_most < 1.0 && bound.race_rounds <= 3 && bound.than != dropped.name,
+            "{bound:?}"
+        );
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("  ext4,barrier=0"))
+            .unwrap();
+        assert!(
+            row.contains(" %, dropped at < -") && !row.contains('['),
+            "{row}"
+        );
         assert!(!text.contains("the others are slower"), "{text}");
         let known = "one of 2 is the fastest of 3 (error probability at most 5 %); 1 was slower than the leader of that \
                      time when dropped.";
         assert!(text.contains(known), "{text}");
-        assert!(text.contains("dropped at: the upper bound of its ratio to the leader of that time."), "{text}");
+        assert!(
+            text.contains("dropped at: the upper bound of its ratio to the leader of that time."),
+            "{text}"
+        );
     }
 
     #[test]
@@ -817,14 +1171,23 @@ mod tests {
         let other = [110.0, 95.0, 120.0, 60.0, 160.0, 80.0];
         let slow = [10.0, 10.1, 9.9, 10.0, 10.0, 10.0];
         let (_, text) = with_speeds([noisy, slow, other]);
-        assert!(text.contains("Keep the defaults of ext4: ") && !text.contains("To format"), "{text}");
+        assert!(
+            text.contains("Keep the defaults of ext4: ") && !text.contains("To format"),
+            "{text}"
+        );
         // The baseline is out, and xfs with its defaults is not shown to be slower than the leader.
         let (choice, text) = with_speeds([slow, noisy, other]);
         assert!(!choice.decided && choice.answer.len() == 2, "{text}");
         if choice.answer[0] != "xfs" {
-            assert!(text.contains("Use the defaults of xfs: no candidate is shown to be faster."), "{text}");
+            assert!(
+                text.contains("Use the defaults of xfs: no candidate is shown to be faster."),
+                "{text}"
+            );
         }
-        assert!(text.contains("To format and mount xfs, which may not be the fastest:"), "{text}");
+        assert!(
+            text.contains("To format and mount xfs, which may not be the fastest:"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -840,7 +1203,10 @@ mod tests {
         let (choice, text) = shown(&(record.clone(), trials.clone()));
         assert_eq!(choice.answer[0], "ext4,barrier=0", "{text}");
         // If all are unsafe, they compete among themselves.
-        record.targets.values_mut().for_each(|target| target.risks = risks.clone());
+        record
+            .targets
+            .values_mut()
+            .for_each(|target| target.risks = risks.clone());
         assert_eq!(shown(&(record, trials)).0.answer, ["ext4,barrier=0"]);
     }
 }

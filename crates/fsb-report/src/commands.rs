@@ -1,8 +1,8 @@
-//! The commands that make and mount the targets of a run on a device of the reader: `mkfs`, `mount` and the line of
-//! /etc/fstab.
+//! The commands that make and mount the targets of a run on a device of the reader: `mkfs`, `mount`
+//! and the line of /etc/fstab.
 //!
-//! Everything comes from the record of the run. Arguments that only a benchmark needs are omitted and named in a
-//! comment.
+//! Everything comes from the record of the run. Arguments that only a benchmark needs are omitted
+//! and named in a comment.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,16 +34,29 @@ pub struct Ranked {
     pub result: Option<String>,
 }
 
-/// Returns the targets of a run: first those that win most cases, then the others in the order of the plan.
+/// Returns the targets of a run: first those that win most cases, then the others in the order of
+/// the plan.
 pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
     let total = summary.cases.len();
     let ranked = |(place, target): (usize, &crate::run::TargetSummary)| {
         let is_won = |outcome: &RankingOutcome| matches!(outcome, RankingOutcome::Winner(winner) if *winner == place);
-        let wins = summary.cases.iter().filter(|row| is_won(&row.ranking.outcome)).count();
-        let result = (wins > 0).then(|| format!("fastest at {wins} of {}", counted(total, "workload")));
-        (wins, Ranked { name: target.name.clone(), result })
+        let wins = summary
+            .cases
+            .iter()
+            .filter(|row| is_won(&row.ranking.outcome))
+            .count();
+        let result =
+            (wins > 0).then(|| format!("fastest at {wins} of {}", counted(total, "workload")));
+        (
+            wins,
+            Ranked {
+                name: target.name.clone(),
+                result,
+            },
+        )
     };
-    let mut targets: Vec<(usize, Ranked)> = summary.targets.iter().enumerate().map(ranked).collect();
+    let mut targets: Vec<(usize, Ranked)> =
+        summary.targets.iter().enumerate().map(ranked).collect();
     targets.sort_by_key(|(wins, _)| std::cmp::Reverse(*wins));
     targets.into_iter().map(|(_, ranked)| ranked).collect()
 }
@@ -51,11 +64,23 @@ pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
 /// Returns the commands of these targets, a paragraph each.
 pub fn text(record: &RunRecord, targets: &[Ranked]) -> String {
     let found = |ranked: &Ranked| {
-        let target = record.plan.targets.iter().find(|target| target.name == ranked.name)?;
-        let made = record.targets.get(&target.name).cloned().unwrap_or_default();
+        let target = record
+            .plan
+            .targets
+            .iter()
+            .find(|target| target.name == ranked.name)?;
+        let made = record
+            .targets
+            .get(&target.name)
+            .cloned()
+            .unwrap_or_default();
         Some(paragraph(record, target, &made, ranked.result.as_deref()))
     };
-    targets.iter().filter_map(found).collect::<Vec<_>>().join("\n")
+    targets
+        .iter()
+        .filter_map(found)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The lines of a target.
@@ -68,18 +93,28 @@ impl Lines {
         writeln!(self.0, "# {text}").expect("writing to a string does not fail");
     }
 
-    /// Adds a line to be copied, unless it has characters that would do something else than they show.
+    /// Adds a line to be copied, unless it has characters that would do something else than they
+    /// show.
     fn line(&mut self, line: &str) {
         match visible::line(line) == line {
             true => writeln!(self.0, "{line}").expect("writing to a string does not fail"),
-            false => self.comment(&format!("not printed, because it has control characters: {line}")),
+            false => self.comment(&format!(
+                "not printed, because it has control characters: {line}"
+            )),
         }
     }
 }
 
-fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: Option<&str>) -> String {
+fn paragraph(
+    record: &RunRecord,
+    target: &Target,
+    made: &TargetRecord,
+    result: Option<&str>,
+) -> String {
     let mut lines = Lines::default();
-    let result = result.map(|result| format!(": {result}")).unwrap_or_default();
+    let result = result
+        .map(|result| format!(": {result}"))
+        .unwrap_or_default();
     lines.comment(&format!("{}{result}", target.name));
     let risks = risks::of_target(record, &target.name);
     if !risks.is_empty() {
@@ -93,13 +128,21 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
         lines.comment(&format!("measured on Linux {kernel}"));
     }
     for (control, value) in &target.controls {
-        lines.comment(&format!("measured with the control {control}={value}, which these commands do not set"));
+        lines.comment(&format!(
+            "measured with the control {control}={value}, which these commands do not set"
+        ));
     }
     match &target.kind {
         TargetKind::Directory(path) => {
-            lines.comment(&format!("an existing directory, {}: fsb neither made nor mounted it", path.display()));
+            lines.comment(&format!(
+                "an existing directory, {}: fsb neither made nor mounted it",
+                path.display()
+            ));
             if !made.mount_options.is_empty() {
-                lines.comment(&format!("its file system was mounted with {}", made.mount_options.join(",")));
+                lines.comment(&format!(
+                    "its file system was mounted with {}",
+                    made.mount_options.join(",")
+                ));
             }
         }
         TargetKind::FileSystem(spec) => match Recipe::from_target(target, made) {
@@ -131,22 +174,29 @@ fn command(words: &[String], more: &[&str]) -> String {
     shell::line(words.iter().map(String::as_str).chain(more.iter().copied()))
 }
 
-/// Returns a line of /etc/fstab. Blanks in options are escaped, because a blank ends a field (fstab(5)).
+/// Returns a line of /etc/fstab. Blanks in options are escaped, because a blank ends a field
+/// (fstab(5)).
 fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
     let options = match options {
         [] => "defaults".to_owned(),
-        options => options.join(",").replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011"),
+        options => options
+            .join(",")
+            .replace('\\', "\\134")
+            .replace(' ', "\\040")
+            .replace('\t', "\\011"),
     };
     format!("{source} {POINT} {kind} {options} 0 {pass}")
 }
 
 /// The commands that make and mount a target, without the options that only the measurement adds.
 pub(crate) struct Recipe {
-    /// Makes the file system on [`DEVICE`]; absent where nothing is made, or where its program was not recorded.
+    /// Makes the file system on [`DEVICE`]; absent where nothing is made, or where its program was
+    /// not recorded.
     make: Option<String>,
     /// The commands that change its features afterwards.
     tune: Vec<String>,
-    /// Mounts the file system on a server and exports it; empty for what is mounted where it is used.
+    /// Mounts the file system on a server and exports it; empty for what is mounted where it is
+    /// used.
     serve: Vec<String>,
     mount: String,
     /// The line of /etc/fstab.
@@ -156,26 +206,39 @@ pub(crate) struct Recipe {
 impl Recipe {
     /// Returns the recipe of a file system; `None` for a directory and for what is never mounted.
     pub(crate) fn from_target(target: &Target, made: &TargetRecord) -> Option<Recipe> {
-        let TargetKind::FileSystem(spec) = &target.kind else { return None };
+        let TargetKind::FileSystem(spec) = &target.kind else {
+            return None;
+        };
         let (source, kind, pass) = match spec.fs.as_str() {
             "null" => return None,
             "tmpfs" => ("tmpfs", "tmpfs", 0),
             "ntfs" => (DEVICE, "ntfs-3g", 0),
             "nfs" => (OF_SERVER, "nfs", 0),
-            kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => {
-                (DEVICE, kind, 2)
-            }
+            kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat"
+            | "exfat") => (DEVICE, kind, 2),
             kind => (DEVICE, kind, 0),
         };
-        let program = made.mkfs_command.first().and_then(|path| Path::new(path).file_name()?.to_str());
+        let program = made
+            .mkfs_command
+            .first()
+            .and_then(|path| Path::new(path).file_name()?.to_str());
         let make = program.map(|program| {
-            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs_arguments()).collect();
+            let words: Vec<String> = std::iter::once(program.to_owned())
+                .chain(spec.mkfs_arguments())
+                .collect();
             command(&words, &[DEVICE])
         });
         let is_served = spec.fs == "nfs";
-        let options = if is_served { nfs_client_options(&spec.options) } else { spec.mount_options() };
+        let options = if is_served {
+            nfs_client_options(&spec.options)
+        } else {
+            spec.mount_options()
+        };
         // The last word of each is the device.
-        let tune = made.tune_commands.iter().filter_map(|words| words.split_last());
+        let tune = made
+            .tune_commands
+            .iter()
+            .filter_map(|words| words.split_last());
         Some(Recipe {
             make,
             tune: tune.map(|(_, words)| command(words, &[DEVICE])).collect(),
@@ -187,7 +250,13 @@ impl Recipe {
 
     /// Returns the commands in the order of execution.
     pub(crate) fn commands(&self) -> Vec<String> {
-        self.make.iter().chain(&self.tune).chain(&self.serve).chain([&self.mount]).cloned().collect()
+        self.make
+            .iter()
+            .chain(&self.tune)
+            .chain(&self.serve)
+            .chain([&self.mount])
+            .cloned()
+            .collect()
     }
 }
 
@@ -203,28 +272,50 @@ fn serve(spec: &FileSystemSpec) -> Vec<String> {
         commands.push(format!("echo '{block}' >> /etc/ganesha/ganesha.conf"));
         commands.push("systemctl restart nfs-ganesha".to_owned());
     } else {
-        let answers = if spec.options.iter().any(|option| option == "async") { "async" } else { "sync" };
+        let answers = if spec.options.iter().any(|option| option == "async") {
+            "async"
+        } else {
+            "sync"
+        };
         let options = format!("rw,{answers},no_subtree_check,no_root_squash");
-        commands.push(command(&["exportfs".to_owned(), "-o".to_owned(), options], &["YOUR-CLIENT:/your/export"]));
+        commands.push(command(
+            &["exportfs".to_owned(), "-o".to_owned(), options],
+            &["YOUR-CLIENT:/your/export"],
+        ));
     }
     commands
 }
 
 fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
     let is_size = |option: &&String| option.starts_with("size=");
-    if let (None, Some(size)) = (spec.options.iter().find(is_size), made.mount_options.iter().find(is_size)) {
-        lines.comment(&format!("measured with {size}; without it, tmpfs may fill half of the memory"));
+    if let (None, Some(size)) = (
+        spec.options.iter().find(is_size),
+        made.mount_options.iter().find(is_size),
+    ) {
+        lines.comment(&format!(
+            "measured with {size}; without it, tmpfs may fill half of the memory"
+        ));
     }
     lines.line(&recipe.mount);
 }
 
 fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
-    if let Some(members) = spec.medium.argument.as_ref().filter(|_| spec.medium.name == "raid0") {
-        lines.comment(&format!("measured on a RAID-0 of {members}: {DEVICE} is the array"));
+    if let Some(members) = spec
+        .medium
+        .argument
+        .as_ref()
+        .filter(|_| spec.medium.name == "raid0")
+    {
+        lines.comment(&format!(
+            "measured on a RAID-0 of {members}: {DEVICE} is the array"
+        ));
     }
     match &recipe.make {
         Some(make) => {
-            lines.comment(&format!("as measured: {}", command(&made.mkfs_command, &[])));
+            lines.comment(&format!(
+                "as measured: {}",
+                command(&made.mkfs_command, &[])
+            ));
             let only = only_measured(spec, made);
             if !only.is_empty() {
                 let words = command(&only, &[]);
@@ -238,7 +329,10 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
         None => lines.comment("its mkfs command was not recorded"),
     }
     if !made.mount_options.is_empty() {
-        lines.comment(&format!("as measured: mounted with {}", made.mount_options.join(",")));
+        lines.comment(&format!(
+            "as measured: mounted with {}",
+            made.mount_options.join(",")
+        ));
     }
     if !recipe.serve.is_empty() {
         recipe.serve.iter().for_each(|line| lines.line(line));
@@ -246,7 +340,9 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
     }
     lines.line(&recipe.mount);
     if spec.is_encrypted() {
-        lines.comment("its files were in a directory that fscrypt encrypts, which these commands do not make");
+        lines.comment(
+            "its files were in a directory that fscrypt encrypts, which these commands do not make",
+        );
     }
 }
 
@@ -277,19 +373,47 @@ mod tests {
         let trials = ReportTrial::all(&trials);
         let mut ranked = by_wins(&Summary::of_shown(&record, &trials));
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let targets = ["ext4,noatime,data=ordered,mkfs=\"-O ^has_journal\"", "xfs", "tmpfs", "dir=/srv/with space"];
-        let names: Vec<String> = record.plan.targets.iter().map(|target| target.name.clone()).collect();
-        record.plan.targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        let targets = [
+            "ext4,noatime,data=ordered,mkfs=\"-O ^has_journal\"",
+            "xfs",
+            "tmpfs",
+            "dir=/srv/with space",
+        ];
+        let names: Vec<String> = record
+            .plan
+            .targets
+            .iter()
+            .map(|target| target.name.clone())
+            .collect();
+        record.plan.targets = targets
+            .iter()
+            .map(|text| text.parse().expect("a target"))
+            .collect();
         for (target, name) in record.plan.targets.iter_mut().zip(&names) {
             target.name.clone_from(name);
         }
-        ranked.push(Ranked { name: record.plan.targets[3].name.clone(), result: None });
+        ranked.push(Ranked {
+            name: record.plan.targets[3].name.clone(),
+            result: None,
+        });
         record.targets.clear();
-        let ext4 = words("/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 -J size=82 -O ^has_journal /dev/loop2");
-        let ext4 = TargetRecord { mkfs_command: ext4, ..TargetRecord::default() };
+        let ext4 = words(
+            "/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 -J size=82 -O ^has_journal /dev/loop2",
+        );
+        let ext4 = TargetRecord {
+            mkfs_command: ext4,
+            ..TargetRecord::default()
+        };
         let xfs = words("/usr/sbin/mkfs.xfs -f -q -K -l size=64m /dev/loop3");
-        let xfs = TargetRecord { mkfs_command: xfs, notes: vec!["a note".to_owned()], ..TargetRecord::default() };
-        let tmpfs = TargetRecord { mount_options: words("rw size=2097152k"), ..TargetRecord::default() };
+        let xfs = TargetRecord {
+            mkfs_command: xfs,
+            notes: vec!["a note".to_owned()],
+            ..TargetRecord::default()
+        };
+        let tmpfs = TargetRecord {
+            mount_options: words("rw size=2097152k"),
+            ..TargetRecord::default()
+        };
         record.targets = names.into_iter().zip([ext4, xfs, tmpfs]).collect();
         (record, ranked)
     }
@@ -298,10 +422,18 @@ mod tests {
     #[test]
     fn arguments_of_the_plan_are_the_last_ones() {
         let target: Target = "ext4,mkfs=\"-O bigalloc -C 65536\"".parse().unwrap();
-        let TargetKind::FileSystem(spec) = &target.kind else { panic!("a file system") };
+        let TargetKind::FileSystem(spec) = &target.kind else {
+            panic!("a file system")
+        };
         let words = "mkfs.ext4 -q -i 65536 -J size=126 -O bigalloc -C 65536 /dev/loop0".split(' ');
-        let made = TargetRecord { mkfs_command: words.map(str::to_owned).collect(), ..TargetRecord::default() };
-        assert_eq!(only_measured(spec, &made).join(" "), "-q -i 65536 -J size=126");
+        let made = TargetRecord {
+            mkfs_command: words.map(str::to_owned).collect(),
+            ..TargetRecord::default()
+        };
+        assert_eq!(
+            only_measured(spec, &made).join(" "),
+            "-q -i 65536 -J size=126"
+        );
     }
 
     #[test]
@@ -313,19 +445,39 @@ mod tests {
     #[test]
     fn the_commands_of_an_encrypted_target_are_those_of_mkfs_and_mount() {
         let target: Target = "ext4,encrypt,noatime".parse().unwrap();
-        let words = "mkfs.ext4 -q -O encrypt /dev/loop0".split(' ').map(str::to_owned).collect();
-        let made = TargetRecord { mkfs_command: words, ..TargetRecord::default() };
+        let words = "mkfs.ext4 -q -O encrypt /dev/loop0"
+            .split(' ')
+            .map(str::to_owned)
+            .collect();
+        let made = TargetRecord {
+            mkfs_command: words,
+            ..TargetRecord::default()
+        };
         let recipe = Recipe::from_target(&target, &made).unwrap();
-        assert_eq!(recipe.make.as_deref(), Some("mkfs.ext4 -O encrypt /dev/YOUR-DEVICE"));
-        assert_eq!(recipe.mount, "mount -t ext4 -o noatime /dev/YOUR-DEVICE /your/mountpoint");
+        assert_eq!(
+            recipe.make.as_deref(),
+            Some("mkfs.ext4 -O encrypt /dev/YOUR-DEVICE")
+        );
+        assert_eq!(
+            recipe.mount,
+            "mount -t ext4 -o noatime /dev/YOUR-DEVICE /your/mountpoint"
+        );
         assert_eq!(only_measured(target.file_system().unwrap(), &made), ["-q"]);
     }
 
     #[test]
     fn a_server_makes_and_exports_what_a_client_of_nfs_mounts() {
-        let target: Target = "nfs,export=xfs,async,delay=1ms,vers=4.1,rsize=64K".parse().unwrap();
-        let words = "mkfs.xfs -q /dev/loop0".split(' ').map(str::to_owned).collect();
-        let made = TargetRecord { mkfs_command: words, ..TargetRecord::default() };
+        let target: Target = "nfs,export=xfs,async,delay=1ms,vers=4.1,rsize=64K"
+            .parse()
+            .unwrap();
+        let words = "mkfs.xfs -q /dev/loop0"
+            .split(' ')
+            .map(str::to_owned)
+            .collect();
+        let made = TargetRecord {
+            mkfs_command: words,
+            ..TargetRecord::default()
+        };
         let recipe = Recipe::from_target(&target, &made).unwrap();
         assert_eq!(
             recipe.commands(),
@@ -336,7 +488,10 @@ mod tests {
                 "mount -t nfs -o vers=4.1,rsize=65536 YOUR-SERVER:/your/export /your/mountpoint",
             ]
         );
-        assert_eq!(recipe.fstab, "YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0");
+        assert_eq!(
+            recipe.fstab,
+            "YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0"
+        );
         let target: Target = "nfs,server=ganesha".parse().unwrap();
         assert_eq!(
             Recipe::from_target(&target, &made).unwrap().commands()[2..],
@@ -352,24 +507,50 @@ mod tests {
     #[test]
     fn one_target_alone() {
         let (record, ranked) = run();
-        let xfs: Vec<Ranked> = ranked.into_iter().filter(|ranked| ranked.name == "xfs").collect();
+        let xfs: Vec<Ranked> = ranked
+            .into_iter()
+            .filter(|ranked| ranked.name == "xfs")
+            .collect();
         let text = text(&record, &xfs);
-        assert!(text.contains("\nmkfs.xfs /dev/YOUR-DEVICE\n") && !text.contains("ext4"), "{text}");
+        assert!(
+            text.contains("\nmkfs.xfs /dev/YOUR-DEVICE\n") && !text.contains("ext4"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_record_cannot_smuggle_commands_in() {
         let (mut record, ranked) = run();
         record.targets.get_mut("xfs").expect("a target").notes = vec!["a\nrm -rf /".to_owned()];
-        let Some(TargetKind::FileSystem(spec)) = record.plan.targets.get_mut(1).map(|target| &mut target.kind) else {
+        let Some(TargetKind::FileSystem(spec)) = record
+            .plan
+            .targets
+            .get_mut(1)
+            .map(|target| &mut target.kind)
+        else {
             panic!("xfs is a file system")
         };
-        spec.mkfs = vec!["-L".to_owned(), "$(reboot)".to_owned(), "x\nreboot".to_owned()];
+        spec.mkfs = vec![
+            "-L".to_owned(),
+            "$(reboot)".to_owned(),
+            "x\nreboot".to_owned(),
+        ];
         spec.options = vec!["a;reboot".to_owned(), "b c".to_owned()];
         let text = text(&record, &ranked);
-        assert!(!text.lines().any(|line| line.starts_with("rm ") || line.starts_with("reboot")), "{text}");
-        assert!(text.contains("mount -t xfs -o 'a;reboot,b c' /dev"), "{text}");
+        assert!(
+            !text
+                .lines()
+                .any(|line| line.starts_with("rm ") || line.starts_with("reboot")),
+            "{text}"
+        );
+        assert!(
+            text.contains("mount -t xfs -o 'a;reboot,b c' /dev"),
+            "{text}"
+        );
         assert!(text.contains("xfs a;reboot,b\\040c 0 0"), "{text}");
-        assert!(text.contains("# not printed, because it has control characters: mkfs.xfs"), "{text}");
+        assert!(
+            text.contains("# not printed, because it has control characters: mkfs.xfs"),
+            "{text}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The comparison of a candidate with the baseline, judged by the interval of their ratio, and a sentence on the number
-//! of rows that each name wins.
+//! The comparison of a candidate with the baseline, judged by the interval of their ratio, and a
+//! sentence on the number of rows that each name wins.
 
 use fsb_model::Better;
 use fsb_stats::compare::{GridAgainst, RunLevel};
@@ -19,18 +19,30 @@ pub(crate) struct Judged {
 impl Judged {
     /// Returns the comparison of a target of a run.
     pub(crate) fn of_target(found: &Comparison) -> Judged {
-        Judged { ratio: found.ratio, interval: found.interval, verdict: found.verdict }
+        Judged {
+            ratio: found.ratio,
+            interval: found.interval,
+            verdict: found.verdict,
+        }
     }
 
     /// Returns the comparison of a set, from its runs.
     pub(crate) fn of_runs(found: &RunLevel) -> Judged {
-        Judged { ratio: found.ratio, interval: found.ci95.map(interval), verdict: found.verdict }
+        Judged {
+            ratio: found.ratio,
+            interval: found.ci95.map(interval),
+            verdict: found.verdict,
+        }
     }
 
-    /// Returns the comparison of a set, from the cells of a grid that its runs have in common with those of the
-    /// baseline.
+    /// Returns the comparison of a set, from the cells of a grid that its runs have in common with
+    /// those of the baseline.
     pub(crate) fn of_grid(found: &GridAgainst) -> Option<Judged> {
-        Some(Judged { ratio: found.ratio?, interval: found.ci95.map(interval), verdict: found.verdict })
+        Some(Judged {
+            ratio: found.ratio?,
+            interval: found.ci95.map(interval),
+            verdict: found.verdict,
+        })
     }
 
     /// Returns the change as people read it, without the interval if nothing is judged.
@@ -38,13 +50,22 @@ impl Judged {
         Change::between(self.ratio, self.judged_interval())
     }
 
-    /// Returns the ratio of speeds and its interval. Ratios of times are inverted. If nothing is judged, the interval
-    /// is a point.
+    /// Returns the ratio of speeds and its interval. Ratios of times are inverted. If nothing is
+    /// judged, the interval is a point.
     pub(crate) fn speed(&self, better: Better) -> (f64, Interval) {
-        let Interval { lo, hi } = self.judged_interval().unwrap_or(Interval { lo: self.ratio, hi: self.ratio });
+        let Interval { lo, hi } = self.judged_interval().unwrap_or(Interval {
+            lo: self.ratio,
+            hi: self.ratio,
+        });
         match better {
             Better::Higher => (self.ratio, Interval { lo, hi }),
-            Better::Lower => (1.0 / self.ratio, Interval { lo: 1.0 / hi, hi: 1.0 / lo }),
+            Better::Lower => (
+                1.0 / self.ratio,
+                Interval {
+                    lo: 1.0 / hi,
+                    hi: 1.0 / lo,
+                },
+            ),
         }
     }
 
@@ -79,8 +100,8 @@ pub(crate) struct CountedOutcome<'a> {
     pub(crate) resolution: Option<Resolution>,
 }
 
-/// Returns a sentence such as `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided (differs
-/// by at most 6 %).`
+/// Returns a sentence such as `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1
+/// undecided (differs by at most 6 %).`
 pub(crate) fn tally(names: &[&str], outcomes: &[CountedOutcome<'_>], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);
@@ -90,8 +111,15 @@ pub(crate) fn tally(names: &[&str], outcomes: &[CountedOutcome<'_>], words: Tall
         [] => format!("{}: {}.", counted(total, row), listed(&rest)),
         [(name, wins)] if *wins == total => format!("{name} is {best} at all {total} {row}s."),
         [(name, wins), others @ ..] => {
-            let others: String = others.iter().map(|(name, wins)| format!(", {name} at {wins}")).collect();
-            let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+            let others: String = others
+                .iter()
+                .map(|(name, wins)| format!(", {name} at {wins}"))
+                .collect();
+            let rest = if rest.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", rest.join(", "))
+            };
             format!("{name} is {best} at {wins} of {total} {row}s{others}{rest}.")
         }
     }
@@ -100,9 +128,16 @@ pub(crate) fn tally(names: &[&str], outcomes: &[CountedOutcome<'_>], words: Tall
 /// Returns the winners with their number of rows, most first and in the given order if equal.
 fn winners<'a>(names: &[&'a str], outcomes: &[CountedOutcome<'_>]) -> Vec<(&'a str, usize)> {
     let wins = |place: usize| {
-        outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place)).count()
+        outcomes
+            .iter()
+            .filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place))
+            .count()
     };
-    let mut winners: Vec<(&str, usize)> = names.iter().enumerate().map(|(place, name)| (*name, wins(place))).collect();
+    let mut winners: Vec<(&str, usize)> = names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| (*name, wins(place)))
+        .collect();
     winners.retain(|(_, wins)| *wins > 0);
     winners.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
     winners
@@ -113,28 +148,42 @@ const TOLD: f64 = 0.1;
 
 /// Returns phrases on ties, undecided rows, and rows without a contest.
 fn rest(outcomes: &[CountedOutcome<'_>], words: TallyWords) -> Vec<String> {
-    let count = |wanted: fn(&RankingOutcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
+    let count = |wanted: fn(&RankingOutcome) -> bool| {
+        outcomes.iter().filter(|row| wanted(row.outcome)).count()
+    };
     let ties = count(|outcome| matches!(outcome, RankingOutcome::Tie(_)));
     let not_judged = count(|outcome| matches!(outcome, RankingOutcome::NotJudged));
     let alone = count(|outcome| matches!(outcome, RankingOutcome::Alone(_)));
     let nothing = count(|outcome| matches!(outcome, RankingOutcome::Nothing));
     let (open, undecided) = undecided(outcomes);
     let phrases = [
-        (ties, format!("{ties} equal within {}", percent(words.theta))),
+        (
+            ties,
+            format!("{ties} equal within {}", percent(words.theta)),
+        ),
         (open, undecided),
         (not_judged, format!("{not_judged} not judged")),
         (alone, format!("{alone} {}", words.alone)),
         (nothing, format!("{nothing} without any value")),
     ];
-    phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
+    phrases
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(_, phrase)| phrase)
+        .collect()
 }
 
-/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. The bound
-/// covers only rows with a small possible difference.
+/// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10
+/// %)`. The bound covers only rows with a small possible difference.
 fn undecided(outcomes: &[CountedOutcome<'_>]) -> (usize, String) {
-    let open: Vec<&CountedOutcome<'_>> =
-        outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Undecided(_))).collect();
-    let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
+    let open: Vec<&CountedOutcome<'_>> = outcomes
+        .iter()
+        .filter(|row| matches!(row.outcome, RankingOutcome::Undecided(_)))
+        .collect();
+    let changes = open
+        .iter()
+        .filter_map(|row| row.resolution)
+        .map(Resolution::change);
     let bounded: Vec<f64> = changes.filter(|change| *change <= TOLD).collect();
     let all = open.len();
     let Some(largest) = bounded.iter().copied().reduce(f64::max).map(bound) else {
@@ -145,23 +194,32 @@ fn undecided(outcomes: &[CountedOutcome<'_>]) -> (usize, String) {
         1 => ("1 of them ".to_owned(), "differs"),
         some => (format!("{some} of them "), "differ"),
     };
-    (all, format!("{all} undecided ({who}{differ} by at most {largest})"))
+    (
+        all,
+        format!("{all} undecided ({who}{differ} by at most {largest})"),
+    )
 }
 
 /// Formats a bound, rounded up in size: `6 %`, `0.8 %`.
 pub(crate) fn bound(change: f64) -> String {
     let percent = change * 100.0 - 1e-9;
-    let rounded = if percent <= 1.0 { (percent * 10.0).ceil() / 10.0 } else { percent.ceil() };
+    let rounded = if percent <= 1.0 {
+        (percent * 10.0).ceil() / 10.0
+    } else {
+        percent.ceil()
+    };
     // Not "-0 %".
     format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
 }
 
-/// Describes a resolution: `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`,
-/// `undecided`.
+/// Describes a resolution: `equal within 1 %`, `no difference larger than 6 %`, `a difference of no
+/// more than 8 %`, `undecided`.
 pub(crate) fn resolution_text(resolution: Resolution) -> String {
     match resolution {
         Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),
-        Resolution::NoDifferenceAbove(change) => format!("no difference larger than {}", bound(change)),
+        Resolution::NoDifferenceAbove(change) => {
+            format!("no difference larger than {}", bound(change))
+        }
         Resolution::NoMoreThan(change) => format!("a difference of no more than {}", bound(change)),
         Resolution::Undecided(_) => "undecided".to_owned(),
     }

@@ -6,10 +6,11 @@
 //! compare::Document of analysis ──┘
 //! ```
 //!
-//! A [`run::Summary`] holds everything that a report shows of a run: estimates, ratios with intervals, verdicts,
-//! letters, latencies, costs, warnings, the environment and the method. A comparison of sets is the document of
-//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. A [`fleet::Fleet`] is one
-//! answer from the summaries of many hosts. This crate neither reads files nor prints.
+//! A [`run::Summary`] holds everything that a report shows of a run: estimates, ratios with
+//! intervals, verdicts, letters, latencies, costs, warnings, the environment and the method. A
+//! comparison of sets is the document of [`fsb_stats::compare`]. A [`Report`] is either, and the
+//! members of [`FORMATS`] lay it out. A [`fleet::Fleet`] is one answer from the summaries of many
+//! hosts. This crate neither reads files nor prints.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -39,11 +40,13 @@ pub mod visible;
 pub use compare::between::{change_of, condition_text, power_of, unjudged_of};
 pub use compare::case_label;
 pub use format::{
-    FORMATS, Figure, Format, csv, figures, find, find_by_file_name, fleet_figures, html, json, markdown, text,
+    FORMATS, Figure, Format, csv, figures, find, find_by_file_name, fleet_figures, html, json,
+    markdown, text,
 };
 pub use page::{DataFile, STYLE};
 pub use record_text::{
-    incomplete_text, interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text,
+    incomplete_text, interference_text, placement_reason_text, stop_reason_text,
+    stopping_rule_text, warning_text,
 };
 pub use releases::{Fact, Releases};
 pub use report::Report;

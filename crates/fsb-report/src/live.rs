@@ -1,4 +1,5 @@
-//! A run while it is measured: its progress, the time that is left, its table so far, and its interference.
+//! A run while it is measured: its progress, the time that is left, its table so far, and its
+//! interference.
 
 use std::time::Duration;
 
@@ -29,9 +30,13 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Returns the state of a run. `is_in_use` is whether a process writes to its directory; `None` if that is unknown.
+    /// Returns the state of a run. `is_in_use` is whether a process writes to its directory; `None`
+    /// if that is unknown.
     pub fn new(record: &RunRecord, is_in_use: Option<bool>) -> RunState {
-        let has_ended = record.segments.last().is_some_and(|segment| segment.ended.is_some());
+        let has_ended = record
+            .segments
+            .last()
+            .is_some_and(|segment| segment.ended.is_some());
         match (has_ended, &record.stop_reason) {
             (true, Some(_)) => RunState::Complete,
             (true, None) => RunState::Interrupted,
@@ -66,13 +71,22 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Returns the view of a run at the time `now`.
-    pub fn new(record: &RunRecord, trials: &[Trial], table: String, state: RunState, now: Timestamp) -> LiveRun {
+    pub fn new(
+        record: &RunRecord,
+        trials: &[Trial],
+        table: String,
+        state: RunState,
+        now: Timestamp,
+    ) -> LiveRun {
         let measured = trials.iter().filter(|trial| trial.counts());
         let done = measured.count() as u64;
         let of = u64::from(record.blocks_planned.unwrap_or(0))
             * record.cells.len() as u64
             * record.plan.targets.len() as u64;
-        let affected = trials.iter().filter(|trial| !trial.interference.is_empty()).count();
+        let affected = trials
+            .iter()
+            .filter(|trial| !trial.interference.is_empty())
+            .count();
         let affected = match affected {
             0 => String::new(),
             affected => format!("interference affected {}", counted(affected, "trial")),
@@ -93,7 +107,10 @@ impl LiveRun {
     /// Returns the view as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.progress);
-        for part in [&self.time, &self.affected].into_iter().filter(|part| !part.is_empty()) {
+        for part in [&self.time, &self.affected]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+        {
             text += &format!("{part}\n");
         }
         if !self.table.is_empty() {
@@ -117,29 +134,50 @@ fn progress(record: &RunRecord, state: RunState, done: u64, of: u64) -> String {
     };
     match state {
         RunState::Complete => {
-            let reason = record.stop_reason.as_ref().map(stop_reason_text).unwrap_or_default();
+            let reason = record
+                .stop_reason
+                .as_ref()
+                .map(stop_reason_text)
+                .unwrap_or_default();
             format!("complete: {reason}")
         }
         RunState::Interrupted => format!("interrupted{trials}"),
         RunState::Killed => format!("its process was killed{trials}"),
-        RunState::Measuring => match (record.order.last().map(|order| order.block), record.blocks_planned) {
+        RunState::Measuring => match (
+            record.order.last().map(|order| order.block),
+            record.blocks_planned,
+        ) {
             (None, _) => "preparing".to_owned(),
             (Some(0), _) => "warm-up".to_owned(),
-            (Some(block), Some(planned)) if block <= planned => format!("block {block} of {planned}{trials}"),
+            (Some(block), Some(planned)) if block <= planned => {
+                format!("block {block} of {planned}{trials}")
+            }
             (Some(block), _) => format!("block {block}{trials}"),
         },
     }
 }
 
-/// Returns the time of the last segment so far. While the run is measured, also returns an estimate of the time that is
-/// left: the mean time per trial since the first measured one, times the trials that are left, within the budget.
-fn time(record: &RunRecord, trials: &[Trial], state: RunState, (done, of): (u64, u64), now: Timestamp) -> String {
+/// Returns the time of the last segment so far. While the run is measured, also returns an estimate
+/// of the time that is left: the mean time per trial since the first measured one, times the trials
+/// that are left, within the budget.
+fn time(
+    record: &RunRecord,
+    trials: &[Trial],
+    state: RunState,
+    (done, of): (u64, u64),
+    now: Timestamp,
+) -> String {
     let parsed = |text: &str| text.parse::<Timestamp>().ok();
-    let Some(segment) = record.segments.last() else { return String::new() };
-    let Some(started) = parsed(&segment.started) else { return String::new() };
+    let Some(segment) = record.segments.last() else {
+        return String::new();
+    };
+    let Some(started) = parsed(&segment.started) else {
+        return String::new();
+    };
     let end = segment.ended.as_deref().and_then(parsed).unwrap_or(now);
     let elapsed = seconds_between(started, end);
-    let shown = |seconds: f64| show_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    let shown =
+        |seconds: f64| show_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let so_far = shown(elapsed.round());
     match state {
         RunState::Measuring => {}
@@ -147,20 +185,34 @@ fn time(record: &RunRecord, trials: &[Trial], state: RunState, (done, of): (u64,
         RunState::Killed => return String::new(),
         RunState::Complete | RunState::Interrupted => return so_far,
     }
-    let budget = record.plan.repetition.budget().map(|budget| (budget.as_secs_f64() - elapsed).max(0.0));
-    let of_segment = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.started >= segment.started);
+    let budget = record
+        .plan
+        .repetition
+        .budget()
+        .map(|budget| (budget.as_secs_f64() - elapsed).max(0.0));
+    let of_segment = trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::Measured && trial.started >= segment.started);
     let (mut made, mut first) = (0_u64, None);
     for trial in of_segment {
         made += 1;
         first = first.or(Some(&trial.started));
     }
-    let since = first.and_then(|first| parsed(first)).map(|first| seconds_between(first, now));
-    let estimate = since.filter(|_| of > done).map(|since| since / made as f64 * (of - done) as f64);
+    let since = first
+        .and_then(|first| parsed(first))
+        .map(|first| seconds_between(first, now));
+    let estimate = since
+        .filter(|_| of > done)
+        .map(|since| since / made as f64 * (of - done) as f64);
     match (estimate, budget) {
         (Some(estimate), budget) => {
             format!(
                 "{so_far} so far, about {} left",
-                shown(budget.map_or(estimate, |budget| estimate.min(budget)).round())
+                shown(
+                    budget
+                        .map_or(estimate, |budget| estimate.min(budget))
+                        .round()
+                )
             )
         }
         (None, Some(budget)) => format!("{so_far} so far, at most {} left", shown(budget.round())),
@@ -174,7 +226,13 @@ fn seconds_between(one: Timestamp, other: Timestamp) -> f64 {
 
 /// Returns the newest trials that were retried or failed.
 fn notes(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
-    let releases = Releases::from_names(record.plan.targets.iter().map(|target| target.name.as_str()));
+    let releases = Releases::from_names(
+        record
+            .plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str()),
+    );
     let note = |trial: &Trial| {
         let target = releases.shorten(&trial.target);
         let retried = if trial.superseded { ", retried" } else { "" };
@@ -208,7 +266,9 @@ mod tests {
                      "repetition": {"budget": {"seconds": 300.0}}, "size": "2G", "dir": ".", "theta": 0.03},
             "segments": [{"boot_id": "", "kernel": "6.18", "fsb_version": "0", "started": "2026-01-01T00:00:00Z"}],
         });
-        let (Value::Object(record), Value::Object(changes)) = (&mut record, changes) else { unreachable!() };
+        let (Value::Object(record), Value::Object(changes)) = (&mut record, changes) else {
+            unreachable!()
+        };
         record.extend(changes);
         serde_json::from_value(Value::Object(record.clone())).unwrap()
     }
@@ -220,7 +280,9 @@ mod tests {
             "operation": workload, "params": {"name": workload}, "outcome": "ok",
             "started": format!("2026-01-01T00:{block:02}:00Z"),
         });
-        let (Value::Object(trial), Value::Object(changes)) = (&mut trial, changes) else { unreachable!() };
+        let (Value::Object(trial), Value::Object(changes)) = (&mut trial, changes) else {
+            unreachable!()
+        };
         trial.extend(changes);
         serde_json::from_value(Value::Object(trial.clone())).unwrap()
     }
@@ -232,21 +294,35 @@ mod tests {
 
     #[test]
     fn the_time_left_is_that_of_the_missing_trials_within_the_budget() {
-        let order = |last: u32| (0..=last).map(|block| json!({"block": block, "targets": [], "cells": []}));
+        let order =
+            |last: u32| (0..=last).map(|block| json!({"block": block, "targets": [], "cells": []}));
         let begun = record(json!({}));
         let found = live(&begun, &[], Some(true), "2026-01-01T00:00:20Z");
-        assert_eq!((&*found.progress, &*found.time), ("preparing", "20 s so far, at most 4 min 40 s left"));
+        assert_eq!(
+            (&*found.progress, &*found.time),
+            ("preparing", "20 s so far, at most 4 min 40 s left")
+        );
         let planned = record(json!({"blocks_planned": 3, "order": order(1).collect::<Vec<_>>()}));
-        let trials = [trial(0, "read", json!({})), trial(1, "read", json!({})), trial(1, "write", json!({}))];
+        let trials = [
+            trial(0, "read", json!({})),
+            trial(1, "read", json!({})),
+            trial(1, "write", json!({})),
+        ];
         let found = live(&planned, &trials, Some(true), "2026-01-01T00:01:40Z");
         // Two trials in 40 s, and four are left.
         assert_eq!((found.done, found.of), (2, 6));
         assert_eq!(
             (&*found.progress, &*found.time),
-            ("block 1 of 3, 2 of 6 trials", "1 min 40 s so far, about 1 min 20 s left")
+            (
+                "block 1 of 3, 2 of 6 trials",
+                "1 min 40 s so far, about 1 min 20 s left"
+            )
         );
         let found = live(&planned, &trials, Some(true), "2026-01-01T00:04:30Z");
-        assert_eq!(found.time, "4 min 30 s so far, about 30 s left", "the budget ends the run");
+        assert_eq!(
+            found.time, "4 min 30 s so far, about 30 s left",
+            "the budget ends the run"
+        );
     }
 
     #[test]
@@ -259,19 +335,36 @@ mod tests {
                             "ended": "2026-01-01T00:01:05Z"}]);
         let stopped = record(json!({"segments": ended}));
         let found = live(&stopped, &[], Some(false), "2026-02-01T00:00:00Z");
-        assert_eq!((found.state, &*found.progress, &*found.time), (RunState::Interrupted, "interrupted", "1 min 05 s"));
-        let complete = record(json!({"segments": ended, "stop_reason": {"kind": "requested", "blocks": 3}}));
+        assert_eq!(
+            (found.state, &*found.progress, &*found.time),
+            (RunState::Interrupted, "interrupted", "1 min 05 s")
+        );
+        let complete =
+            record(json!({"segments": ended, "stop_reason": {"kind": "requested", "blocks": 3}}));
         assert_eq!(RunState::new(&complete, Some(false)), RunState::Complete);
     }
 
     #[test]
     fn affected_and_failed_trials_are_notes_and_hidden_characters_are_written_out() {
-        let steal = json!({"interference": [{"kind": "cpu_steal", "share": 0.05}], "superseded": true});
+        let steal =
+            json!({"interference": [{"kind": "cpu_steal", "share": 0.05}], "superseded": true});
         let failed = json!({"outcome": "failed", "error": "no space\u{1b}[2J"});
         let trials = [trial(1, "read", steal), trial(1, "write", failed)];
-        let text = live(&record(json!({})), &trials, Some(true), "2026-01-01T00:02:00Z").to_text();
+        let text = live(
+            &record(json!({})),
+            &trials,
+            Some(true),
+            "2026-01-01T00:02:00Z",
+        )
+        .to_text();
         assert!(text.contains("interference affected 1 trial\n"), "{text}");
-        assert!(text.contains("a: read: affected by interference (") && text.contains("), retried\n"), "{text}");
-        assert!(text.contains("a: write: failed: no space") && !text.contains('\u{1b}'), "{text}");
+        assert!(
+            text.contains("a: read: affected by interference (") && text.contains("), retried\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("a: write: failed: no space") && !text.contains('\u{1b}'),
+            "{text}"
+        );
     }
 }

@@ -9,7 +9,8 @@ use crate::show::{capital, listed, percent};
 const OPEN: char = '?';
 /// Marks a difference that the page does not confirm.
 const UNCONFIRMED: char = '†';
-/// Marks a target that is faster or slower than the baseline by more than the smallest difference that matters.
+/// Marks a target that is faster or slower than the baseline by more than the smallest difference
+/// that matters.
 const DIFFERENT: char = '*';
 /// Marks a target whose difference from the baseline is smaller than that.
 const EQUAL: char = '=';
@@ -18,8 +19,8 @@ pub(crate) const NOT_STATIONARY: char = '~';
 /// Marks the name of a target that may lose synced data.
 pub const UNSAFE: &str = " (unsafe)";
 
-/// Returns the mark of a value: its letters, then `†` if its difference from the baseline is not confirmed, or else `?`
-/// if it may be the best of a row without a winner.
+/// Returns the mark of a value: its letters, then `†` if its difference from the baseline is not
+/// confirmed, or else `?` if it may be the best of a row without a winner.
 pub(crate) fn of_value(
     outcome: &RankingOutcome,
     place: usize,
@@ -29,7 +30,8 @@ pub(crate) fn of_value(
     let mut mark = letters.unwrap_or_default().to_owned();
     if against.is_some_and(Verdict::is_unconfirmed) {
         mark.push(UNCONFIRMED);
-    } else if matches!(outcome, RankingOutcome::Undecided(contenders) if contenders.contains(&place)) {
+    } else if matches!(outcome, RankingOutcome::Undecided(contenders) if contenders.contains(&place))
+    {
         mark.push(OPEN);
     }
     mark
@@ -47,8 +49,8 @@ pub(crate) fn of_change(verdict: Verdict) -> String {
     mark.to_string()
 }
 
-/// The way in which a legend names the comparisons that letters, [`DIFFERENT`] and [`UNCONFIRMED`] are corrected for. The
-/// intervals beside them hold for each row alone.
+/// The way in which a legend names the comparisons that letters, [`DIFFERENT`] and [`UNCONFIRMED`]
+/// are corrected for. The intervals beside them hold for each row alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covered<'a> {
     /// Those of a single row.
@@ -63,11 +65,14 @@ pub(crate) enum Covered<'a> {
 pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option<String> {
     let theta = percent(theta);
     let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
-    let has_letters = marks.iter().any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
+    let has_letters = marks
+        .iter()
+        .any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
     let (best, unconfirmed) = match covered {
-        Covered::Named(_) => {
-            ("may be the best of its row", "its interval excludes 0, but not if tested over all of them")
-        }
+        Covered::Named(_) => (
+            "may be the best of its row",
+            "its interval excludes 0, but not if tested over all of them",
+        ),
         Covered::OneRow | Covered::AllRows => ("may be best", "differs per row only"),
     };
     let sign = |sign: char, text: String| occurs(sign).then(|| format!("{sign} {text}"));
@@ -79,7 +84,10 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option
     ];
     let others = [
         sign(EQUAL, format!("equal within {theta}, per row")),
-        sign(OPEN, if has_letters { best } else { "undecided" }.to_owned()),
+        sign(
+            OPEN,
+            if has_letters { best } else { "undecided" }.to_owned(),
+        ),
         sign(NOT_STATIONARY, "not stationary".to_owned()),
     ];
     let start = match covered {
@@ -94,15 +102,25 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option
 
 /// Returns a target's name as every output shows it.
 pub fn name(name: &str, risks: &[Risk]) -> String {
-    if risks.is_empty() { name.to_owned() } else { format!("{name}{UNSAFE}") }
+    if risks.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}{UNSAFE}")
+    }
 }
 
-/// Returns a target's name with the possible loss: `ext4,barrier=0 (unsafe: a power failure may lose synced data)`.
+/// Returns a target's name with the possible loss: `ext4,barrier=0 (unsafe: a power failure may
+/// lose synced data)`.
 pub(crate) fn name_with_loss(name: &str, risks: &[Risk]) -> String {
-    if risks.is_empty() { name.to_owned() } else { format!("{name} (unsafe: {})", losses(risks)) }
+    if risks.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} (unsafe: {})", losses(risks))
+    }
 }
 
-/// Returns a sentence such as `ext4,barrier=0 is unsafe: a power failure may lose synced data (barrier=0)`.
+/// Returns a sentence such as `ext4,barrier=0 is unsafe: a power failure may lose synced data
+/// (barrier=0)`.
 pub(crate) fn statement(name: &str, risks: &[Risk]) -> String {
     format!("{name} is unsafe: {}", reason(risks))
 }
@@ -114,7 +132,11 @@ pub(crate) fn reason(risks: &[Risk]) -> String {
 
 /// Returns the causes as one field of a table: `barrier=0, no journal`.
 pub(crate) fn causes(risks: &[Risk]) -> String {
-    risks.iter().map(|risk| risk.cause.as_str()).collect::<Vec<_>>().join(", ")
+    risks
+        .iter()
+        .map(|risk| risk.cause.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Returns each possible loss once.
@@ -137,12 +159,24 @@ mod tests {
         let open = RankingOutcome::Undecided(vec![0, 2]);
         assert_eq!(of_value(&open, 0, Some("ab"), None), "ab?");
         assert_eq!(of_value(&open, 1, Some("b"), Some(Verdict::Slower)), "b");
-        assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a†");
-        assert_eq!(of_value(&RankingOutcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
+        assert_eq!(
+            of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)),
+            "a†"
+        );
+        assert_eq!(
+            of_value(
+                &RankingOutcome::Winner(1),
+                0,
+                Some("b"),
+                Some(Verdict::PerhapsSlower)
+            ),
+            "b†"
+        );
         assert_eq!(of_value(&RankingOutcome::Alone(0), 0, None, None), "");
     }
 
-    /// An interval that excludes 0 may have either sign: the legend says which of the two tests decided.
+    /// An interval that excludes 0 may have either sign: the legend says which of the two tests
+    /// decided.
     #[test]
     fn a_legend_says_what_holds_per_row_and_what_over_all_rows() {
         let shown = |marks: &[&str], covered| legend(marks, 0.03, covered).unwrap();
@@ -150,7 +184,8 @@ mod tests {
         assert_eq!(shown(&["a?", "a†", "b"], Covered::AllRows), all);
         let signs = "Tested over all rows: * more than 3 % faster or slower; = equal within 3 %, per row; ? undecided.";
         assert_eq!(shown(&["*", "=", "?"], Covered::AllRows), signs);
-        let full = "Tested over 12 cases: † its interval excludes 0, but not if tested over all of them.";
+        let full =
+            "Tested over 12 cases: † its interval excludes 0, but not if tested over all of them.";
         assert_eq!(shown(&["†"], Covered::Named("12 cases")), full);
         assert_eq!(shown(&["?"], Covered::AllRows), "? undecided.");
         assert_eq!(legend(&[""], 0.03, Covered::AllRows), None);
@@ -158,10 +193,23 @@ mod tests {
 
     #[test]
     fn every_loss_is_named_once() {
-        let risk = |cause: &str, loss: &str| Risk { cause: cause.to_owned(), loss: loss.to_owned() };
+        let risk = |cause: &str, loss: &str| Risk {
+            cause: cause.to_owned(),
+            loss: loss.to_owned(),
+        };
         let power = "a power failure may lose synced data";
-        let risks = [risk("barrier=0", power), risk("cache", power), risk("no journal", "a crash may lose files")];
-        assert_eq!((name("ext4", &[]), name("ext4", &risks)), ("ext4".to_owned(), "ext4 (unsafe)".to_owned()));
-        assert_eq!(name_with_loss("ext4", &risks), format!("ext4 (unsafe: {power} and a crash may lose files)"));
+        let risks = [
+            risk("barrier=0", power),
+            risk("cache", power),
+            risk("no journal", "a crash may lose files"),
+        ];
+        assert_eq!(
+            (name("ext4", &[]), name("ext4", &risks)),
+            ("ext4".to_owned(), "ext4 (unsafe)".to_owned())
+        );
+        assert_eq!(
+            name_with_loss("ext4", &risks),
+            format!("ext4 (unsafe: {power} and a crash may lose files)")
+        );
     }
 }

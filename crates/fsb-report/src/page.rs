@@ -1,7 +1,7 @@
 //! The parts of pages: sections, tables, charts, and the scripts that draw charts.
 //!
-//! A page contains every finding and number as text and tables. Scripts only add charts, which Plotly draws from JSON
-//! in the page. A Content-Security-Policy forbids the page every request.
+//! A page contains every finding and number as text and tables. Scripts only add charts, which
+//! Plotly draws from JSON in the page. A Content-Security-Policy forbids the page every request.
 
 use std::io::Read;
 use std::sync::LazyLock;
@@ -19,16 +19,26 @@ use crate::view::CellView;
 pub const STYLE: &str = include_str!("../templates/style.css");
 
 /// The script that draws all charts except surfaces.
-pub(crate) static PLOTLY: LazyLock<String> =
-    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-cartesian.min.js.gz"))));
+pub(crate) static PLOTLY: LazyLock<String> = LazyLock::new(|| {
+    decompress(include_bytes!(concat!(
+        env!("OUT_DIR"),
+        "/plotly-cartesian.min.js.gz"
+    )))
+});
 
 /// The script that draws surfaces.
-pub(crate) static PLOTLY_3D: LazyLock<String> =
-    LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-gl3d.min.js.gz"))));
+pub(crate) static PLOTLY_3D: LazyLock<String> = LazyLock::new(|| {
+    decompress(include_bytes!(concat!(
+        env!("OUT_DIR"),
+        "/plotly-gl3d.min.js.gz"
+    )))
+});
 
 fn decompress(script: &[u8]) -> String {
     let mut text = String::new();
-    GzDecoder::new(script).read_to_string(&mut text).expect("the build script compressed a text");
+    GzDecoder::new(script)
+        .read_to_string(&mut text)
+        .expect("the build script compressed a text");
     text
 }
 
@@ -131,11 +141,18 @@ impl Blocks<'_> {
         hue(*column)
     }
 
-    /// Returns the path of a file as a URL: every byte that could end a path segment's text is escaped.
+    /// Returns the path of a file as a URL: every byte that could end a path segment's text is
+    /// escaped.
     fn url(&self, path: &str) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         path.bytes()
-            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .map(|byte| {
+                if plain(byte) {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
             .collect()
     }
 
@@ -147,14 +164,22 @@ impl Blocks<'_> {
 impl Section {
     /// Returns a section that does not belong to the rows.
     pub(crate) fn new(id: &str, title: &str, blocks: Vec<Block>) -> Section {
-        Section { id: id.to_owned(), title: title.to_owned(), is_row: false, blocks }
+        Section {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            is_row: false,
+            blocks,
+        }
     }
 }
 
 impl Block {
     /// Returns a paragraph.
     pub(crate) fn text(class: &'static str, text: impl Into<String>) -> Block {
-        Block::Text { class, text: text.into() }
+        Block::Text {
+            class,
+            text: text.into(),
+        }
     }
 
     /// Returns a table. The class sets the widths of its columns.
@@ -207,16 +232,33 @@ pub(crate) struct TableCell {
 impl Table {
     /// Returns a table without a foot, with heads that name no columns.
     pub(crate) fn new(caption: impl Into<String>, head: Vec<String>, rows: Vec<TableRow>) -> Table {
-        Table { caption: caption.into(), head, rows, foot: None, heads_are_columns: false }
+        Table {
+            caption: caption.into(),
+            head,
+            rows,
+            foot: None,
+            heads_are_columns: false,
+        }
     }
 
     /// Returns a table with a head of `first` and the columns of a view.
-    pub(crate) fn of_columns(caption: impl Into<String>, first: &str, names: &[String], rows: Vec<TableRow>) -> Table {
-        let head = std::iter::once(first.to_owned()).chain(names.iter().cloned()).collect();
-        Table { heads_are_columns: true, ..Table::new(caption, head, rows) }
+    pub(crate) fn of_columns(
+        caption: impl Into<String>,
+        first: &str,
+        names: &[String],
+        rows: Vec<TableRow>,
+    ) -> Table {
+        let head = std::iter::once(first.to_owned())
+            .chain(names.iter().cloned())
+            .collect();
+        Table {
+            heads_are_columns: true,
+            ..Table::new(caption, head, rows)
+        }
     }
 
-    /// Returns the name of the view's column that a cell belongs to. A narrow screen shows it beside the cell.
+    /// Returns the name of the view's column that a cell belongs to. A narrow screen shows it
+    /// beside the cell.
     fn name_of(&self, cell: &usize) -> &str {
         let named = self.head.get(cell + 1).filter(|_| self.heads_are_columns);
         named.map_or("", String::as_str)
@@ -226,36 +268,59 @@ impl Table {
 impl TableRow {
     /// Returns a line that is not about a column of the view.
     pub(crate) fn new(head: impl Into<String>, cells: Vec<TableCell>) -> TableRow {
-        TableRow { head: head.into(), column: None, link: None, cells }
+        TableRow {
+            head: head.into(),
+            column: None,
+            link: None,
+            cells,
+        }
     }
 
     /// Returns a line about one column of the view.
     pub(crate) fn of_column(column: usize, name: &str, cells: Vec<TableCell>) -> TableRow {
-        TableRow { column: Some(column), ..TableRow::new(name, cells) }
+        TableRow {
+            column: Some(column),
+            ..TableRow::new(name, cells)
+        }
     }
 }
 
 impl TableCell {
     pub(crate) fn new(text: impl Into<String>) -> TableCell {
-        TableCell { text: minus(&text.into()), ..TableCell::default() }
+        TableCell {
+            text: minus(&text.into()),
+            ..TableCell::default()
+        }
     }
 
     /// Returns the cell of a view as text. `best` is true if its column wins the row.
     pub(crate) fn shown(cell: &CellView, best: bool) -> TableCell {
         match (&cell.judged, &cell.value) {
-            (Some(judged), _) => TableCell { best, ..TableCell::change(judged, &cell.mark) },
-            (None, Some(_)) => TableCell { best, ..TableCell::value(cell) },
+            (Some(judged), _) => TableCell {
+                best,
+                ..TableCell::change(judged, &cell.mark)
+            },
+            (None, Some(_)) => TableCell {
+                best,
+                ..TableCell::value(cell)
+            },
             (None, None) => TableCell::absent(cell.absence),
         }
     }
 
     /// Returns the value alone, with its interval below.
     pub(crate) fn value(cell: &CellView) -> TableCell {
-        let Some(value) = &cell.value else { return TableCell::absent(cell.absence) };
+        let Some(value) = &cell.value else {
+            return TableCell::absent(cell.absence);
+        };
         TableCell {
             text: value.clone(),
             letter: cell.mark.clone(),
-            small: cell.interval.as_ref().map(|[lo, hi]| format!("[{lo}, {hi}]")).unwrap_or_default(),
+            small: cell
+                .interval
+                .as_ref()
+                .map(|[lo, hi]| format!("[{lo}, {hi}]"))
+                .unwrap_or_default(),
             class: "value",
             ..TableCell::default()
         }
@@ -264,18 +329,29 @@ impl TableCell {
     /// Returns a change with its interval, verdict and mark.
     pub(crate) fn change(judged: &Judged, mark: &str) -> TableCell {
         let Change { center, interval } = judged.change();
-        let interval = interval.map(|interval| format!("{} ", interval.with_comma())).unwrap_or_default();
+        let interval = interval
+            .map(|interval| format!("{} ", interval.with_comma()))
+            .unwrap_or_default();
         TableCell {
             text: minus(&center),
             letter: mark.to_owned(),
-            small: format!("{}{}{}", minus(&interval), sign(judged.verdict), judged.verdict.words()),
+            small: format!(
+                "{}{}{}",
+                minus(&interval),
+                sign(judged.verdict),
+                judged.verdict.words()
+            ),
             class: class(judged.verdict),
             ..TableCell::default()
         }
     }
 
     pub(crate) fn absent(text: impl Into<String>) -> TableCell {
-        TableCell { text: text.into(), class: "absent", ..TableCell::default() }
+        TableCell {
+            text: text.into(),
+            class: "absent",
+            ..TableCell::default()
+        }
     }
 }
 
@@ -287,7 +363,10 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Slower => "worse",
         Verdict::ProbablySlower => "worse probably",
         Verdict::Equivalent => "same",
-        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "open",
+        Verdict::PerhapsFaster
+        | Verdict::PerhapsSlower
+        | Verdict::Inconclusive
+        | Verdict::NotJudged => "open",
     }
 }
 
@@ -297,12 +376,15 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::Faster | Verdict::ProbablyFaster => "▲\u{a0}",
         Verdict::Slower | Verdict::ProbablySlower => "▼\u{a0}",
         Verdict::Equivalent => "=\u{a0}",
-        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "",
+        Verdict::PerhapsFaster
+        | Verdict::PerhapsSlower
+        | Verdict::Inconclusive
+        | Verdict::NotJudged => "",
     }
 }
 
-/// A long table with a group of lines per size, and one line per column of the view in each group. It has thousands of
-/// cells, so they are text alone.
+/// A long table with a group of lines per size, and one line per column of the view in each group.
+/// It has thousands of cells, so they are text alone.
 pub(crate) struct Figures {
     pub(crate) caption: String,
     /// Heads of the columns after size and set.
@@ -325,7 +407,8 @@ pub(crate) struct FigureLine {
     pub(crate) cells: Texts,
 }
 
-/// Texts joined in one string. A string for each value of thousands of runs would take four times the memory.
+/// Texts joined in one string. A string for each value of thousands of runs would take four times
+/// the memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Texts {
     text: String,
@@ -347,6 +430,8 @@ impl FromIterator<String> for Texts {
 impl Texts {
     fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.text[start..*end])
     }
 }

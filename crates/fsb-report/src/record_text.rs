@@ -1,5 +1,5 @@
-//! The typed conditions of a record as text: its stopping rule, the reason why it ended, its placement, interference
-//! and warnings.
+//! The typed conditions of a record as text: its stopping rule, the reason why it ended, its
+//! placement, interference and warnings.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,15 +8,19 @@ use fsb_model::plan::LONGEST_BUDGET;
 use fsb_model::run::PlacementReason;
 use fsb_model::units::{Bytes, show_bytes, show_duration, show_seconds};
 use fsb_model::{
-    Interference, RaceEnd, RunRecord, Shortfall, StopReason, StoppingRule, UnbackedMemory, Warning, WidestInterval,
+    Interference, RaceEnd, RunRecord, Shortfall, StopReason, StoppingRule, UnbackedMemory, Warning,
+    WidestInterval,
 };
 use serde_json::{Map, Value};
 
 use crate::show::{NOT_HERE, counted, listed};
 
-/// Describes what is missing if blocks of a finished run were lost later, for example because a file was not copied as a
-/// whole. `measured` has the block of each measured trial, in any order.
-pub fn incomplete_text(record: &RunRecord, measured: impl IntoIterator<Item = u32>) -> Option<String> {
+/// Describes what is missing if blocks of a finished run were lost later, for example because a
+/// file was not copied as a whole. `measured` has the block of each measured trial, in any order.
+pub fn incomplete_text(
+    record: &RunRecord,
+    measured: impl IntoIterator<Item = u32>,
+) -> Option<String> {
     let made = record.stop_reason.as_ref()?.blocks()?;
     let found = measured.into_iter().collect::<BTreeSet<u32>>().len();
     (found < made as usize).then(|| {
@@ -30,24 +34,52 @@ pub fn incomplete_text(record: &RunRecord, measured: impl IntoIterator<Item = u3
 /// Renders the rule by which a run ends: `5 blocks, as requested`.
 pub fn stopping_rule_text(rule: &StoppingRule) -> String {
     match rule {
-        StoppingRule::Blocks { blocks, budget_seconds: None } => format!("{}, as requested", count(*blocks)),
-        StoppingRule::Blocks { blocks, budget_seconds: Some(seconds) } => {
-            format!("{} or as many as {} hold, as requested", count(*blocks), duration(*seconds))
+        StoppingRule::Blocks {
+            blocks,
+            budget_seconds: None,
+        } => format!("{}, as requested", count(*blocks)),
+        StoppingRule::Blocks {
+            blocks,
+            budget_seconds: Some(seconds),
+        } => {
+            format!(
+                "{} or as many as {} hold, as requested",
+                count(*blocks),
+                duration(*seconds)
+            )
         }
-        StoppingRule::Budget { budget_seconds, most_blocks, planned } => format!(
+        StoppingRule::Budget {
+            budget_seconds,
+            most_blocks,
+            planned,
+        } => format!(
             "as many blocks as {} hold, at most {most_blocks}; planned after warm-up: {planned}",
             duration(*budget_seconds)
         ),
-        StoppingRule::Precision { half_width, of_ratios, fewest_blocks, budget_seconds, planned } => format!(
+        StoppingRule::Precision {
+            half_width,
+            of_ratios,
+            fewest_blocks,
+            budget_seconds,
+            planned,
+        } => format!(
             "from {fewest_blocks} blocks on, one more each time until every {}'s 95 % interval is within ±{}, or until {} \
              hold no more; planned after warm-up: at most {planned}",
             judged(*of_ratios),
             percent(*half_width),
             duration(*budget_seconds)
         ),
-        StoppingRule::InterimAnalyses { planned, budget_seconds, after, half_width } => {
+        StoppingRule::InterimAnalyses {
+            planned,
+            budget_seconds,
+            after,
+            half_width,
+        } => {
             let ends = match half_width {
-                Some(half_width) => format!("when the intervals of its ratios are within ±{}", percent(*half_width)),
+                Some(half_width) => format!(
+                    "when the intervals of its ratios are within ±{}",
+                    percent(*half_width)
+                ),
                 None => "when it is decided and precise".to_owned(),
             };
             let after: Vec<String> = after.iter().map(u32::to_string).collect();
@@ -58,7 +90,11 @@ pub fn stopping_rule_text(rule: &StoppingRule) -> String {
                 listed(&after)
             )
         }
-        StoppingRule::Race { slots, round_seconds, error } => format!(
+        StoppingRule::Race {
+            slots,
+            round_seconds,
+            error,
+        } => format!(
             "race rounds of {slots} targets, about {:.0} s each, until no candidate left can be faster than the leader by \
              more than θ (wrong at most {:.0} times in 100), or until the budget holds no more",
             round_seconds.ceil(),
@@ -74,19 +110,49 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
     match reason {
         StopReason::Requested { blocks } => format!("{} as planned", count(*blocks)),
         StopReason::BudgetPlanned { blocks, most: true } => {
-            format!("{} as planned, the most that a budget makes", count(*blocks))
+            format!(
+                "{} as planned, the most that a budget makes",
+                count(*blocks)
+            )
         }
-        StopReason::BudgetPlanned { blocks, most: false } => {
+        StopReason::BudgetPlanned {
+            blocks,
+            most: false,
+        } => {
             format!("{} as planned, as many as the budget holds", count(*blocks))
         }
-        StopReason::Undecided { blocks, open, workloads } => {
-            format!("{} as planned; {open} of {} to the end", count(*blocks), counted(*workloads, "workload"))
+        StopReason::Undecided {
+            blocks,
+            open,
+            workloads,
+        } => {
+            format!(
+                "{} as planned; {open} of {} to the end",
+                count(*blocks),
+                counted(*workloads, "workload")
+            )
         }
-        StopReason::Decided { blocks } => format!("{}: every workload is decided and precise", count(*blocks)),
-        StopReason::Precise { blocks, half_width, reached: None, .. } => {
-            format!("{}: the intervals of every workload's ratios are within ±{}", count(*blocks), percent(*half_width))
+        StopReason::Decided { blocks } => {
+            format!("{}: every workload is decided and precise", count(*blocks))
         }
-        StopReason::Precise { blocks, half_width, of_ratios, reached: Some(reached) } => format!(
+        StopReason::Precise {
+            blocks,
+            half_width,
+            reached: None,
+            ..
+        } => {
+            format!(
+                "{}: the intervals of every workload's ratios are within ±{}",
+                count(*blocks),
+                percent(*half_width)
+            )
+        }
+        StopReason::Precise {
+            blocks,
+            half_width,
+            of_ratios,
+            reached: Some(reached),
+        } => format!(
             "{}: every {}'s 95 % interval is within ±{} (requested: ±{})",
             count(*blocks),
             judged(*of_ratios),
@@ -94,24 +160,48 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
             percent(*half_width)
         ),
         StopReason::Imprecise { blocks, shortfall } => {
-            format!("{}, all that the budget holds{}", count(*blocks), shortfall_text(shortfall.as_ref()))
+            format!(
+                "{}, all that the budget holds{}",
+                count(*blocks),
+                shortfall_text(shortfall.as_ref())
+            )
         }
-        StopReason::BudgetWouldBePassed { blocks, planned, shortfall } => format!(
+        StopReason::BudgetWouldBePassed {
+            blocks,
+            planned,
+            shortfall,
+        } => format!(
             "{blocks} of {planned} planned blocks: another would have passed the budget{}",
             shortfall_text(shortfall.as_ref())
         ),
         StopReason::BudgetCut { blocks, planned } => {
-            format!("{blocks} of {planned} planned blocks, the last one not whole: the budget ended")
+            format!(
+                "{blocks} of {planned} planned blocks, the last one not whole: the budget ended"
+            )
         }
         StopReason::Hopeless { blocks, failed } => {
-            let what = if *failed { "every trial failed" } else { "no workload applies to these targets" };
-            format!("{}: {what}, in warm-up too; more blocks would not change that", count(*blocks))
+            let what = if *failed {
+                "every trial failed"
+            } else {
+                "no workload applies to these targets"
+            };
+            format!(
+                "{}: {what}, in warm-up too; more blocks would not change that",
+                count(*blocks)
+            )
         }
         StopReason::NoValues { blocks } => {
-            format!("{}: no cell has a value; more blocks would not change that", count(*blocks))
+            format!(
+                "{}: no cell has a value; more blocks would not change that",
+                count(*blocks)
+            )
         }
         StopReason::Race { rounds, reason } => {
-            format!("{}: {}", counted(*rounds as usize, "race round"), race_end_text(reason))
+            format!(
+                "{}: {}",
+                counted(*rounds as usize, "race round"),
+                race_end_text(reason)
+            )
         }
         StopReason::Text(text) => text.clone(),
         StopReason::Unknown(found) => unknown(found),
@@ -120,9 +210,13 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
 
 fn race_end_text(reason: &RaceEnd) -> String {
     match reason {
-        RaceEnd::BaselineFailed { target, error } => format!("{target} cannot be measured: {error}"),
+        RaceEnd::BaselineFailed { target, error } => {
+            format!("{target} cannot be measured: {error}")
+        }
         RaceEnd::OthersSlower => "all others are significantly slower".to_owned(),
-        RaceEnd::NoneFaster => "no candidate left can be faster than the leader by more than θ".to_owned(),
+        RaceEnd::NoneFaster => {
+            "no candidate left can be faster than the leader by more than θ".to_owned()
+        }
         RaceEnd::NoneLeft => "no candidate is left to race".to_owned(),
         RaceEnd::Budget => "the budget ended".to_owned(),
     }
@@ -132,15 +226,24 @@ fn race_end_text(reason: &RaceEnd) -> String {
 pub fn placement_reason_text(reason: &PlacementReason) -> String {
     match reason {
         PlacementReason::Requested => "--one-at-a-time".to_owned(),
-        PlacementReason::UnsplittableWorkloads => "its workloads cannot be split into samples".to_owned(),
+        PlacementReason::UnsplittableWorkloads => {
+            "its workloads cannot be split into samples".to_owned()
+        }
         PlacementReason::DifferentKernels => "the targets are on different kernels".to_owned(),
         PlacementReason::DifferentControls => "the controls of the targets differ".to_owned(),
-        PlacementReason::MemoryLimit => "the memory limit applies to one target at a time".to_owned(),
+        PlacementReason::MemoryLimit => {
+            "the memory limit applies to one target at a time".to_owned()
+        }
         PlacementReason::DifferentMedia => "the targets are on different media".to_owned(),
-        PlacementReason::ExternalJournal => "the medium of an external journal is not divided".to_owned(),
-        PlacementReason::SharedMemory => "the targets would share the memory that each may fill".to_owned(),
+        PlacementReason::ExternalJournal => {
+            "the medium of an external journal is not divided".to_owned()
+        }
+        PlacementReason::SharedMemory => {
+            "the targets would share the memory that each may fill".to_owned()
+        }
         PlacementReason::MixedKinds => {
-            "the targets are of several kinds: file systems on a medium, in memory, directories".to_owned()
+            "the targets are of several kinds: file systems on a medium, in memory, directories"
+                .to_owned()
         }
         PlacementReason::IndivisibleMedium { cause } => cause.clone(),
         PlacementReason::TooManyTargets => "there are too many targets".to_owned(),
@@ -163,14 +266,21 @@ pub(crate) fn largest_interference_text(interference: &Interference) -> String {
 fn sized(interference: &Interference, limit: &str) -> String {
     match interference {
         Interference::CpuSteal { share } => format!("CPU steal {limit}{:.0} %", share * 100.0),
-        Interference::OtherProcesses { share } => format!("other processes' CPU {limit}{:.0} %", share * 100.0),
+        Interference::OtherProcesses { share } => {
+            format!("other processes' CPU {limit}{:.0} %", share * 100.0)
+        }
         Interference::OtherDiskIo { bytes_per_second } => {
-            format!("others' I/O on the disk {limit}{:.1} MiB/s", bytes_per_second / f64::from(1 << 20))
+            format!(
+                "others' I/O on the disk {limit}{:.1} MiB/s",
+                bytes_per_second / f64::from(1 << 20)
+            )
         }
         Interference::ThermalThrottling { events } => {
             format!("processors throttled because of their temperature, events {events:.0}")
         }
-        Interference::Stopped { processes } => format!("stopped by a signal for a while, processes {processes:.0}"),
+        Interference::Stopped { processes } => {
+            format!("stopped by a signal for a while, processes {processes:.0}")
+        }
         Interference::Text(text) => text.clone(),
         Interference::Unknown(found) => unknown(found),
     }
@@ -182,15 +292,27 @@ fn unknown(found: &Map<String, Value>) -> String {
 }
 
 fn shortfall_text(shortfall: Option<&Shortfall>) -> String {
-    let Some(Shortfall { widest: WidestInterval { half_width, workload }, half_width: requested }) = shortfall else {
+    let Some(Shortfall {
+        widest: WidestInterval {
+            half_width,
+            workload,
+        },
+        half_width: requested,
+    }) = shortfall
+    else {
         return String::new();
     };
     let requested = percent(*requested);
     match half_width {
         Some(half_width) => {
-            format!("; {workload} is still within ±{} only (requested: ±{requested})", percent(*half_width))
+            format!(
+                "; {workload} is still within ±{} only (requested: ±{requested})",
+                percent(*half_width)
+            )
         }
-        None => format!("; {workload} has too few values for an interval (requested: ±{requested})"),
+        None => {
+            format!("; {workload} has too few values for an interval (requested: ±{requested})")
+        }
     }
 }
 
@@ -202,7 +324,8 @@ fn count(blocks: u32) -> String {
     counted(blocks as usize, "block")
 }
 
-/// Returns a duration as text. `Duration::from_secs_f64` would panic on some numbers, and run records come from files.
+/// Returns a duration as text. `Duration::from_secs_f64` would panic on some numbers, and run
+/// records come from files.
 fn duration(seconds: f64) -> String {
     show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
@@ -220,7 +343,11 @@ const NAMED: usize = 8;
 pub fn warning_text(warning: &Warning) -> String {
     match warning {
         Warning::Concurrent { run, more } => {
-            let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
+            let more = if *more == 0 {
+                String::new()
+            } else {
+                format!(" and {more} more")
+            };
             format!("{run}{more} measured at the same time; the runs affected each other")
         }
         Warning::NoLock { reasons } => format!(
@@ -239,63 +366,120 @@ pub fn warning_text(warning: &Warning) -> String {
         Warning::Storage { target, flaw } => {
             format!("{target}: {flaw}: never direct; attach it with losetup --direct-io=on")
         }
-        Warning::DirectoryInMemory { path } => format!("{} is in memory: never cold, never durable", path.display()),
+        Warning::DirectoryInMemory { path } => {
+            format!("{} is in memory: never cold, never durable", path.display())
+        }
         Warning::LargeTmpfs { size, available } => format!(
             "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",
             bytes(*size),
             bytes(*available)
         ),
-        Warning::Container { name } => format!("in a container ({name}): other containers share the machine"),
-        Warning::TargetUnavailable { target, reason } => format!("{target} is {NOT_HERE}: {reason}"),
+        Warning::Container { name } => {
+            format!("in a container ({name}): other containers share the machine")
+        }
+        Warning::TargetUnavailable { target, reason } => {
+            format!("{target} is {NOT_HERE}: {reason}")
+        }
         Warning::DiscardKeptOut { medium } => {
             format!("{medium} can discard: mkfs and mount options keep discards out")
         }
-        Warning::ControlUnavailable { control, value, reason } => {
+        Warning::ControlUnavailable {
+            control,
+            value,
+            reason,
+        } => {
             format!("control {control}={value} is not available: {reason}")
         }
-        Warning::ControlInexact { control, value, observed } => format!("control {control}={value}: {observed}"),
+        Warning::ControlInexact {
+            control,
+            value,
+            observed,
+        } => format!("control {control}={value}: {observed}"),
         Warning::ServiceMayRestart { service, trigger } => {
             format!("{service} may be started again by {trigger}: stop it too")
         }
         Warning::InjectedSlowdown { target, share } => {
-            format!("not a measurement: target {target} was slowed down by {} % for calibration", share * 100.0)
+            format!(
+                "not a measurement: target {target} was slowed down by {} % for calibration",
+                share * 100.0
+            )
         }
-        Warning::TooLong { workloads, budget_seconds } => format!(
+        Warning::TooLong {
+            workloads,
+            budget_seconds,
+        } => format!(
             "left out: {} did not finish one trial within half of the budget of {}; use a larger --budget",
             workloads.join("; "),
             duration(*budget_seconds)
         ),
-        Warning::LeftOut { workloads, held, planned, budget_seconds, .. } => {
+        Warning::LeftOut {
+            workloads,
+            held,
+            planned,
+            budget_seconds,
+            ..
+        } => {
             let named = workloads[..workloads.len().min(NAMED)].join("; ");
             let more = match workloads.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            format!("{} hold {held} of {planned} workloads; left out: {named}{more}", duration(*budget_seconds))
+            format!(
+                "{} hold {held} of {planned} workloads; left out: {named}{more}",
+                duration(*budget_seconds)
+            )
         }
-        Warning::SizesLeftOut { left_out, planned, files, records, .. } => {
+        Warning::SizesLeftOut {
+            left_out,
+            planned,
+            files,
+            records,
+            ..
+        } => {
             let parts = [("files of ", files), ("records of ", records)];
             let parts = parts.into_iter().filter(|(_, sizes)| !sizes.is_empty());
-            let parts: Vec<String> = parts.map(|(what, sizes)| format!("{what}{}", sizes_text(sizes))).collect();
-            format!("the budget left out {left_out} of {planned} sizes: {}", parts.join("; "))
+            let parts: Vec<String> = parts
+                .map(|(what, sizes)| format!("{what}{}", sizes_text(sizes)))
+                .collect();
+            format!(
+                "the budget left out {left_out} of {planned} sizes: {}",
+                parts.join("; ")
+            )
         }
-        Warning::TooFewBlocks { blocks, budget_seconds, .. } => format!(
+        Warning::TooFewBlocks {
+            blocks,
+            budget_seconds,
+            ..
+        } => format!(
             "{} hold {}, too few to judge: the report only describes the numbers",
             duration(*budget_seconds),
             counted(*blocks as usize, "block"),
         ),
-        Warning::LongPreparation { workload, prepare_seconds, command_seconds } => format!(
+        Warning::LongPreparation {
+            workload,
+            prepare_seconds,
+            command_seconds,
+        } => format!(
             "{workload}: making the directory of a run takes {}, the command {}; --reuse runs it in one directory instead, \
              where runs find the files of earlier ones",
             show_seconds(*prepare_seconds),
             show_seconds(*command_seconds)
         ),
-        Warning::NotTakenDown { target: Some(target), error } => format!("tearing down {target}: {error}"),
-        Warning::NotTakenDown { target: None, error } => format!("tearing down the testbed: {error}"),
+        Warning::NotTakenDown {
+            target: Some(target),
+            error,
+        } => format!("tearing down {target}: {error}"),
+        Warning::NotTakenDown {
+            target: None,
+            error,
+        } => format!("tearing down the testbed: {error}"),
         Warning::NotUndone { entry } => entry.clone(),
         Warning::Text(text) => text.clone(),
         Warning::Unknown(fields) => {
-            format!("a newer version of fsb warned: {}", serde_json::Value::Object(fields.clone()))
+            format!(
+                "a newer version of fsb warned: {}",
+                serde_json::Value::Object(fields.clone())
+            )
         }
     }
 }
@@ -303,15 +487,24 @@ pub fn warning_text(warning: &Warning) -> String {
 /// Returns the cause of [`Warning::UnbackedMemory`].
 pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     match cause {
-        UnbackedMemory::LeftAlone => "guest memory was left as it was (--control guest-memory=off)".to_owned(),
-        UnbackedMemory::TouchedInPart { touched, needed, seconds } => format!(
+        UnbackedMemory::LeftAlone => {
+            "guest memory was left as it was (--control guest-memory=off)".to_owned()
+        }
+        UnbackedMemory::TouchedInPart {
+            touched,
+            needed,
+            seconds,
+        } => format!(
             "the hypervisor backs only {} of the {} of memory that the run may need, after {seconds:.1} s",
             bytes(*touched),
             bytes(*needed)
         ),
         UnbackedMemory::Untouchable { error } => format!("free memory cannot be backed: {error}"),
         UnbackedMemory::Reported { file } => {
-            format!("free-page reporting stays on: {} cannot be written", file.display())
+            format!(
+                "free-page reporting stays on: {} cannot be written",
+                file.display()
+            )
         }
         UnbackedMemory::Described { text } => text.clone(),
     }
@@ -343,8 +536,8 @@ fn sizes_text(sizes: &[u64]) -> String {
     sizes.join(", ")
 }
 
-/// Returns the `--budget` that would hold and judge everything that the budget left out. Returns `None` if it left out
-/// nothing, or if no run may take so long.
+/// Returns the `--budget` that would hold and judge everything that the budget left out. Returns
+/// `None` if it left out nothing, or if no run may take so long.
 pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
     let needed = |warning: &Warning| match warning {
         Warning::LeftOut { needed_seconds, .. }
@@ -379,34 +572,73 @@ mod tests {
             planned: 23,
         };
         let text = stopping_rule_text(&precision);
-        assert!(text.contains("every cell's") && text.contains("±2.5 %") && text.contains("at most 23"), "{text}");
-        let text = stopping_rule_text(&StoppingRule::Budget { budget_seconds: 60.0, most_blocks: 30, planned: 7 });
+        assert!(
+            text.contains("every cell's") && text.contains("±2.5 %") && text.contains("at most 23"),
+            "{text}"
+        );
+        let text = stopping_rule_text(&StoppingRule::Budget {
+            budget_seconds: 60.0,
+            most_blocks: 30,
+            planned: 7,
+        });
         assert!(text.contains("at most 30") && text.ends_with('7'), "{text}");
-        let fixed = |budget_seconds| stopping_rule_text(&StoppingRule::Blocks { blocks: 9, budget_seconds });
+        let fixed = |budget_seconds| {
+            stopping_rule_text(&StoppingRule::Blocks {
+                blocks: 9,
+                budget_seconds,
+            })
+        };
         assert_eq!(fixed(None), "9 blocks, as requested");
-        assert_eq!(fixed(Some(60.0)), "9 blocks or as many as 1 min 00 s hold, as requested");
+        assert_eq!(
+            fixed(Some(60.0)),
+            "9 blocks or as many as 1 min 00 s hold, as requested"
+        );
     }
 
     #[test]
     fn half_widths_are_not_rounded_to_the_requested_value() {
-        assert_eq!([percent(0.03), percent(0.0284), percent(0.1)], ["3 %", "2.84 %", "10 %"]);
+        assert_eq!(
+            [percent(0.03), percent(0.0284), percent(0.1)],
+            ["3 %", "2.84 %", "10 %"]
+        );
         let shortfall = |half_width| {
-            let widest = WidestInterval { half_width, workload: "w".to_owned() };
-            shortfall_text(Some(&Shortfall { widest, half_width: 0.03 }))
+            let widest = WidestInterval {
+                half_width,
+                workload: "w".to_owned(),
+            };
+            shortfall_text(Some(&Shortfall {
+                widest,
+                half_width: 0.03,
+            }))
         };
-        assert_eq!(shortfall(Some(0.051)), "; w is still within ±5.1 % only (requested: ±3 %)");
-        assert_eq!(shortfall(None), "; w has too few values for an interval (requested: ±3 %)");
+        assert_eq!(
+            shortfall(Some(0.051)),
+            "; w is still within ±5.1 % only (requested: ±3 %)"
+        );
+        assert_eq!(
+            shortfall(None),
+            "; w has too few values for an interval (requested: ±3 %)"
+        );
     }
 
     #[test]
     fn interference_has_few_words_and_a_number() {
         let texts = [
             Interference::CpuSteal { share: 0.03 },
-            Interference::OtherDiskIo { bytes_per_second: 3.0 * f64::from(1 << 20) },
+            Interference::OtherDiskIo {
+                bytes_per_second: 3.0 * f64::from(1 << 20),
+            },
             Interference::Text("as an older version wrote it".to_owned()),
         ];
         let texts = texts.each_ref().map(interference_text);
-        assert_eq!(texts, ["CPU steal 3 %", "others' I/O on the disk 3.0 MiB/s", "as an older version wrote it"]);
+        assert_eq!(
+            texts,
+            [
+                "CPU steal 3 %",
+                "others' I/O on the disk 3.0 MiB/s",
+                "as an older version wrote it"
+            ]
+        );
     }
 
     #[test]
@@ -417,7 +649,11 @@ mod tests {
 
     #[test]
     fn one_budget_holds_everything_that_was_left_out() {
-        let few = Warning::TooFewBlocks { blocks: 1, budget_seconds: 60.0, needed_seconds: 200.0 };
+        let few = Warning::TooFewBlocks {
+            blocks: 1,
+            budget_seconds: 60.0,
+            needed_seconds: 200.0,
+        };
         let sizes = Warning::SizesLeftOut {
             left_out: 7,
             planned: 10,
@@ -427,14 +663,24 @@ mod tests {
         };
         assert_eq!(sufficient_budget(&[few, sizes]).as_deref(), Some("7m"));
         assert_eq!(sufficient_budget(&[Warning::DifferentMedia]), None);
-        let many = Warning::TooFewBlocks { blocks: 1, budget_seconds: 60.0, needed_seconds: 1e7 };
+        let many = Warning::TooFewBlocks {
+            blocks: 1,
+            budget_seconds: 60.0,
+            needed_seconds: 1e7,
+        };
         assert_eq!(sufficient_budget(&[many]), None, "no run may take so long");
     }
 
     #[test]
     fn workloads_that_are_left_out_are_named_up_to_a_number() {
         let workloads: Vec<String> = (0..10).map(|number| format!("w{number}")).collect();
-        let warning = Warning::LeftOut { workloads, held: 2, planned: 12, budget_seconds: 60.0, needed_seconds: 200.0 };
+        let warning = Warning::LeftOut {
+            workloads,
+            held: 2,
+            planned: 12,
+            budget_seconds: 60.0,
+            needed_seconds: 200.0,
+        };
         assert_eq!(
             warning_text(&warning),
             "1 min 00 s hold 2 of 12 workloads; left out: w0; w1; w2; w3; w4; w5; w6; w7; and 2 more"
@@ -451,13 +697,20 @@ mod tests {
             records: sizes,
             needed_seconds: 61.0,
         };
-        assert_eq!(warning_text(&warning), "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4");
+        assert_eq!(
+            warning_text(&warning),
+            "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4"
+        );
     }
 
     #[test]
     fn no_number_in_a_file_makes_the_text_fail() {
         for seconds in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
-            let warning = Warning::TooFewBlocks { blocks: 1, budget_seconds: seconds, needed_seconds: seconds };
+            let warning = Warning::TooFewBlocks {
+                blocks: 1,
+                budget_seconds: seconds,
+                needed_seconds: seconds,
+            };
             assert!(!warning_text(&warning).is_empty());
         }
     }

@@ -1,8 +1,8 @@
 //! Kernels short enough for a table.
 //!
-//! Several kernels give targets names such as `ext4%6.12.117+deb12-amd64`, which are identities: JSON, CSV and the
-//! journal keep them. Text for people contains the part of a release that distinguishes the kernels of the run, and
-//! each release once in full.
+//! Several kernels give targets names such as `ext4%6.12.117+deb12-amd64`, which are identities:
+//! JSON, CSV and the journal keep them. Text for people contains the part of a release that
+//! distinguishes the kernels of the run, and each release once in full.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,10 @@ impl Releases {
                 full.push(release);
             }
         }
-        let mut pairs: Vec<(String, String)> =
-            full.iter().map(|release| ((*release).to_owned(), shortest(release, &full).to_owned())).collect();
+        let mut pairs: Vec<(String, String)> = full
+            .iter()
+            .map(|release| ((*release).to_owned(), shortest(release, &full).to_owned()))
+            .collect();
         pairs.retain(|(full, shown)| full != shown);
         pairs.sort_by_key(|(full, _)| std::cmp::Reverse(full.len()));
         Releases { pairs }
@@ -44,8 +46,13 @@ impl Releases {
             let (before, behind) = rest.split_at(at + 1);
             result.push_str(before);
             rest = behind;
-            let end = behind.find(|c: char| !is_of_release(c)).unwrap_or(behind.len());
-            let found = self.pairs.iter().find(|(full, _)| behind[..end].trim_end_matches('.') == full);
+            let end = behind
+                .find(|c: char| !is_of_release(c))
+                .unwrap_or(behind.len());
+            let found = self
+                .pairs
+                .iter()
+                .find(|(full, _)| behind[..end].trim_end_matches('.') == full);
             if let Some((full, shown)) = found {
                 result.push_str(shown);
                 rest = &behind[full.len()..];
@@ -54,15 +61,17 @@ impl Releases {
         result + rest
     }
 
-    /// Returns the facts of a run as texts that name each shortened release in full: in the fact on kernels if it has
-    /// all of them, else at the end.
+    /// Returns the facts of a run as texts that name each shortened release in full: in the fact on
+    /// kernels if it has all of them, else at the end.
     pub(crate) fn explain(&self, facts: &[Fact]) -> Vec<String> {
-        let names_all =
-            |kernels: &[String]| !self.is_empty() && self.pairs.iter().all(|(full, _)| kernels.contains(full));
-        let with_short_form = |kernel: &String| match self.pairs.iter().find(|(full, _)| full == kernel) {
-            Some((full, shown)) => format!("{full} (%{shown})"),
-            None => kernel.clone(),
+        let names_all = |kernels: &[String]| {
+            !self.is_empty() && self.pairs.iter().all(|(full, _)| kernels.contains(full))
         };
+        let with_short_form =
+            |kernel: &String| match self.pairs.iter().find(|(full, _)| full == kernel) {
+                Some((full, shown)) => format!("{full} (%{shown})"),
+                None => kernel.clone(),
+            };
         let mut explained = false;
         let mut texts: Vec<String> = Vec::new();
         for fact in facts {
@@ -83,7 +92,9 @@ impl Releases {
     /// Returns a fact for each shortened release, such as `%6.1 is Linux 6.1.0-56-amd64`.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = String> {
         let pairs: BTreeSet<&(String, String)> = self.pairs.iter().collect();
-        pairs.into_iter().map(|(full, shown)| format!("%{shown} is Linux {full}"))
+        pairs
+            .into_iter()
+            .map(|(full, shown)| format!("%{shown} is Linux {full}"))
     }
 }
 
@@ -116,7 +127,9 @@ impl From<Fact> for String {
 /// Returns every `%RELEASE` of a name.
 fn releases_in(name: &str) -> impl Iterator<Item = &str> {
     name.split('%').skip(1).filter_map(|behind| {
-        let release = &behind[..behind.find(|c: char| !is_of_release(c)).unwrap_or(behind.len())];
+        let release = &behind[..behind
+            .find(|c: char| !is_of_release(c))
+            .unwrap_or(behind.len())];
         let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && release.contains('.');
         is_release.then_some(release)
     })
@@ -128,12 +141,24 @@ fn is_of_release(c: char) -> bool {
 
 /// Returns the fewest leading parts, at least two, that no other release begins with.
 fn shortest<'a>(release: &'a str, all: &[&str]) -> &'a str {
-    let ends = release.char_indices().filter(|(_, c)| "-_.+~".contains(*c)).map(|(at, _)| at).skip(1);
+    let ends = release
+        .char_indices()
+        .filter(|(_, c)| "-_.+~".contains(*c))
+        .map(|(at, _)| at)
+        .skip(1);
     let begins = |other: &str, part: &str| {
-        other.strip_prefix(part).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        other
+            .strip_prefix(part)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
     };
-    let alone = |part: &&str| all.iter().filter(|other| **other != release).all(|other| !begins(other, part));
-    ends.map(|end| &release[..end]).find(alone).unwrap_or(release)
+    let alone = |part: &&str| {
+        all.iter()
+            .filter(|other| **other != release)
+            .all(|other| !begins(other, part))
+    };
+    ends.map(|end| &release[..end])
+        .find(alone)
+        .unwrap_or(release)
 }
 
 #[cfg(test)]
@@ -148,11 +173,23 @@ mod tests {
     fn as_much_of_a_release_is_shown_as_tells_it_from_the_others() {
         for (names, shown) in [
             (&[OLD, NEW][..], &["ext4%6.1", "ext4%6.12"][..]),
-            (&["a%6.1.0-55-amd64", "a%6.1.0-56-amd64"], &["a%6.1.0-55", "a%6.1.0-56"]),
-            (&["a%6.1.0-56-amd64", "a%6.1.0-56-cloud-amd64"], &["a%6.1.0-56-amd64", "a%6.1.0-56-cloud"]),
-            (&["a%6.1", "a%6.1.5", "a%6.1.50"], &["a%6.1", "a%6.1.5", "a%6.1.50"]),
+            (
+                &["a%6.1.0-55-amd64", "a%6.1.0-56-amd64"],
+                &["a%6.1.0-55", "a%6.1.0-56"],
+            ),
+            (
+                &["a%6.1.0-56-amd64", "a%6.1.0-56-cloud-amd64"],
+                &["a%6.1.0-56-amd64", "a%6.1.0-56-cloud"],
+            ),
+            (
+                &["a%6.1", "a%6.1.5", "a%6.1.50"],
+                &["a%6.1", "a%6.1.5", "a%6.1.50"],
+            ),
             (&["old/xfs%6.1.0-56-amd64"], &["old/xfs%6.1"]),
-            (&["ext4,x=5%", "xfs,x=50%,y", "a%b"], &["ext4,x=5%", "xfs,x=50%,y", "a%b"]),
+            (
+                &["ext4,x=5%", "xfs,x=50%,y", "a%b"],
+                &["ext4,x=5%", "xfs,x=50%,y", "a%b"],
+            ),
         ] {
             let releases = Releases::from_names(names.iter().copied());
             let found: Vec<String> = names.iter().map(|name| releases.shorten(name)).collect();
@@ -164,25 +201,46 @@ mod tests {
     fn sentences_lose_nothing_else() {
         let releases = Releases::from_names([OLD, NEW]);
         let text = format!("+3 % against {OLD}. {NEW}: 4; {NEW}#2, 95 % of {OLD}");
-        assert_eq!(releases.shorten(&text), "+3 % against ext4%6.1. ext4%6.12: 4; ext4%6.12#2, 95 % of ext4%6.1");
+        assert_eq!(
+            releases.shorten(&text),
+            "+3 % against ext4%6.1. ext4%6.12: 4; ext4%6.12#2, 95 % of ext4%6.1"
+        );
         // A name that only begins like one that is shown in part stays.
-        assert_eq!(releases.shorten("ext4%6.1.0-56-amd64-more"), "ext4%6.1.0-56-amd64-more");
+        assert_eq!(
+            releases.shorten("ext4%6.1.0-56-amd64-more"),
+            "ext4%6.1.0-56-amd64-more"
+        );
     }
 
     #[test]
     fn the_whole_release_is_told_once() {
         let releases = Releases::from_names([OLD, NEW]);
         let text = |text: &str| Fact::Text(text.to_owned());
-        let kernels = |kernels: &[&str]| Fact::Kernels(kernels.iter().map(|kernel| (*kernel).to_owned()).collect());
+        let kernels = |kernels: &[&str]| {
+            Fact::Kernels(kernels.iter().map(|kernel| (*kernel).to_owned()).collect())
+        };
         let (old, new) = ("6.1.0-56-amd64", "6.12.117+deb12-amd64");
         let facts = releases.explain(&[text("vm"), kernels(&[old, "6.5", new])]);
-        assert_eq!(facts, ["vm", "Linux 6.1.0-56-amd64 (%6.1) and 6.5 and 6.12.117+deb12-amd64 (%6.12)"]);
-        let definitions = ["%6.1 is Linux 6.1.0-56-amd64", "%6.12 is Linux 6.12.117+deb12-amd64"];
+        assert_eq!(
+            facts,
+            [
+                "vm",
+                "Linux 6.1.0-56-amd64 (%6.1) and 6.5 and 6.12.117+deb12-amd64 (%6.12)"
+            ]
+        );
+        let definitions = [
+            "%6.1 is Linux 6.1.0-56-amd64",
+            "%6.12 is Linux 6.12.117+deb12-amd64",
+        ];
         assert_eq!(releases.explain(&[text("3 blocks")])[1..], definitions);
         assert_eq!(releases.explain(&[kernels(&[old])])[1..], definitions);
         // Only data name kernels.
-        assert_eq!(releases.explain(&[text("Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64")])[1..], definitions);
-        let facts = Releases::from_names(["ext4", "xfs"]).explain(&[text("xfs: iozone"), kernels(&["6.1"])]);
+        assert_eq!(
+            releases.explain(&[text("Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64")])[1..],
+            definitions
+        );
+        let facts = Releases::from_names(["ext4", "xfs"])
+            .explain(&[text("xfs: iozone"), kernels(&["6.1"])]);
         assert_eq!(facts, ["xfs: iozone", "Linux 6.1"]);
     }
 

@@ -26,7 +26,8 @@ pub enum Report<'a> {
     Comparison {
         /// The results of the comparison.
         document: Cow<'a, Document>,
-        /// The operation, or the workload, that is shown size by size; absent for the overview of all.
+        /// The operation, or the workload, that is shown size by size; absent for the overview of
+        /// all.
         detail: Option<&'a str>,
         /// Files with the data of the comparison, which a page links to.
         files: &'a [DataFile],
@@ -36,17 +37,27 @@ pub enum Report<'a> {
 impl<'a> Report<'a> {
     /// Returns the report of a run.
     pub fn of_run(summary: &'a Summary, trials: &'a [Trial]) -> Report<'a> {
-        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Owned(ReportTrial::all(trials)) }
+        Report::Run {
+            summary: Cow::Borrowed(summary),
+            trials: Cow::Owned(ReportTrial::all(trials)),
+        }
     }
 
     /// Returns the report of a run whose trials were read for a report alone.
     pub fn of_shown(summary: &'a Summary, trials: &'a [ReportTrial]) -> Report<'a> {
-        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Borrowed(trials) }
+        Report::Run {
+            summary: Cow::Borrowed(summary),
+            trials: Cow::Borrowed(trials),
+        }
     }
 
     /// Returns the report of a comparison, or of one operation in detail if `detail` names one.
     pub fn of_comparison(document: &'a Document, detail: Option<&'a str>) -> Report<'a> {
-        Report::Comparison { document: Cow::Borrowed(document), detail, files: &[] }
+        Report::Comparison {
+            document: Cow::Borrowed(document),
+            detail,
+            files: &[],
+        }
     }
 
     /// Names the files with the data of a comparison. A run has none.
@@ -63,11 +74,28 @@ impl<'a> Report<'a> {
         let (report, releases) = match self {
             Report::Run { summary, trials } => {
                 let (summary, releases) = run::view::shortened(summary);
-                (Report::Run { summary, trials: Cow::Borrowed(trials) }, releases)
+                (
+                    Report::Run {
+                        summary,
+                        trials: Cow::Borrowed(trials),
+                    },
+                    releases,
+                )
             }
-            Report::Comparison { document, detail, files } => {
+            Report::Comparison {
+                document,
+                detail,
+                files,
+            } => {
                 let (document, releases) = compare::shortened(document);
-                (Report::Comparison { document, detail: *detail, files }, releases)
+                (
+                    Report::Comparison {
+                        document,
+                        detail: *detail,
+                        files,
+                    },
+                    releases,
+                )
             }
         };
         Readable { report, releases }
@@ -85,8 +113,13 @@ impl Readable<'_> {
     pub(crate) fn view(&self) -> View<'_> {
         match &self.report {
             Report::Run { summary, .. } => run::view::from_summary(summary, &self.releases),
-            Report::Comparison { document, detail, .. } => {
-                let mut view = compare::view(Selection { document, detail: *detail });
+            Report::Comparison {
+                document, detail, ..
+            } => {
+                let mut view = compare::view(Selection {
+                    document,
+                    detail: *detail,
+                });
                 view.facts.extend(self.releases.definitions());
                 view
             }
@@ -102,11 +135,24 @@ impl Readable<'_> {
     }
 
     /// Returns the sections of a page between its overview and the method.
-    pub(crate) fn sections<'a>(&'a self, view: &'a View<'a>) -> Box<dyn Iterator<Item = Section> + 'a> {
+    pub(crate) fn sections<'a>(
+        &'a self,
+        view: &'a View<'a>,
+    ) -> Box<dyn Iterator<Item = Section> + 'a> {
         match &self.report {
             Report::Run { summary, .. } => Box::new(run::sections::list(summary, view)),
-            Report::Comparison { document, detail, files } => {
-                let sections = compare::sections::list(Selection { document, detail: *detail }, view);
+            Report::Comparison {
+                document,
+                detail,
+                files,
+            } => {
+                let sections = compare::sections::list(
+                    Selection {
+                        document,
+                        detail: *detail,
+                    },
+                    view,
+                );
                 Box::new(sections.into_iter().chain(compare::sections::data(files)))
             }
         }

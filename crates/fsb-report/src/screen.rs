@@ -1,8 +1,8 @@
 //! Text for terminals: paragraphs, and columns side by side within a width.
 //!
-//! If the table is wider than the screen, labels are abbreviated. Columns that still do not fit follow in further
-//! groups, each beside the baseline, the first column. Then labels wrap. [`crate::visible`] writes out the hidden
-//! characters of every text.
+//! If the table is wider than the screen, labels are abbreviated. Columns that still do not fit
+//! follow in further groups, each beside the baseline, the first column. Then labels wrap.
+//! [`crate::visible`] writes out the hidden characters of every text.
 
 use std::borrow::Cow;
 
@@ -24,18 +24,33 @@ const WHOLE_LABEL: usize = 26;
 /// The space between columns.
 const COLUMN_GAP: usize = 2;
 
-/// Appends a paragraph in lines that fit, without spaces at their ends. Numbers keep their units; only a word wider
-/// than a line is broken.
-pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first: &str, rest: &str) {
-    let options = Options::new(width).initial_indent(first).subsequent_indent(rest);
+/// Appends a paragraph in lines that fit, without spaces at their ends. Numbers keep their units;
+/// only a word wider than a line is broken.
+pub(crate) fn paragraph(
+    lines: &mut Vec<String>,
+    width: usize,
+    text: &str,
+    first: &str,
+    rest: &str,
+) {
+    let options = Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(rest);
     lines.extend(
-        wrap(&bound(&visible::line(text)), options).into_iter().map(|line| line.trim_end().replace('\u{a0}', " ")),
+        wrap(&bound(&visible::line(text)), options)
+            .into_iter()
+            .map(|line| line.trim_end().replace('\u{a0}', " ")),
     );
 }
 
-/// Returns tables with one row per label, in as many groups of columns as the width requires; an empty line precedes
-/// each.
-pub(crate) fn tables(labels: &[&str], columns: &[Column], width: usize, color: bool) -> Vec<String> {
+/// Returns tables with one row per label, in as many groups of columns as the width requires; an
+/// empty line precedes each.
+pub(crate) fn tables(
+    labels: &[&str],
+    columns: &[Column],
+    width: usize,
+    color: bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if !labels.is_empty() {
         let labels = labels.iter().map(|label| visible::line(label)).collect();
@@ -49,18 +64,35 @@ pub(crate) fn tables(labels: &[&str], columns: &[Column], width: usize, color: b
 }
 
 /// Abbreviates the labels if the table does not fit otherwise, and then narrows the columns.
-fn fitting<'a>(labels: Vec<Cow<'a, str>>, columns: &[Column], width: usize) -> (Vec<Cow<'a, str>>, bool) {
-    let taken = |is_narrow| columns.iter().map(|column| COLUMN_GAP + column.layout(is_narrow).width).sum::<usize>();
+fn fitting<'a>(
+    labels: Vec<Cow<'a, str>>,
+    columns: &[Column],
+    width: usize,
+) -> (Vec<Cow<'a, str>>, bool) {
+    let taken = |is_narrow| {
+        columns
+            .iter()
+            .map(|column| COLUMN_GAP + column.layout(is_narrow).width)
+            .sum::<usize>()
+    };
     if widest(&labels) + taken(false) <= width {
         return (labels, false);
     }
-    let labels: Vec<Cow<'_, str>> = labels.into_iter().map(|label| abbreviate(&label).into()).collect();
-    let is_narrow = widest(&labels) + taken(false) > width && widest(&labels) + taken(true) <= width;
+    let labels: Vec<Cow<'_, str>> = labels
+        .into_iter()
+        .map(|label| abbreviate(&label).into())
+        .collect();
+    let is_narrow =
+        widest(&labels) + taken(false) > width && widest(&labels) + taken(true) <= width;
     (labels, is_narrow)
 }
 
 fn widest(labels: &[Cow<'_, str>]) -> usize {
-    labels.iter().map(|label| display_width(label)).max().unwrap_or(0)
+    labels
+        .iter()
+        .map(|label| display_width(label))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Cuts a text to one line of that width at a word, with an ellipsis where words are missing.
@@ -83,8 +115,15 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Returns the baseline with as many of the others as fit beside it, in groups.
-fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], is_narrow: bool, width: usize) -> Vec<Vec<&'a Column>> {
-    let Some((reference, others)) = columns.split_first() else { return Vec::new() };
+fn groups<'a>(
+    labels: &[Cow<'_, str>],
+    columns: &'a [Column],
+    is_narrow: bool,
+    width: usize,
+) -> Vec<Vec<&'a Column>> {
+    let Some((reference, others)) = columns.split_first() else {
+        return Vec::new();
+    };
     let widest = widest(labels);
     let label = if widest <= WHOLE_LABEL { widest } else { LABEL };
     let room = width.saturating_sub(label + COLUMN_GAP + reference.layout(is_narrow).width);
@@ -101,16 +140,31 @@ fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], is_narrow: bool, w
         }
         left = left.saturating_sub(needed);
     }
-    if groups.is_empty() { vec![vec![reference]] } else { groups }
+    if groups.is_empty() {
+        vec![vec![reference]]
+    } else {
+        groups
+    }
 }
 
 /// Returns one group as lines. Labels take the space that the columns leave.
-fn table(labels: &[Cow<'_, str>], group: &[&Column], is_narrow: bool, width: usize, color: bool) -> Vec<String> {
-    let layouts: Vec<&Layout> = group.iter().map(|column| column.layout(is_narrow)).collect();
+fn table(
+    labels: &[Cow<'_, str>],
+    group: &[&Column],
+    is_narrow: bool,
+    width: usize,
+    color: bool,
+) -> Vec<String> {
+    let layouts: Vec<&Layout> = group
+        .iter()
+        .map(|column| column.layout(is_narrow))
+        .collect();
     let taken: usize = layouts.iter().map(|layout| COLUMN_GAP + layout.width).sum();
     let room = width.saturating_sub(taken).max(LABEL);
     let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(TableStyle::new())
+        .set_content_arrangement(ContentArrangement::Disabled);
     if color {
         table.enforce_styling();
     } else {
@@ -121,13 +175,19 @@ fn table(labels: &[Cow<'_, str>], group: &[&Column], is_narrow: bool, width: usi
     for (index, label) in labels.iter().enumerate() {
         let label = wrap(label, Options::new(room).subsequent_indent("  ")).join("\n");
         let cells = layouts.iter().zip(group);
-        let cells = cells.map(|(layout, column)| painted(&layout.cells[index], column.paint[index], color));
+        let cells =
+            cells.map(|(layout, column)| painted(&layout.cells[index], column.paint[index], color));
         table.add_row(std::iter::once(Cell::new(label)).chain(cells));
     }
     for column in table.column_iter_mut() {
-        column.set_padding((0, COLUMN_GAP as u16)).set_cell_alignment(CellAlignment::Left);
+        column
+            .set_padding((0, COLUMN_GAP as u16))
+            .set_cell_alignment(CellAlignment::Left);
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }
 
 fn painted(text: &str, paint: Option<Color>, color: bool) -> Cell {
@@ -137,15 +197,25 @@ fn painted(text: &str, paint: Option<Color>, color: bool) -> Cell {
     }
 }
 
-/// Replacements, in order. The result stays readable without a legend: `randread` and `randwrite` are fio's words, and
-/// an fsync follows each operation that is durable on its own.
-const SHORT: [(&str, &str); 4] =
-    [("random read", "randread"), ("random write", "randwrite"), (", durable each", ", fsync"), ("4K files", "4K")];
+/// Replacements, in order. The result stays readable without a legend: `randread` and `randwrite`
+/// are fio's words, and an fsync follows each operation that is durable on its own.
+const SHORT: [(&str, &str); 4] = [
+    ("random read", "randread"),
+    ("random write", "randwrite"),
+    (", durable each", ", fsync"),
+    ("4K files", "4K"),
+];
 
-/// Returns a label with its long words abbreviated: `randwrite 4K, fsync` for `random write 4K, durable each`.
+/// Returns a label with its long words abbreviated: `randwrite 4K, fsync` for `random write 4K,
+/// durable each`.
 fn abbreviate(label: &str) -> String {
-    let label = SHORT.iter().fold(label.to_owned(), |label, (long, short)| label.replace(long, short));
-    match label.strip_suffix(" threads").and_then(|rest| rest.rsplit_once(", ")) {
+    let label = SHORT.iter().fold(label.to_owned(), |label, (long, short)| {
+        label.replace(long, short)
+    });
+    match label
+        .strip_suffix(" threads")
+        .and_then(|rest| rest.rsplit_once(", "))
+    {
         Some((rest, threads)) => format!("{rest} ×{threads}"),
         None => label,
     }
@@ -168,8 +238,17 @@ pub(super) struct Layout {
 
 impl Layout {
     fn new(title: String, cells: Vec<String>) -> Layout {
-        let width = cells.iter().chain([&title]).map(|text| display_width(text)).max().unwrap_or(0);
-        Layout { title, cells, width }
+        let width = cells
+            .iter()
+            .chain([&title])
+            .map(|text| display_width(text))
+            .max()
+            .unwrap_or(0);
+        Layout {
+            title,
+            cells,
+            width,
+        }
     }
 }
 
@@ -189,12 +268,29 @@ impl Column {
     pub(crate) fn new(title: &str, cells: Vec<(CellPart, Option<Color>)>) -> Column {
         let (parts, paint): (Vec<CellPart>, Vec<Option<Color>>) = cells.into_iter().unzip();
         let title = visible::line(title).into_owned();
-        let set = |parts: &[CellPart]| aligned(parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
+        let set = |parts: &[CellPart]| {
+            aligned(parts)
+                .iter()
+                .map(|cell| visible::line(cell).into_owned())
+                .collect()
+        };
         let without_percent: Vec<CellPart> = parts.iter().map(CellPart::without_percent).collect();
-        let has_changes = parts.iter().any(|part| matches!(part, CellPart::Change(..)));
-        let narrow =
-            Layout::new(if has_changes { format!("{title}, %") } else { title.clone() }, set(&without_percent));
-        Column { wide: Layout::new(title, set(&parts)), narrow, paint }
+        let has_changes = parts
+            .iter()
+            .any(|part| matches!(part, CellPart::Change(..)));
+        let narrow = Layout::new(
+            if has_changes {
+                format!("{title}, %")
+            } else {
+                title.clone()
+            },
+            set(&without_percent),
+        );
+        Column {
+            wide: Layout::new(title, set(&parts)),
+            narrow,
+            paint,
+        }
     }
 
     /// Returns the wide or the narrow layout.
@@ -208,7 +304,13 @@ impl CellPart {
         match self {
             CellPart::Change(change, mark) => {
                 let center = change.center.trim_end_matches(" %").to_owned();
-                CellPart::Change(Change { center, ..change.clone() }, mark.clone())
+                CellPart::Change(
+                    Change {
+                        center,
+                        ..change.clone()
+                    },
+                    mark.clone(),
+                )
             }
             other => other.clone(),
         }
@@ -217,8 +319,14 @@ impl CellPart {
 
 /// Pads every part to the width of its column.
 fn aligned(parts: &[CellPart]) -> Vec<String> {
-    let widest =
-        |of: &dyn Fn(&CellPart) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
+    let widest = |of: &dyn Fn(&CellPart) -> Option<&str>| {
+        parts
+            .iter()
+            .filter_map(of)
+            .map(display_width)
+            .max()
+            .unwrap_or(0)
+    };
     let center = widest(&|part| match part {
         CellPart::Change(change, _) => Some(&change.center),
         _ => None,
@@ -237,15 +345,28 @@ fn aligned(parts: &[CellPart]) -> Vec<String> {
         CellPart::Words(words) => words.clone(),
         CellPart::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
         CellPart::Change(change, mark) => {
-            let shown = change.interval.as_ref().map(|interval| format!(" {}", interval.in_brackets(inner)));
-            format!("{}{:interval$} {mark}", pad_left(&change.center, center), shown.unwrap_or_default())
+            let shown = change
+                .interval
+                .as_ref()
+                .map(|interval| format!(" {}", interval.in_brackets(inner)));
+            format!(
+                "{}{:interval$} {mark}",
+                pad_left(&change.center, center),
+                shown.unwrap_or_default()
+            )
         }
     };
-    parts.iter().map(|part| shown(part).trim_end().to_owned()).collect()
+    parts
+        .iter()
+        .map(|part| shown(part).trim_end().to_owned())
+        .collect()
 }
 
 fn pad_left(text: &str, width: usize) -> String {
-    format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
+    format!(
+        "{}{text}",
+        " ".repeat(width.saturating_sub(display_width(text)))
+    )
 }
 
 /// Returns the colour of a verdict. People with colour blindness can distinguish blue from yellow.
@@ -253,7 +374,9 @@ pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Faster | Verdict::ProbablyFaster => Some(Color::Blue),
         Verdict::Slower | Verdict::ProbablySlower => Some(Color::Yellow),
-        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive => Some(Color::DarkGrey),
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive => {
+            Some(Color::DarkGrey)
+        }
         Verdict::Equivalent | Verdict::NotJudged => None,
     }
 }
@@ -273,9 +396,15 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
-        let full: Vec<String> = names.into_iter().map(|name| visible::line(name).into_owned()).collect();
+        let full: Vec<String> = names
+            .into_iter()
+            .map(|name| visible::line(name).into_owned())
+            .collect();
         // A shortened name keeps the mark of an unsafe target.
-        let bare: Vec<&str> = full.iter().map(|name| name.strip_suffix(UNSAFE).unwrap_or(name)).collect();
+        let bare: Vec<&str> = full
+            .iter()
+            .map(|name| name.strip_suffix(UNSAFE).unwrap_or(name))
+            .collect();
         let cut: Vec<String> = bare.iter().map(|name| cut_name(name, NAME)).collect();
         let mut shown: Vec<String> = Vec::new();
         for (place, name) in bare.iter().enumerate() {
@@ -283,7 +412,11 @@ impl Names {
                 .filter(|other| *other != place && cut[*other] == cut[place])
                 .map(|other| bare[other])
                 .collect();
-            let short = if alike.is_empty() { cut[place].clone() } else { difference(name, &alike) };
+            let short = if alike.is_empty() {
+                cut[place].clone()
+            } else {
+                difference(name, &alike)
+            };
             shown.push(numbered(short, &shown, &cut[place + 1..]));
         }
         for (shown, full) in shown.iter_mut().zip(&full) {
@@ -301,25 +434,41 @@ impl Names {
     /// Returns the name as a table shows it.
     pub(crate) fn short(&self, name: &str) -> Option<&str> {
         let name = visible::line(name);
-        self.full.iter().position(|full| *full == name).map(|place| self.shown(place))
+        self.full
+            .iter()
+            .position(|full| *full == name)
+            .map(|place| self.shown(place))
     }
 
     /// Replaces names in a line by the shortened names of the table.
     pub(crate) fn shorten(&self, line: &str) -> String {
-        let mut pairs: Vec<_> = self.full.iter().zip(&self.shown).filter(|(full, shown)| full != shown).collect();
+        let mut pairs: Vec<_> = self
+            .full
+            .iter()
+            .zip(&self.shown)
+            .filter(|(full, shown)| full != shown)
+            .collect();
         // One name may be the beginning of another.
         pairs.sort_by_key(|(full, _)| std::cmp::Reverse(full.len()));
-        pairs.into_iter().fold(line.to_owned(), |line, (full, shown)| line.replace(full.as_str(), shown))
+        pairs
+            .into_iter()
+            .fold(line.to_owned(), |line, (full, shown)| {
+                line.replace(full.as_str(), shown)
+            })
     }
 
     /// Returns one line for every name that was shortened.
     pub(crate) fn legend(&self) -> Vec<String> {
         let pairs = self.shown.iter().zip(&self.full);
-        pairs.filter(|(shown, full)| shown != full).map(|(shown, full)| format!("{shown} is {full}")).collect()
+        pairs
+            .filter(|(shown, full)| shown != full)
+            .map(|(shown, full)| format!("{shown} is {full}"))
+            .collect()
     }
 }
 
-/// Returns the beginning of a name that is wider than `width` columns, with a sign for the omission.
+/// Returns the beginning of a name that is wider than `width` columns, with a sign for the
+/// omission.
 pub fn cut_name(name: &str, width: usize) -> String {
     if display_width(name) <= width {
         return name.to_owned();
@@ -335,8 +484,8 @@ pub fn cut_name(name: &str, width: usize) -> String {
     short
 }
 
-/// Returns the first word, and as few others as distinguish the name from those that begin alike. The longest words are
-/// cut first.
+/// Returns the first word, and as few others as distinguish the name from those that begin alike.
+/// The longest words are cut first.
 fn difference(name: &str, alike: &[&str]) -> String {
     if display_width(name) <= NAME {
         return name.to_owned();
@@ -346,13 +495,27 @@ fn difference(name: &str, alike: &[&str]) -> String {
     let mut kept = vec![false; own.len()];
     loop {
         let lacking = |word: &&str| others.iter().filter(|other| !other.contains(word)).count();
-        let telling = (1..own.len()).rev().max_by_key(|place| lacking(&own[*place]));
-        let Some(place) = telling.filter(|place| lacking(&own[*place]) > 0) else { break };
+        let telling = (1..own.len())
+            .rev()
+            .max_by_key(|place| lacking(&own[*place]));
+        let Some(place) = telling.filter(|place| lacking(&own[*place]) > 0) else {
+            break;
+        };
         kept[place] = true;
         others.retain(|other| other.contains(&own[place]));
     }
-    let telling = own.iter().zip(&kept).skip(1).filter(|(_, kept)| **kept).map(|(word, _)| word);
-    let mut shown: Vec<String> = own.iter().take(1).chain(telling).map(|word| (*word).to_owned()).collect();
+    let telling = own
+        .iter()
+        .zip(&kept)
+        .skip(1)
+        .filter(|(_, kept)| **kept)
+        .map(|(word, _)| word);
+    let mut shown: Vec<String> = own
+        .iter()
+        .take(1)
+        .chain(telling)
+        .map(|word| (*word).to_owned())
+        .collect();
     if shown.len() < 2 {
         return cut_name(name, NAME);
     }
@@ -360,7 +523,9 @@ fn difference(name: &str, alike: &[&str]) -> String {
         let text = shown.join(&GAP.to_string());
         let longest = shown.iter_mut().max_by_key(|word| display_width(word));
         match longest {
-            Some(word) if display_width(&text) > NAME && display_width(word) > SHORTEST => drop(word.pop()),
+            Some(word) if display_width(&text) > NAME && display_width(word) > SHORTEST => {
+                _ = word.pop()
+            }
             _ => return cut_name(&text, NAME),
         }
     }
@@ -368,7 +533,9 @@ fn difference(name: &str, alike: &[&str]) -> String {
 
 /// Splits a name into the words of options and media.
 fn words(name: &str) -> Vec<&str> {
-    name.split(|c: char| ",@%=/ \"".contains(c)).filter(|word| !word.is_empty()).collect()
+    name.split(|c: char| ",@%=/ \"".contains(c))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// Adds a number to a name that another one before it has, or one after it.
@@ -381,7 +548,10 @@ fn numbered(name: String, before: &[String], behind: &[String]) -> String {
         let number = format!("#{n}");
         cut_name(&name, NAME - number.len()) + &number
     });
-    candidates.into_iter().find(|name| !taken(name) && !behind.contains(name)).unwrap_or(name)
+    candidates
+        .into_iter()
+        .find(|name| !taken(name) && !behind.contains(name))
+        .unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -395,7 +565,11 @@ mod tests {
         for (width, expected) in [(5, "naïve"), (4, "naï…"), (0, "…")] {
             assert_eq!(cut_name("naïve", width), expected);
         }
-        assert_eq!(cut_name("磁盘", 3), "磁…", "each of these is two columns wide");
+        assert_eq!(
+            cut_name("磁盘", 3),
+            "磁…",
+            "each of these is two columns wide"
+        );
     }
 
     #[test]
@@ -404,15 +578,22 @@ mod tests {
             ("write 1M, durable", "write 1M, durable"),
             ("random write 4K, durable each", "randwrite 4K, fsync"),
             ("create 4K files, durable", "create 4K, durable"),
-            ("create 4K files, durable, 2 threads", "create 4K, durable ×2"),
+            (
+                "create 4K files, durable, 2 threads",
+                "create 4K, durable ×2",
+            ),
             ("readdir + stat, cold", "readdir + stat, cold"),
         ];
-        labels.iter().for_each(|(long, short)| assert_eq!(abbreviate(long), *short));
+        labels
+            .iter()
+            .for_each(|(long, short)| assert_eq!(abbreviate(long), *short));
     }
 
     fn shown<S: AsRef<str>>(names: &[S]) -> Vec<String> {
         let shown = Names::new(names.iter().map(AsRef::as_ref));
-        (0..names.len()).map(|place| shown.shown(place).to_owned()).collect()
+        (0..names.len())
+            .map(|place| shown.shown(place).to_owned())
+            .collect()
     }
 
     #[test]
@@ -426,24 +607,44 @@ mod tests {
             "ext4".to_owned(),
             "xfs,allocsize=512k@/dev/sdb1".to_owned(),
         ];
-        let expected =
-            ["ext4…journal…1024", "ext4…4096", "ext4…ordered", "ext4…writeback", "ext4", "xfs,allocsize=512…"];
+        let expected = [
+            "ext4…journal…1024",
+            "ext4…4096",
+            "ext4…ordered",
+            "ext4…writeback",
+            "ext4",
+            "xfs,allocsize=512…",
+        ];
         assert_eq!(shown(&names), expected);
     }
 
     #[test]
     fn lines_have_the_names_of_the_table() {
-        let names = Names::new(["xfs,allocsize=512k@/dev/sdb1", "xfs,allocsize=512k@/dev/sdb1#2", "xfs"]);
+        let names = Names::new([
+            "xfs,allocsize=512k@/dev/sdb1",
+            "xfs,allocsize=512k@/dev/sdb1#2",
+            "xfs",
+        ]);
         let line = names.shorten("xfs,allocsize=512k@/dev/sdb1#2 +5 % and xfs -3 % at delete");
-        assert_eq!(line, format!("{} +5 % and xfs -3 % at delete", names.shown(1)));
+        assert_eq!(
+            line,
+            format!("{} +5 % and xfs -3 % at delete", names.shown(1))
+        );
     }
 
     #[test]
     fn equal_ends_get_numbers() {
-        let names = ["a-name-that-is-far-too-long", "a-name-that-is-far-too-long#2", "a-nam…#2"];
+        let names = [
+            "a-name-that-is-far-too-long",
+            "a-name-that-is-far-too-long#2",
+            "a-nam…#2",
+        ];
         let found = shown(&names);
         assert_eq!(found[2], "a-nam…#2");
-        assert!(found[0] != found[1] && found[1] != found[2] && found[0] != found[2], "{found:?}");
+        assert!(
+            found[0] != found[1] && found[1] != found[2] && found[0] != found[2],
+            "{found:?}"
+        );
     }
 
     proptest! {

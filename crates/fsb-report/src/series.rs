@@ -6,11 +6,14 @@ use crate::run::{Measured, Summary, Workload};
 use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
 
-/// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets
-/// the mean change against it, each with the standard deviation between runs. Every run counts once. A case without a
-/// value in some runs is shown with the number of the others.
+/// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case,
+/// for other targets the mean change against it, each with the standard deviation between runs.
+/// Every run counts once. A case without a value in some runs is shown with the number of the
+/// others.
 pub fn screen(runs: &[Summary], width: usize) -> String {
-    let Some(first) = runs.first() else { return String::new() };
+    let Some(first) = runs.first() else {
+        return String::new();
+    };
     let width = width.max(WIDTH);
     let mut rows: Vec<&Workload> = Vec::new();
     for row in runs.iter().flat_map(|run| &run.cases) {
@@ -20,12 +23,23 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
     }
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |target: usize| {
-        let cell = |row: &&Workload| (CellPart::Value(text(runs, row, target), String::new()), None);
-        Column::new(&first.targets[target].label(), rows.iter().map(cell).collect())
+        let cell = |row: &&Workload| {
+            (
+                CellPart::Value(text(runs, row, target), String::new()),
+                None,
+            )
+        };
+        Column::new(
+            &first.targets[target].label(),
+            rows.iter().map(cell).collect(),
+        )
     };
     let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
     let mut lines = Vec::new();
-    let title = format!("{}: means with the standard deviation (sd) between runs", counted(runs.len(), "run"));
+    let title = format!(
+        "{}: means with the standard deviation (sd) between runs",
+        counted(runs.len(), "run")
+    );
     paragraph(&mut lines, width, &title, "", "  ");
     lines.extend(tables(&labels, &columns, width, false));
     lines.join("\n") + "\n\n"
@@ -38,13 +52,22 @@ fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
         _ => cell.against.as_ref().map(|against| against.ratio),
     };
     let of_run = |run: &Summary| {
-        let same = run.cases.iter().find(|other| other.workload == row.workload)?;
+        let same = run
+            .cases
+            .iter()
+            .find(|other| other.workload == row.workload)?;
         value(same.cells.get(target)?)
     };
     let logs: Vec<f64> = runs.iter().filter_map(of_run).map(f64::ln).collect();
-    let Ok(found) = describe(&logs) else { return "–".to_owned() };
+    let Ok(found) = describe(&logs) else {
+        return "–".to_owned();
+    };
     let mean = found.mean.exp();
-    let mean = if target == 0 { row.unit.show(mean) } else { Change::between(mean, None).center };
+    let mean = if target == 0 {
+        row.unit.show(mean)
+    } else {
+        Change::between(mean, None).center
+    };
     let spread = found.sd.exp_m1() * 100.0;
     match found.n {
         1 => format!("{mean}, 1 run"),
@@ -63,26 +86,52 @@ mod tests {
         let (record, trials) = sample::run(&["ext4", "xfs"], 6);
         let run = |factor: f64| {
             let mut trials = trials.clone();
-            let rename = trials.iter_mut().filter(|trial| trial.target == "xfs" && trial.workload == "rename 4K files");
-            rename.flat_map(|trial| &mut trial.metrics).for_each(|metric| metric.value *= factor);
+            let rename = trials
+                .iter_mut()
+                .filter(|trial| trial.target == "xfs" && trial.workload == "rename 4K files");
+            rename
+                .flat_map(|trial| &mut trial.metrics)
+                .for_each(|metric| metric.value *= factor);
             Summary::of_run(&record, &trials)
         };
         let runs = [run(0.9), run(1.0), run(1.0 / 0.9)];
         let text = screen(&runs, 80);
-        assert!(text.starts_with("3 runs: means with the standard deviation (sd) between runs\n"), "{text}");
-        let row = text.lines().find(|line| line.starts_with("rename 4K files")).unwrap();
+        assert!(
+            text.starts_with("3 runs: means with the standard deviation (sd) between runs\n"),
+            "{text}"
+        );
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("rename 4K files"))
+            .unwrap();
         // The standard deviation of ln 0.9, 0 and -ln 0.9 is 0.105.
-        assert!(row.contains("kop/s, sd 0.0 %") && row.trim_end().ends_with("%, sd 11.1 %"), "{row}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            row.contains("kop/s, sd 0.0 %") && row.trim_end().ends_with("%, sd 11.1 %"),
+            "{row}"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         let one = screen(&runs[..1], 80);
-        assert!(one.starts_with("1 run: ") && one.contains(", 1 run"), "{one}");
+        assert!(
+            one.starts_with("1 run: ") && one.contains(", 1 run"),
+            "{one}"
+        );
         assert_eq!(screen(&[], 80), "");
         let without = |name: &str| {
-            let kept: Vec<_> = trials.iter().filter(|trial| trial.workload != name).cloned().collect();
+            let kept: Vec<_> = trials
+                .iter()
+                .filter(|trial| trial.workload != name)
+                .cloned()
+                .collect();
             Summary::of_run(&record, &kept)
         };
         let text = screen(&[without("rename 4K files"), run(1.0), run(0.9)], 80);
-        let row = text.lines().find(|line| line.starts_with("rename 4K")).unwrap();
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("rename 4K"))
+            .unwrap();
         assert!(row.contains("of 2 runs"), "{row}");
     }
 }

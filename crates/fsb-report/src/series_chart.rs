@@ -1,4 +1,5 @@
-//! The chart of a series of runs in the order of time: an SVG element for a page with the style sheet of reports.
+//! The chart of a series of runs in the order of time: an SVG element for a page with the style
+//! sheet of reports.
 
 use askama::Template;
 use fsb_model::Unit;
@@ -103,21 +104,38 @@ struct Dot<'a> {
 
 /// Draws a series. Returns an empty text for a series without a value.
 pub fn svg(series: &SeriesChart) -> String {
-    let ends = series.levels.iter().filter_map(|level| level.interval).flatten();
-    let values = series.points.iter().map(|point| point.value).chain(ends).filter(|value| *value > 0.0);
-    let (lowest, highest) = values.fold((f64::MAX, 0.0f64), |(lo, hi), value| (lo.min(value), hi.max(value)));
+    let ends = series
+        .levels
+        .iter()
+        .filter_map(|level| level.interval)
+        .flatten();
+    let values = series
+        .points
+        .iter()
+        .map(|point| point.value)
+        .chain(ends)
+        .filter(|value| *value > 0.0);
+    let (lowest, highest) = values.fold((f64::MAX, 0.0f64), |(lo, hi), value| {
+        (lo.min(value), hi.max(value))
+    });
     if highest == 0.0 {
         return String::new();
     }
     let unit = axis::unit(series.unit, highest);
     let is_linear = highest / lowest <= LINEAR;
-    let margin = if is_linear { (highest - lowest).max(highest * 0.02) * 0.1 } else { 0.0 };
+    let margin = if is_linear {
+        (highest - lowest).max(highest * 0.02) * 0.1
+    } else {
+        0.0
+    };
     let (lo, hi) = match is_linear {
         true => ((lowest - margin).max(0.0), highest + margin),
         false => (lowest / 1.15, highest * 1.15),
     };
     let place = |value: f64| if is_linear { value } else { libm::log(value) };
-    let y = |value: f64| tenth(BOTTOM - (place(value) - place(lo)) / (place(hi) - place(lo)) * (BOTTOM - TOP));
+    let y = |value: f64| {
+        tenth(BOTTOM - (place(value) - place(lo)) / (place(hi) - place(lo)) * (BOTTOM - TOP))
+    };
     let step = (RIGHT - LEFT) / series.points.len() as f64;
     // The border before a run, and its middle.
     let border = |run: usize| tenth(LEFT + run as f64 * step);
@@ -139,7 +157,13 @@ pub fn svg(series: &SeriesChart) -> String {
         let [lo, hi] = level.interval?;
         let (left, right) = (border(level.first), border(level.last + 1));
         let color = Some(hue(level.environment));
-        Some(Rectangle { left, top: y(hi), width: tenth(right - left), height: tenth(y(lo) - y(hi)), color })
+        Some(Rectangle {
+            left,
+            top: y(hi),
+            width: tenth(right - left),
+            height: tenth(y(lo) - y(hi)),
+            color,
+        })
     });
     let line = |level: &ChartLevel| Line {
         left: border(level.first),
@@ -147,15 +171,30 @@ pub fn svg(series: &SeriesChart) -> String {
         y: y(level.mean),
         color: hue(level.environment),
     };
-    let dots = series.points.iter().enumerate().filter(|(_, point)| point.value > 0.0);
-    let dots = dots.map(|(run, point)| Dot { x: x(run), y: y(point.value), color: hue(point.environment), point });
+    let dots = series
+        .points
+        .iter()
+        .enumerate()
+        .filter(|(_, point)| point.value > 0.0);
+    let dots = dots.map(|(run, point)| Dot {
+        x: x(run),
+        y: y(point.value),
+        color: hue(point.environment),
+        point,
+    });
     let pairs = series.points.windows(2).enumerate();
     let breaks = pairs.filter(|(_, two)| two[0].environment != two[1].environment);
     let drawing = Drawing {
         series,
         unit: unit.name,
-        ticks: places.into_iter().map(|value| y(value * unit.divisor)).zip(texts).collect(),
-        dates: dates.map(|(run, point)| (x(run), point.date.as_str())).collect(),
+        ticks: places
+            .into_iter()
+            .map(|value| y(value * unit.divisor))
+            .zip(texts)
+            .collect(),
+        dates: dates
+            .map(|(run, point)| (x(run), point.date.as_str()))
+            .collect(),
         bands: changes.chain(intervals).collect(),
         levels: series.levels.iter().map(line).collect(),
         points: dots.collect(),
@@ -173,13 +212,19 @@ fn tenth(value: f64) -> f64 {
 fn linear_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
     let rough = (hi - lo) / 5.0;
     let power = 10f64.powi(libm::floor(libm::log10(rough)) as i32);
-    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|step| *step >= rough);
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|step| *step >= rough);
     let step = step.unwrap_or(10.0 * power);
     let first = libm::ceil(lo / step) as i64;
     let last = libm::floor(hi / step) as i64;
     let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
     let decimals = (-libm::floor(libm::log10(step))).max(0.0) as usize;
-    let texts = ticks.iter().map(|tick| format!("{tick:.decimals$}")).collect();
+    let texts = ticks
+        .iter()
+        .map(|tick| format!("{tick:.decimals$}"))
+        .collect();
     (ticks, texts)
 }
 
@@ -221,14 +266,41 @@ mod tests {
     #[test]
     fn every_run_level_and_change_is_drawn_and_names_are_escaped() {
         let drawn = svg(&series(&[100e6, 101e6, 99e6, 40e6]));
-        assert_eq!((drawn.matches("<circle").count(), drawn.matches("class=\"change\"").count()), (4, 1), "{drawn}");
-        assert_eq!((drawn.matches("class=\"level ").count(), drawn.matches("class=\"break\"").count()), (1, 1));
-        assert!(drawn.contains("MiB/s") && !drawn.contains("<xfs>") && !drawn.contains("<b>"), "{drawn}");
-        assert!(!drawn.contains("NaN") && !drawn.contains("style="), "{drawn}");
+        assert_eq!(
+            (
+                drawn.matches("<circle").count(),
+                drawn.matches("class=\"change\"").count()
+            ),
+            (4, 1),
+            "{drawn}"
+        );
+        assert_eq!(
+            (
+                drawn.matches("class=\"level ").count(),
+                drawn.matches("class=\"break\"").count()
+            ),
+            (1, 1)
+        );
+        assert!(
+            drawn.contains("MiB/s") && !drawn.contains("<xfs>") && !drawn.contains("<b>"),
+            "{drawn}"
+        );
+        assert!(
+            !drawn.contains("NaN") && !drawn.contains("style="),
+            "{drawn}"
+        );
         let wide = svg(&series(&[1e6, 100e6, 1e9, 1e3]));
-        assert!(wide.contains(">1000</text>") && !wide.contains("NaN"), "{wide}");
+        assert!(
+            wide.contains(">1000</text>") && !wide.contains("NaN"),
+            "{wide}"
+        );
         assert!(svg(&series(&[100e6])).contains("<circle"));
-        let empty = SeriesChart { points: Vec::new(), levels: Vec::new(), changes: Vec::new(), ..series(&[1.0]) };
+        let empty = SeriesChart {
+            points: Vec::new(),
+            levels: Vec::new(),
+            changes: Vec::new(),
+            ..series(&[1.0])
+        };
         assert_eq!(svg(&empty), "");
     }
 }

@@ -8,7 +8,11 @@ use crate::visible;
 
 /// Returns a number with its noun, such as `1 workload` or `12 workloads`.
 pub fn counted(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
 }
 
 /// Joins items: `ext4`, `ext4 and xfs`, `ext4, xfs and btrfs`.
@@ -26,7 +30,11 @@ pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
 /// Lists the items like [`listed`], or only counts them if a headline would consist of their names.
 pub fn listed_or_counted<S: AsRef<str>>(items: &[S], noun: &str) -> String {
     const MOST: usize = 5;
-    if items.len() <= MOST { listed(items) } else { counted(items.len(), noun) }
+    if items.len() <= MOST {
+        listed(items)
+    } else {
+        counted(items.len(), noun)
+    }
 }
 
 /// Returns the first few items and the number of the others, so that the text fits a line.
@@ -34,7 +42,11 @@ pub fn some_of(items: &[String], most: usize) -> String {
     if items.len() <= most {
         return items.join("; ");
     }
-    format!("{}; and {} more", items[..most].join("; "), items.len() - most)
+    format!(
+        "{}; and {} more",
+        items[..most].join("; "),
+        items.len() - most
+    )
 }
 
 /// Lists rows for a line below the table, at most twelve of them.
@@ -42,15 +54,18 @@ pub(crate) fn some_cases(rows: &[String]) -> String {
     some_of(rows, 12)
 }
 
-/// Lists statements with their rows. A statement that more than two rows share is printed once: `xfs +13 % at 6
-/// workloads, such as create 4K files, durable; btrfs +5 % at append 4K`.
+/// Lists statements with their rows. A statement that more than two rows share is printed once:
+/// `xfs +13 % at 6 workloads, such as create 4K files, durable; btrfs +5 % at append 4K`.
 pub(crate) fn describe_cases(told: &[(String, String)]) -> String {
     let alike = |what: &str| told.iter().filter(|(other, _)| other == what).count();
     let first = |at: usize, what: &str| !told[..at].iter().any(|(other, _)| other == what);
-    let lines = told.iter().enumerate().filter_map(|(at, (what, row))| match alike(what) {
-        count if count <= 2 => Some(format!("{what} at {row}")),
-        count => first(at, what).then(|| format!("{what} at {count} workloads, such as {row}")),
-    });
+    let lines = told
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (what, row))| match alike(what) {
+            count if count <= 2 => Some(format!("{what} at {row}")),
+            count => first(at, what).then(|| format!("{what} at {count} workloads, such as {row}")),
+        });
     some_cases(&lines.collect::<Vec<_>>())
 }
 
@@ -60,7 +75,8 @@ pub fn percent(share: f64) -> String {
     format!("{value} %")
 }
 
-/// Formats a share as a percentage, rounded up to a tenth of a percent: of a bound, or of the least that is detectable.
+/// Formats a share as a percentage, rounded up to a tenth of a percent: of a bound, or of the least
+/// that is detectable.
 pub fn percent_above(share: f64) -> String {
     // Rounding up does not turn 24 % into 24.1 % because of a binary fraction.
     percent((share * 1e3 - 1e-6).ceil() / 1e3)
@@ -69,13 +85,19 @@ pub fn percent_above(share: f64) -> String {
 /// Formats a scale as `1/8` if it is one over a whole number.
 pub(crate) fn scale(scale: f64) -> String {
     let below = 1.0 / scale;
-    if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
+    if below > 1.0 && (below - below.round()).abs() < 1e-9 {
+        format!("1/{below:.0}")
+    } else {
+        format!("{scale}")
+    }
 }
 
 /// Returns the text with a capital letter first.
 pub(crate) fn capital(text: &str) -> String {
     let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest).collect()
+    })
 }
 
 /// The text in place of a target that this machine cannot make.
@@ -103,12 +125,14 @@ pub enum IntervalText {
 pub const TOO_WIDE: &str = "over ±100 %";
 
 impl IntervalText {
-    /// Returns text such as `[+9 +16]`, which is at least `width` columns wide between the brackets. The lower end is
-    /// beside the left bracket, the upper one beside the right.
+    /// Returns text such as `[+9 +16]`, which is at least `width` columns wide between the
+    /// brackets. The lower end is beside the left bracket, the upper one beside the right.
     pub(crate) fn in_brackets(&self, width: usize) -> String {
         match self {
             IntervalText::Ends(lo, hi) => {
-                let between = width.saturating_sub(display_width(lo) + display_width(hi)).max(1);
+                let between = width
+                    .saturating_sub(display_width(lo) + display_width(hi))
+                    .max(1);
                 format!("[{lo}{}{hi}]", " ".repeat(between))
             }
             IntervalText::TooWide => format!("[{TOO_WIDE:<width$}]"),
@@ -148,7 +172,12 @@ enum RatioScale {
 impl Change {
     /// Returns the change that a comparison found, without the interval if it is not judged.
     pub fn from_comparison(comparison: &Comparison) -> Change {
-        Change::between(comparison.ratio, comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged))
+        Change::between(
+            comparison.ratio,
+            comparison
+                .interval
+                .filter(|_| comparison.verdict != Verdict::NotJudged),
+        )
     }
 
     /// Returns a ratio as a change, with the ends of its interval if there is one.
@@ -162,10 +191,15 @@ impl Change {
         let shown = |interval: Interval| match scale {
             _ if interval.is_too_wide() => IntervalText::TooWide,
             // A division reads from the small divisor to the large one.
-            RatioScale::Over => IntervalText::Ends(scale.show(interval.hi), scale.show(interval.lo)),
+            RatioScale::Over => {
+                IntervalText::Ends(scale.show(interval.hi), scale.show(interval.lo))
+            }
             _ => IntervalText::Ends(scale.show(interval.lo), scale.show(interval.hi)),
         };
-        Change { center, interval: interval.map(shown) }
+        Change {
+            center,
+            interval: interval.map(shown),
+        }
     }
 
     /// Returns text such as `+12 % [+9 +16]`.
@@ -184,7 +218,9 @@ impl RatioScale {
             r if r <= 0.1 => RatioScale::Over,
             // Around equality whole numbers would print a narrow interval as "[+0 +1]".
             _ => match interval {
-                Some(Interval { lo, hi }) if hi - lo < 0.015 && (ratio - 1.0).abs() < 0.1 => RatioScale::Percent(1),
+                Some(Interval { lo, hi }) if hi - lo < 0.015 && (ratio - 1.0).abs() < 0.1 => {
+                    RatioScale::Percent(1)
+                }
                 _ => RatioScale::Percent(0),
             },
         }
@@ -199,9 +235,14 @@ impl RatioScale {
     }
 }
 
-/// Removes the sign of a zero. The end of an interval keeps it, because it shows the side of equality.
+/// Removes the sign of a zero. The end of an interval keeps it, because it shows the side of
+/// equality.
 fn unsigned_zero(text: String) -> String {
-    if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) { text } else { text[1..].to_owned() }
+    if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        text
+    } else {
+        text[1..].to_owned()
+    }
 }
 
 fn factor(value: f64) -> String {
@@ -219,7 +260,11 @@ pub fn minus(text: &str) -> String {
     let mut before = ' ';
     while let Some(c) = characters.next() {
         let number = characters.peek().is_some_and(char::is_ascii_digit);
-        result.push(if c == '-' && number && !before.is_alphanumeric() { '−' } else { c });
+        result.push(if c == '-' && number && !before.is_alphanumeric() {
+            '−'
+        } else {
+            c
+        });
         before = c;
     }
     result
@@ -231,7 +276,8 @@ pub fn bound(text: &str) -> String {
     for sign in [" %", " KiB", " MiB", " GiB", " TiB"] {
         result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
     }
-    // Units that are words, or that words begin with, are bound only behind a number and before no letter.
+    // Units that are words, or that words begin with, are bound only behind a number and before no
+    // letter.
     for unit in ["min", "ms", "µs", "s", "h"] {
         let sign = format!(" {unit}");
         let mut bound = String::with_capacity(result.len());
@@ -252,8 +298,8 @@ pub fn bound(text: &str) -> String {
     result
 }
 
-/// Returns a term with its description in lines of at most `width` columns, if that leaves room for words. Lines after
-/// the first are indented to the description.
+/// Returns a term with its description in lines of at most `width` columns, if that leaves room for
+/// words. Lines after the first are indented to the description.
 pub fn entry(term: &str, text: &str, width: usize) -> String {
     let (term, text) = (&*visible::line(term), &*visible::line(text));
     let indent = " ".repeat(display_width(term));
@@ -263,17 +309,22 @@ pub fn entry(term: &str, text: &str, width: usize) -> String {
     filled(text, width, term, &indent)
 }
 
-/// Wraps the lines of a message to `width` columns. Lines that begin with spaces are laid out already and stay
-/// unchanged.
+/// Wraps the lines of a message to `width` columns. Lines that begin with spaces are laid out
+/// already and stay unchanged.
 pub fn wrapped(text: &str, width: usize) -> String {
     let line = |line: &str| match line.starts_with(' ') {
         true => line.to_owned(),
         false => filled(line, width, "", "  "),
     };
-    visible::lines(text).split('\n').map(line).collect::<Vec<_>>().join("\n")
+    visible::lines(text)
+        .split('\n')
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// Fills lines without breaking a word or a short command in quotation marks, because users copy them.
+/// Fills lines without breaking a word or a short command in quotation marks, because users copy
+/// them.
 fn filled(text: &str, width: usize, first: &str, rest: &str) -> String {
     let options = textwrap::Options::new(width)
         .initial_indent(first)
@@ -283,15 +334,23 @@ fn filled(text: &str, width: usize, first: &str, rest: &str) -> String {
     textwrap::fill(&whole_commands(&bound(text), width / 2), options).replace('\u{a0}', " ")
 }
 
-/// Binds the words of each command between quotation marks to each other, if it has at most `longest` bytes.
+/// Binds the words of each command between quotation marks to each other, if it has at most
+/// `longest` bytes.
 fn whole_commands(text: &str, longest: usize) -> String {
     let mut result = String::with_capacity(text.len());
     for (index, part) in text.split('\'').enumerate() {
         if index > 0 {
             result.push('\'');
         }
-        let is_command = ["fsb ", "sudo "].iter().any(|start| part.starts_with(start)) && part.len() <= longest;
-        result += &if is_command { part.replace(' ', "\u{a0}") } else { part.to_owned() };
+        let is_command = ["fsb ", "sudo "]
+            .iter()
+            .any(|start| part.starts_with(start))
+            && part.len() <= longest;
+        result += &if is_command {
+            part.replace(' ', "\u{a0}")
+        } else {
+            part.to_owned()
+        };
     }
     result
 }
@@ -302,7 +361,9 @@ const NARROWEST: usize = 24;
 /// Whole numbers with thin groups of three: `144 738`.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |rest| ("-", rest));
+    let (sign, digits) = digits
+        .strip_prefix('-')
+        .map_or(("", digits.as_str()), |rest| ("-", rest));
     let mut result = sign.to_owned();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -341,21 +402,36 @@ mod tests {
     #[test]
     fn facts_shared_by_many_rows_are_printed_once() {
         let told = |all: &[(&str, &str)]| {
-            describe_cases(&all.iter().map(|(what, row)| ((*what).to_owned(), (*row).to_owned())).collect::<Vec<_>>())
+            describe_cases(
+                &all.iter()
+                    .map(|(what, row)| ((*what).to_owned(), (*row).to_owned()))
+                    .collect::<Vec<_>>(),
+            )
         };
         assert_eq!(
             told(&[("xfs +13 %", "a"), ("btrfs +5 %", "b"), ("xfs +13 %", "c")]),
             "xfs +13 % at a; btrfs +5 % at b; xfs +13 % at c"
         );
-        let many = [("xfs +13 %", "a"), ("btrfs +5 %", "b"), ("xfs +13 %", "c"), ("xfs +13 %", "d")];
-        assert_eq!(told(&many), "xfs +13 % at 3 workloads, such as a; btrfs +5 % at b");
+        let many = [
+            ("xfs +13 %", "a"),
+            ("btrfs +5 %", "b"),
+            ("xfs +13 %", "c"),
+            ("xfs +13 %", "d"),
+        ];
+        assert_eq!(
+            told(&many),
+            "xfs +13 % at 3 workloads, such as a; btrfs +5 % at b"
+        );
     }
 
     #[test]
     fn many_names_are_a_number() {
         let names: Vec<String> = (0..6).map(|place| format!("t{place}")).collect();
         assert_eq!(listed_or_counted(&names, "target"), "6 targets");
-        assert_eq!(listed_or_counted(&names[..5], "target"), "t0, t1, t2, t3 and t4");
+        assert_eq!(
+            listed_or_counted(&names[..5], "target"),
+            "t0, t1, t2, t3 and t4"
+        );
     }
 
     fn comparison(ratio: f64, lo: f64, hi: f64, verdict: Verdict) -> Comparison {
@@ -385,15 +461,24 @@ mod tests {
             (0.05, 0.04, 0.0625, "÷20 [16 25]"),
             (10.2, 9.6, 11.0, "×10 [9.6 11]"),
         ] {
-            assert_eq!(Change::from_comparison(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(), text);
+            assert_eq!(
+                Change::from_comparison(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(),
+                text
+            );
         }
-        assert_eq!(Change::from_comparison(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(), "+12 %");
+        assert_eq!(
+            Change::from_comparison(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(),
+            "+12 %"
+        );
     }
 
     #[test]
     fn only_numbers_get_a_minus() {
         assert_eq!(minus("-31 % [-35 -27]"), "−31 % [−35 −27]");
-        assert_eq!(bound("files ≥ 4 MiB: +3 %"), "files ≥\u{a0}4\u{a0}MiB: +3\u{a0}%");
+        assert_eq!(
+            bound("files ≥ 4 MiB: +3 %"),
+            "files ≥\u{a0}4\u{a0}MiB: +3\u{a0}%"
+        );
         assert_eq!(
             bound("4 min 31 s, 100 ms; 3 sets, at 5 s"),
             "4\u{a0}min 31\u{a0}s, 100\u{a0}ms; 3 sets, at 5\u{a0}s"
@@ -404,16 +489,21 @@ mod tests {
     #[test]
     fn an_explanation_is_printed_beside_its_term() {
         let text = "read records that were fully written, in 5 s";
-        assert_eq!(entry("read  ", text, 34), "read  read records that were fully\n      written, in 5 s");
+        assert_eq!(
+            entry("read  ", text, 34),
+            "read  read records that were fully\n      written, in 5 s"
+        );
         assert_eq!(entry("read  ", text, 1000), format!("read  {text}"));
         assert_eq!(entry("read  ", text, 20), format!("read  {text}"));
-        assert_eq!(entry("na\u{1b}me  ", "of \u{202e}a\nprocess", 80), "na\\u{1b}me  of \\u{202e}a\\nprocess");
+        assert_eq!(
+            entry("na\u{1b}me  ", "of \u{202e}a\nprocess", 80),
+            "na\\u{1b}me  of \\u{202e}a\\nprocess"
+        );
     }
 
     #[test]
     fn messages_are_wrapped_where_nothing_is_copied_from() {
-        let text =
-            "the machine is busy: wait, or see 'fsb doctor' and --allow-concurrent\n  fsb run --resume a/long/path";
+        let text = "the machine is busy: wait, or see 'fsb doctor' and --allow-concurrent\n  fsb run --resume a/long/path";
         let expected = "the machine is busy: wait, or see\n  'fsb doctor' and\n  --allow-concurrent\n  fsb run --resume a/long/path";
         assert_eq!(wrapped(text, 34), expected);
         assert_eq!(
@@ -426,9 +516,21 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
-        assert_eq!((counted(1, "tie"), counted(0, "tie")), ("1 tie".into(), "0 ties".into()));
-        assert_eq!((percent(0.03), percent(0.025)), ("3 %".into(), "2.5 %".into()));
-        assert_eq!(some_of(&["a".into(), "b".into(), "c".into()], 2), "a; b; and 1 more");
-        assert_eq!((grouped(144_738.4), grouped(12.0)), ("144\u{202f}738".into(), "12".into()));
+        assert_eq!(
+            (counted(1, "tie"), counted(0, "tie")),
+            ("1 tie".into(), "0 ties".into())
+        );
+        assert_eq!(
+            (percent(0.03), percent(0.025)),
+            ("3 %".into(), "2.5 %".into())
+        );
+        assert_eq!(
+            some_of(&["a".into(), "b".into(), "c".into()], 2),
+            "a; b; and 1 more"
+        );
+        assert_eq!(
+            (grouped(144_738.4), grouped(12.0)),
+            ("144\u{202f}738".into(), "12".into())
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The summary table: one line per case and target, and the columns that the CSV file and the spreadsheet share.
+//! The summary table: one line per case and target, and the columns that the CSV file and the
+//! spreadsheet share.
 
 use std::borrow::Cow;
 
@@ -114,7 +115,9 @@ fn text(found: Option<&str>) -> Value<'_> {
 }
 
 fn number(found: Option<f64>, of: fn(f64) -> Value<'static>) -> Value<'static> {
-    found.filter(|value| value.is_finite()).map_or(Value::Empty, of)
+    found
+        .filter(|value| value.is_finite())
+        .map_or(Value::Empty, of)
 }
 
 fn change(ratio: f64) -> f64 {
@@ -130,7 +133,11 @@ impl SummaryLine<'_> {
         }
     }
 
-    fn against(&self, value: fn(Against) -> Option<f64>, of: fn(f64) -> Value<'static>) -> Value<'static> {
+    fn against(
+        &self,
+        value: fn(Against) -> Option<f64>,
+        of: fn(f64) -> Value<'static>,
+    ) -> Value<'static> {
         number(self.against.and_then(value), of)
     }
 
@@ -144,19 +151,38 @@ impl SummaryLine<'_> {
 pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
     match report {
         Report::Run { summary, .. } => of_run(summary),
-        Report::Comparison { document, detail, .. } => of_comparison(Selection { document, detail: *detail }),
+        Report::Comparison {
+            document, detail, ..
+        } => of_comparison(Selection {
+            document,
+            detail: *detail,
+        }),
     }
 }
 
 fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
     let targets = || summary.targets.iter().enumerate();
     let of_row = |row| targets().map(move |(place, target)| of_cell(summary, row, place, target));
-    let left_out = |label: &'a String| summary.targets.iter().map(move |target| left_out(summary, label, target));
-    summary.cases.iter().flat_map(of_row).chain(summary.left_out.iter().flat_map(left_out)).collect()
+    let left_out = |label: &'a String| {
+        summary
+            .targets
+            .iter()
+            .map(move |target| left_out(summary, label, target))
+    };
+    summary
+        .cases
+        .iter()
+        .flat_map(of_row)
+        .chain(summary.left_out.iter().flat_map(left_out))
+        .collect()
 }
 
 fn baseline(summary: &Summary) -> Option<&str> {
-    summary.targets.get(summary.reference).filter(|_| summary.is_comparison()).map(|target| &*target.name)
+    summary
+        .targets
+        .get(summary.reference)
+        .filter(|_| summary.is_comparison())
+        .map(|target| &*target.name)
 }
 
 fn trust_name(summary: &Summary) -> Option<String> {
@@ -164,7 +190,11 @@ fn trust_name(summary: &Summary) -> Option<String> {
 }
 
 /// Returns the line of a workload that the budget left out.
-fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary) -> SummaryLine<'a> {
+fn left_out<'a>(
+    summary: &'a Summary,
+    label: &'a str,
+    target: &'a TargetSummary,
+) -> SummaryLine<'a> {
     SummaryLine {
         label: Cow::Borrowed(label),
         operation: "",
@@ -189,12 +219,19 @@ fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary)
     }
 }
 
-fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'a TargetSummary) -> SummaryLine<'a> {
+fn of_cell<'a>(
+    summary: &'a Summary,
+    row: &'a Workload,
+    place: usize,
+    target: &'a TargetSummary,
+) -> SummaryLine<'a> {
     let cell: &Measured = &row.cells[place];
     let estimate = cell.estimate.as_ref();
     let against = cell.against.as_ref().map(|found| Against {
         ratio: found.ratio,
-        interval: found.interval.filter(|_| found.verdict != Verdict::NotJudged),
+        interval: found
+            .interval
+            .filter(|_| found.verdict != Verdict::NotJudged),
         level: Some(found.level),
         verdict: found.verdict,
     });
@@ -208,7 +245,9 @@ fn of_cell<'a>(summary: &'a Summary, row: &'a Workload, place: usize, target: &'
         baseline: baseline(summary),
         n: estimate.map(|found| found.n),
         estimate: estimate.map(|found| found.value),
-        interval: estimate.filter(|found| found.is_judged()).and_then(|found| found.interval),
+        interval: estimate
+            .filter(|found| found.is_judged())
+            .and_then(|found| found.interval),
         against,
         letters: row.ranking.letters.get(place).and_then(Option::as_deref),
         outcome: outcome_name(&row.ranking.outcome),
@@ -240,8 +279,19 @@ fn of_set<'a>(
     let found = row.operation()?;
     let (set, operation) = (sets[place], found.operation);
     let estimate = found.sets[place].pooled.map(|pooled| pooled.geometric_mean);
-    let against = operation.estimate.against.get(&set.name).and_then(Option::as_ref);
-    let level = || Some(operation.ranking.comparison(*found.places.first()?, *found.places.get(place)?)?.level);
+    let against = operation
+        .estimate
+        .against
+        .get(&set.name)
+        .and_then(Option::as_ref);
+    let level = || {
+        Some(
+            operation
+                .ranking
+                .comparison(*found.places.first()?, *found.places.get(place)?)?
+                .level,
+        )
+    };
     Some(SummaryLine {
         label: Cow::Owned(row.label.clone()),
         operation: &operation.operation,
@@ -265,7 +315,9 @@ fn of_set<'a>(
         letters: operation.letters.get(&set.name).and_then(Option::as_deref),
         outcome: outcome_name(&row.outcome),
         leads: leads(&row.outcome, place),
-        withheld: against.and_then(|against| against.unjudged).map(unjudged_name),
+        withheld: against
+            .and_then(|against| against.unjudged)
+            .map(unjudged_name),
         state: match operation.gaps.get(&set.name) {
             Some(GapReason::Failed) => "failed",
             _ if estimate.is_some() => "measured",

@@ -1,8 +1,8 @@
 //! The view of a run or of a comparison, assembled once for all formats.
 //!
-//! A renderer chooses position and style only; content that occurs in two formats is computed before. Targets and sets
-//! are columns, workloads and operations are rows. The baseline, the column that the others are compared with, is
-//! first.
+//! A renderer chooses position and style only; content that occurs in two formats is computed
+//! before. Targets and sets are columns, workloads and operations are rows. The baseline, the
+//! column that the others are compared with, is first.
 
 use fsb_model::Better;
 use fsb_stats::compare::Finding;
@@ -40,7 +40,8 @@ pub(crate) struct View<'a> {
     pub(crate) explanation: Option<String>,
     /// Whether there are further tables, size by size and run by run: [`View::details`].
     pub(crate) in_detail: bool,
-    /// Regions of sizes in which columns differ, the widest first. `None` if the analysis did not look for any.
+    /// Regions of sizes in which columns differ, the widest first. `None` if the analysis did not
+    /// look for any.
     pub(crate) findings: Option<Vec<&'a Finding>>,
     /// Rows that are curves over threads, requests under way or rates.
     pub(crate) scaling: Vec<&'a Scaling>,
@@ -54,7 +55,8 @@ pub(crate) struct View<'a> {
     pub(crate) claims: Option<&'a PublishedClaims>,
     /// The facts of the run or of the sets, for one line.
     pub(crate) facts: Vec<String>,
-    /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution, the earlier run.
+    /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution,
+    /// the earlier run.
     pub(crate) notes: Vec<String>,
     /// Advice on deciding the undecided rows.
     pub(crate) advice: Option<&'a str>,
@@ -66,7 +68,8 @@ pub(crate) struct View<'a> {
     pub(crate) trust: Option<TrustView>,
     /// The warnings.
     pub(crate) warnings: &'a [String],
-    /// The number of warnings, from the first, that may change the meaning of the answer. The trust covers the others.
+    /// The number of warnings, from the first, that may change the meaning of the answer. The trust
+    /// covers the others.
     pub(crate) urgent: usize,
     /// The methods behind the numbers.
     pub(crate) method: Vec<Paragraph>,
@@ -173,19 +176,28 @@ impl View<'_> {
 
     /// Returns whether a column has values but is not ranked beside the others.
     pub(crate) fn is_unranked(&self, column: usize) -> bool {
-        self.rows.iter().any(|row| row.cells.get(column).is_some_and(|cell| cell.unranked))
+        self.rows
+            .iter()
+            .any(|row| row.cells.get(column).is_some_and(|cell| cell.unranked))
     }
 
     /// Returns the name of a column in charts: `xfs, not ranked`.
     pub(crate) fn charted(&self, column: usize) -> String {
-        let note = if self.is_unranked(column) { ", not ranked" } else { "" };
+        let note = if self.is_unranked(column) {
+            ", not ranked"
+        } else {
+            ""
+        };
         format!("{}{note}", self.names[column])
     }
 
-    /// Returns the one remedy that is printed beside the trust. Returns `None` if nothing is judged in any case.
+    /// Returns the one remedy that is printed beside the trust. Returns `None` if nothing is judged
+    /// in any case.
     pub(crate) fn remedy(&self) -> Option<&str> {
         let of_trust = || self.trust.as_ref()?.help.as_deref();
-        self.advice.or_else(of_trust).filter(|_| self.unjudged.is_none())
+        self.advice
+            .or_else(of_trust)
+            .filter(|_| self.unjudged.is_none())
     }
 
     /// Returns both answers, as a screen begins.
@@ -196,20 +208,33 @@ impl View<'_> {
         }
     }
 
-    /// Returns the warnings that precede the answer: differences of conditions, and the failures of a comparison.
+    /// Returns the warnings that precede the answer: differences of conditions, and the failures of
+    /// a comparison.
     pub(crate) fn first_warnings(&self) -> impl Iterator<Item = &str> {
-        let failures = if self.trust.is_none() { &self.warnings[..self.urgent] } else { &[] };
+        let failures = if self.trust.is_none() {
+            &self.warnings[..self.urgent]
+        } else {
+            &[]
+        };
         self.conditions.iter().chain(failures).map(String::as_str)
     }
 
     /// Returns the warnings that follow the tables.
     pub(crate) fn later_warnings(&self) -> &[String] {
-        if self.trust.is_none() { &self.warnings[self.urgent..] } else { self.warnings }
+        if self.trust.is_none() {
+            &self.warnings[self.urgent..]
+        } else {
+            self.warnings
+        }
     }
 
     /// Returns the cases of a curve. Returns `None` if a row is not a case of a run.
     pub(crate) fn cases_of(&self, curve: &Scaling) -> Option<Vec<&Workload>> {
-        curve.cases.iter().map(|case| self.rows[*case].workload()).collect()
+        curve
+            .cases
+            .iter()
+            .map(|case| self.rows[*case].workload())
+            .collect()
     }
 
     /// Returns whether all rows are times, so that charts show changes of time, as the table does.
@@ -217,12 +242,16 @@ impl View<'_> {
         self.rows.iter().all(|row| row.better == Better::Lower)
     }
 
-    /// Returns the title of the axis on which charts show changes: `change of speed against ext4 (right is faster)`.
+    /// Returns the title of the axis on which charts show changes: `change of speed against ext4
+    /// (right is faster)`.
     pub(crate) fn axis_of_changes(&self, baseline: &str) -> String {
-        let is_mixed = !self.is_in_time() && self.rows.iter().any(|row| row.better == Better::Lower);
+        let is_mixed =
+            !self.is_in_time() && self.rows.iter().any(|row| row.better == Better::Lower);
         match (self.is_in_time(), is_mixed) {
             (true, _) => format!("change of time against {baseline} (left is faster)"),
-            (_, true) => format!("change of speed against {baseline} (right is faster; of times the inverse)"),
+            (_, true) => format!(
+                "change of speed against {baseline} (right is faster; of times the inverse)"
+            ),
             _ => format!("change of speed against {baseline} (right is faster)"),
         }
     }
@@ -230,7 +259,11 @@ impl View<'_> {
     /// Returns a ratio and its interval on that axis.
     pub(crate) fn on_axis_of_changes(&self, row: &Row<'_>, judged: &Judged) -> (f64, Interval) {
         // On an axis of time, the ratio is not inverted.
-        judged.speed(if self.is_in_time() { Better::Higher } else { row.better })
+        judged.speed(if self.is_in_time() {
+            Better::Higher
+        } else {
+            row.better
+        })
     }
 
     /// Returns whether columns are compared at all: there are several, and nothing forbids it.
@@ -259,25 +292,45 @@ impl<'a> Row<'a> {
 
 /// Explains the marks that occur in a table, in the words of a screen.
 pub(crate) fn brief_legend(rows: &[Row<'_>], theta: f64) -> Option<String> {
-    mark::legend(&marks(rows), theta, if rows.len() == 1 { Covered::OneRow } else { Covered::AllRows })
+    mark::legend(
+        &marks(rows),
+        theta,
+        if rows.len() == 1 {
+            Covered::OneRow
+        } else {
+            Covered::AllRows
+        },
+    )
 }
 
 /// Explains the marks that occur in a table: letters from three columns on, else signs.
 pub(crate) fn legend_of_marks(rows: &[Row<'_>], theta: f64) -> Option<String> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
-    let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
+    let cases = rows
+        .iter()
+        .filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some()))
+        .count();
     let cases = counted(cases, "case");
-    let covered = if columns > 2 { format!("all pairs at {cases}") } else { cases };
+    let covered = if columns > 2 {
+        format!("all pairs at {cases}")
+    } else {
+        cases
+    };
     mark::legend(&marks(rows), theta, Covered::Named(&covered))
 }
 
 fn marks<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
-    rows.iter().flat_map(|row| &row.cells).map(|cell| cell.mark.as_str()).collect()
+    rows.iter()
+        .flat_map(|row| &row.cells)
+        .map(|cell| cell.mark.as_str())
+        .collect()
 }
 
 impl CellView {
     /// Returns the verdict, if the cell is judged.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        self.judged.map(|judged| judged.verdict).filter(|verdict| *verdict != Verdict::NotJudged)
+        self.judged
+            .map(|judged| judged.verdict)
+            .filter(|verdict| *verdict != Verdict::NotJudged)
     }
 }

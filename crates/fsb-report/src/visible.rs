@@ -1,8 +1,9 @@
 //! Characters that act on a terminal or hide from its reader, written out.
 //!
-//! Names, paths and messages come from files, kernels and other programs. An escape sequence among them would move the
-//! cursor or rename the window, a bidirectional override would reverse the text after it, and characters without width
-//! make two names look alike. All text for people passes through this module; text for programs keeps every character.
+//! Names, paths and messages come from files, kernels and other programs. An escape sequence among
+//! them would move the cursor or rename the window, a bidirectional override would reverse the text
+//! after it, and characters without width make two names look alike. All text for people passes
+//! through this module; text for programs keeps every character.
 
 use std::borrow::Cow;
 use std::{fmt, io};
@@ -35,9 +36,9 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
-/// Returns whether a character is a control, separates lines, changes the direction of writing, or takes no place of
-/// its own: Unicode's categories Cc, Zl and Zp and its property `Default_Ignorable_Code_Point`, with annotations
-/// between lines.
+/// Returns whether a character is a control, separates lines, changes the direction of writing, or
+/// takes no place of its own: Unicode's categories Cc, Zl and Zp and its property
+/// `Default_Ignorable_Code_Point`, with annotations between lines.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -49,8 +50,8 @@ pub fn is_hidden(c: char) -> bool {
 
 // Escapes for pages, so that names neither become markup or script nor hide.
 
-/// The escaper of the templates, set in `askama.toml`. It replaces markup by character references, and writes out
-/// control characters and hidden characters.
+/// The escaper of the templates, set in `askama.toml`. It replaces markup by character references,
+/// and writes out control characters and hidden characters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Escape;
 
@@ -60,8 +61,8 @@ impl Escaper for Escape {
     }
 }
 
-/// Returns JSON that is safe inside a `<script>` element whatever names it contains. Charts show hidden characters
-/// written out.
+/// Returns JSON that is safe inside a `<script>` element whatever names it contains. Charts show
+/// hidden characters written out.
 pub(crate) fn script_safe(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     value
@@ -75,7 +76,9 @@ pub(crate) struct ScriptSafe<T>(pub(crate) T);
 
 impl<T: Serialize> fmt::Display for ScriptSafe<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.serialize(&mut Serializer::with_formatter(TextWriter(f), InScript)).map_err(|_| fmt::Error)
+        self.0
+            .serialize(&mut Serializer::with_formatter(TextWriter(f), InScript))
+            .map_err(|_| fmt::Error)
     }
 }
 
@@ -98,7 +101,11 @@ impl io::Write for TextWriter<'_, '_> {
 struct InScript;
 
 impl Formatter for InScript {
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         // The escapes that `visible` adds begin with a backslash, which JSON doubles.
         let shown = match line(fragment) {
             std::borrow::Cow::Borrowed(shown) => shown.replace('<', "\\u003c"),
@@ -107,7 +114,11 @@ impl Formatter for InScript {
         writer.write_all(shown.as_bytes())
     }
 
-    fn write_char_escape<W: ?Sized + io::Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+    fn write_char_escape<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
         let text: &[u8] = match escape {
             CharEscape::Quote => b"\\\"",
             CharEscape::ReverseSolidus => b"\\\\",
@@ -132,15 +143,27 @@ mod tests {
     #[test]
     fn invisible_characters_are_written_out() {
         for (text, expected) in [
-            ("ext4,data=journal@/dev/sda1 — größer ×2 “漢字” 5\u{a0}% 1\u{202f}000 👍", None),
+            (
+                "ext4,data=journal@/dev/sda1 — größer ×2 “漢字” 5\u{a0}% 1\u{202f}000 👍",
+                None,
+            ),
             ("\u{1b}[31mred\u{7}", Some("\\u{1b}[31mred\\u{7}")),
             ("a\u{9b}31mb\u{7f}", Some("a\\u{9b}31mb\\u{7f}")),
-            ("exe\u{202e}txt\u{2066}\u{61c}\u{200f}", Some("exe\\u{202e}txt\\u{2066}\\u{61c}\\u{200f}")),
-            ("a\u{200b}b\u{feff}c\u{e0041}", Some("a\\u{200b}b\\u{feff}c\\u{e0041}")),
+            (
+                "exe\u{202e}txt\u{2066}\u{61c}\u{200f}",
+                Some("exe\\u{202e}txt\\u{2066}\\u{61c}\\u{200f}"),
+            ),
+            (
+                "a\u{200b}b\u{feff}c\u{e0041}",
+                Some("a\\u{200b}b\\u{feff}c\\u{e0041}"),
+            ),
             ("a\u{2028}b\u{85}c\rd", Some("a\\u{2028}b\\u{85}c\\rd")),
         ] {
             let expected = expected.unwrap_or(text);
-            assert_eq!((line(text).as_ref(), lines(text).as_ref()), (expected, expected));
+            assert_eq!(
+                (line(text).as_ref(), lines(text).as_ref()),
+                (expected, expected)
+            );
         }
         assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
         assert_eq!(lines("a\nb\tc\r"), "a\nb\tc\\r");

@@ -1,5 +1,5 @@
-//! Names, paths and messages from elsewhere with any content: no form lets them act on a terminal, hide, break a table,
-//! become markup or run as a formula.
+//! Names, paths and messages from elsewhere with any content: no form lets them act on a terminal,
+//! hide, break a table, become markup or run as a formula.
 
 mod sample;
 mod sample_sets;
@@ -30,7 +30,8 @@ fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(pieces, 1..6).prop_map(|pieces| pieces.concat())
 }
 
-/// Generates hostile text or arbitrary characters, so that no character is missing from the pieces above.
+/// Generates hostile text or arbitrary characters, so that no character is missing from the pieces
+/// above.
 fn text_from_elsewhere() -> impl Strategy<Value = String> {
     prop_oneof![3 => hostile(), 1 => proptest::collection::vec(any::<char>(), 1..12).prop_map(String::from_iter)]
 }
@@ -42,8 +43,11 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     for target in &mut record.plan.targets {
         let found = record.targets.remove(&target.name).unwrap_or_default();
         target.name = named(&target.name);
-        let found =
-            fsb_model::run::TargetRecord { notes: vec![text.to_owned()], driver: Some(text.to_owned()), ..found };
+        let found = fsb_model::run::TargetRecord {
+            notes: vec![text.to_owned()],
+            driver: Some(text.to_owned()),
+            ..found
+        };
         record.targets.insert(target.name.clone(), found);
     }
     for cell in &mut record.cells {
@@ -51,12 +55,17 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     }
     record.name = text.to_owned();
     record.plan.name = text.to_owned();
-    record.warnings.push(fsb_model::Warning::Text(text.to_owned()));
+    record
+        .warnings
+        .push(fsb_model::Warning::Text(text.to_owned()));
     record.host.kernel = text.to_owned();
     record.host.command_line = Some(text.to_owned());
     record.stop_reason = Some(StopReason::Text(text.to_owned()));
     record.stopping_rule = Some(StoppingRule::Text(text.to_owned()));
-    record.media.values_mut().for_each(|medium| medium.summary = text.to_owned());
+    record
+        .media
+        .values_mut()
+        .for_each(|medium| medium.summary = text.to_owned());
     for trial in &mut trials {
         trial.target = named(&trial.target);
         trial.workload = named(&trial.workload);
@@ -64,8 +73,10 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
         trial.kernel = text.to_owned();
         trial.interference = vec![Interference::Text(text.to_owned())];
         trial.params.insert("backend".to_owned(), text.into());
-        trial.latency =
-            std::mem::take(&mut trial.latency).into_values().map(|packed| (text.to_owned(), packed)).collect();
+        trial.latency = std::mem::take(&mut trial.latency)
+            .into_values()
+            .map(|packed| (text.to_owned(), packed))
+            .collect();
     }
     for trial in trials.iter_mut().step_by(7) {
         trial.outcome = Outcome::Failed;
@@ -83,7 +94,9 @@ fn document(text: &str) -> Document {
         run.version = Some(text.to_owned());
         run.command = Some(text.to_owned());
         run.path = text.to_owned();
-        run.series.iter_mut().for_each(|series| series.workload = Some(text.to_owned()));
+        run.series
+            .iter_mut()
+            .for_each(|series| series.workload = Some(text.to_owned()));
     }
     let mut document = sample_sets::compared(&sets);
     document.warnings.push(text.to_owned());
@@ -101,19 +114,36 @@ fn forms(text: &str) -> Vec<(&'static str, String)> {
         Report::of_comparison(&document, Some("write")),
     ];
     let formats = FORMATS.iter().filter(|format| !format.binary);
-    let all = formats.flat_map(|format| reports.iter().map(|report| (format.name, format.render(report))));
+    let all = formats.flat_map(|format| {
+        reports
+            .iter()
+            .map(|report| (format.name, format.render(report)))
+    });
     all.collect()
 }
 
 /// Returns whether an event is markup that no name may add to a Markdown text.
 fn is_injected(event: &Event<'_>) -> bool {
     let inline = |tag: &Tag<'_>| {
-        matches!(tag, Tag::Link { .. } | Tag::Image { .. } | Tag::HtmlBlock | Tag::CodeBlock(_) | Tag::Heading { .. })
-            || matches!(tag, Tag::Emphasis | Tag::Strikethrough | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_))
+        matches!(
+            tag,
+            Tag::Link { .. }
+                | Tag::Image { .. }
+                | Tag::HtmlBlock
+                | Tag::CodeBlock(_)
+                | Tag::Heading { .. }
+        ) || matches!(
+            tag,
+            Tag::Emphasis | Tag::Strikethrough | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_)
+        )
     };
     match event {
         Event::Start(tag) => inline(tag),
-        Event::Html(_) | Event::InlineHtml(_) | Event::Code(_) | Event::FootnoteReference(_) | Event::Rule => true,
+        Event::Html(_)
+        | Event::InlineHtml(_)
+        | Event::Code(_)
+        | Event::FootnoteReference(_)
+        | Event::Rule => true,
         _ => false,
     }
 }
@@ -126,7 +156,9 @@ fn widths_of_tables(markdown: &str) -> Vec<Vec<usize>> {
             Event::Start(Tag::Table(columns)) => tables.push(vec![columns.len()]),
             Event::Start(Tag::TableRow | Tag::TableHead) => cells = 0,
             Event::Start(Tag::TableCell) => cells += 1,
-            Event::End(pulldown_cmark::TagEnd::TableRow) => tables.last_mut().expect("a row is in a table").push(cells),
+            Event::End(pulldown_cmark::TagEnd::TableRow) => {
+                tables.last_mut().expect("a row is in a table").push(cells)
+            }
             _ => {}
         }
     }
@@ -134,28 +166,49 @@ fn widths_of_tables(markdown: &str) -> Vec<Vec<usize>> {
 }
 
 fn check_markdown(markdown: &str) {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
-    let injected: Vec<Event<'_>> = Parser::new_ext(markdown, options).filter(is_injected).collect();
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
+    let injected: Vec<Event<'_>> = Parser::new_ext(markdown, options)
+        .filter(is_injected)
+        .collect();
     assert!(injected.is_empty(), "{injected:?}\n{markdown}");
     // Some readers make links of bare addresses.
-    let bare = markdown.replace("\\:", "").replace("\\.", "").to_lowercase();
-    assert!(!bare.contains("://") && !bare.contains("www."), "{markdown}");
-    let lines = markdown.lines().filter(|line| line.starts_with("| ")).count();
+    let bare = markdown
+        .replace("\\:", "")
+        .replace("\\.", "")
+        .to_lowercase();
+    assert!(
+        !bare.contains("://") && !bare.contains("www."),
+        "{markdown}"
+    );
+    let lines = markdown
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .count();
     let tables = widths_of_tables(markdown);
-    // The lines of a table are its head, a line of dashes and its rows. `rows` counts the head as the number of
-    // columns.
-    assert_eq!(tables.iter().map(|rows| rows.len() + 1).sum::<usize>(), lines, "{markdown}");
+    // The lines of a table are its head, a line of dashes and its rows. `rows` counts the head as
+    // the number of columns.
+    assert_eq!(
+        tables.iter().map(|rows| rows.len() + 1).sum::<usize>(),
+        lines,
+        "{markdown}"
+    );
 }
 
 fn check_csv(csv: &str) {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(csv.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(csv.as_bytes());
     let columns = reader.headers().expect("a head").clone();
-    let texts: Vec<usize> = (0..columns.len()).filter(|column| !NUMBERS.contains(&&columns[*column])).collect();
+    let texts: Vec<usize> = (0..columns.len())
+        .filter(|column| !NUMBERS.contains(&&columns[*column]))
+        .collect();
     for record in reader.records() {
         let record = record.expect("CSV");
         assert_eq!(record.len(), columns.len());
         for column in &texts {
-            let begins = record[*column].starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+            let begins = record[*column]
+                .starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
             assert!(!begins, "{}: {:?}", &columns[*column], &record[*column]);
         }
     }
@@ -208,7 +261,10 @@ fn binary_formats_take_any_name() {
     let (record, trials) = run(text);
     let summary = Summary::of_run(&record, &trials);
     let document = document(text);
-    for report in [Report::of_run(&summary, &trials), Report::of_comparison(&document, None)] {
+    for report in [
+        Report::of_run(&summary, &trials),
+        Report::of_comparison(&document, None),
+    ] {
         for format in FORMATS.iter().filter(|format| format.binary) {
             assert!(!format.render_bytes(&report).is_empty(), "{}", format.name);
         }
@@ -220,8 +276,14 @@ fn a_page_shows_what_hides() {
     for (name, form) in forms("a\u{1b}\u{202e}b\u{200b}c\u{2028}d") {
         if name == "html" {
             let own = form.split("<script>").next().unwrap_or_default();
-            assert_eq!(own.chars().find(|c| is_hidden(*c) && !"\n\t".contains(*c)), None);
-            assert!(own.contains("a\\u{1b}\\u{202e}b\\u{200b}c\\u{2028}d") && own.contains("a\\\\u{1b}\\\\u{202e}b"));
+            assert_eq!(
+                own.chars().find(|c| is_hidden(*c) && !"\n\t".contains(*c)),
+                None
+            );
+            assert!(
+                own.contains("a\\u{1b}\\u{202e}b\\u{200b}c\\u{2028}d")
+                    && own.contains("a\\\\u{1b}\\\\u{202e}b")
+            );
         }
     }
 }
@@ -231,25 +293,51 @@ fn lines_of_a_screen_stay_lines() {
     let (record, trials) = run("\n\nwarning: all is well\u{1b}[2J");
     let summary = Summary::of_run(&record, &trials);
     let screen = text::screen(&Report::of_run(&summary, &trials), 80, false, true);
-    assert!(screen.contains("\\n\\nwarning: all is well\\u{1b}[2J"), "{screen}");
-    assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
+    assert!(
+        screen.contains("\\n\\nwarning: all is well\\u{1b}[2J"),
+        "{screen}"
+    );
+    assert!(
+        !screen
+            .lines()
+            .any(|line| line.starts_with("warning: all is well")),
+        "{screen}"
+    );
     let document = document("\n\nwarning: all is well\u{1b}[2J");
     let screen = text::screen(&Report::of_comparison(&document, None), 80, false, true);
-    assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
+    assert!(
+        !screen
+            .lines()
+            .any(|line| line.starts_with("warning: all is well")),
+        "{screen}"
+    );
 }
 
 #[test]
 fn a_cell_of_a_table_runs_no_formula_and_a_number_stays_one() {
     let (record, trials) = run("=HYPERLINK(\"http://e.org\")");
     let summary = Summary::of_run(&record, &trials);
-    let csv = find("csv").expect("CSV").render(&Report::of_run(&summary, &trials));
+    let csv = find("csv")
+        .expect("CSV")
+        .render(&Report::of_run(&summary, &trials));
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let first = reader.records().next().expect("a line").expect("CSV");
     assert_eq!(&first[0], "'=HYPERLINK(\"http://e.org\")xfs");
     let document = document("-2+3");
-    let csv = find("csv").expect("CSV").render(&Report::of_comparison(&document, None));
-    let rows: Vec<_> = csv::Reader::from_reader(csv.as_bytes()).into_records().map(|row| row.expect("CSV")).collect();
-    let negative = rows.iter().filter_map(|row| row[11].parse::<f64>().ok()).filter(|value| *value < 0.0).count();
+    let csv = find("csv")
+        .expect("CSV")
+        .render(&Report::of_comparison(&document, None));
+    let rows: Vec<_> = csv::Reader::from_reader(csv.as_bytes())
+        .into_records()
+        .map(|row| row.expect("CSV"))
+        .collect();
+    let negative = rows
+        .iter()
+        .filter_map(|row| row[11].parse::<f64>().ok())
+        .filter(|value| *value < 0.0)
+        .count();
     assert!(negative > 0, "changes to the worse are negative numbers");
-    assert!(rows.iter().all(|row| row[0].starts_with("'-2+3") && (row[5].is_empty() || row[5].starts_with("'-2+3"))));
+    assert!(rows.iter().all(
+        |row| row[0].starts_with("'-2+3") && (row[5].is_empty() || row[5].starts_with("'-2+3"))
+    ));
 }

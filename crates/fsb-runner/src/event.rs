@@ -19,8 +19,8 @@ pub enum Event<'a> {
         /// The target's name.
         target: &'a str,
     },
-    /// The expected duration of a matrix of sizes, or of a run that its budget will not hold. It comes from a model
-    /// that knows nothing of the machine, before anything is changed.
+    /// The expected duration of a matrix of sizes, or of a run that its budget will not hold. It
+    /// comes from a model that knows nothing of the machine, before anything is changed.
     Estimated {
         /// Cells on each target.
         cells: usize,
@@ -42,8 +42,8 @@ pub enum Event<'a> {
         /// Expected duration of them all.
         expected: Duration,
     },
-    /// A target cannot be made, for the whole run if it is a candidate of a race, otherwise in this block: all its trials
-    /// have this reason.
+    /// A target cannot be made, for the whole run if it is a candidate of a race, otherwise in this
+    /// block: all its trials have this reason.
     Refused {
         /// The target's name.
         target: &'a str,
@@ -113,7 +113,8 @@ pub trait Observer {
     fn event(&mut self, event: &Event<'_>);
 }
 
-/// The journal. A trial is written here before observers receive it, and a run that cannot write stops.
+/// The journal. A trial is written here before observers receive it, and a run that cannot write
+/// stops.
 pub trait Journal {
     /// Replaces the record of the run.
     fn record(&mut self, record: &RunRecord) -> Result<(), Tried>;

@@ -1,6 +1,8 @@
-//! Slowdowns of a known size, injected into one target. `scripts/calibrate` measures whether verdicts find them.
+//! Slowdowns of a known size, injected into one target. `scripts/calibrate` measures whether
+//! verdicts find them.
 //!
-//! Only builds with the feature `injected-slowdown` can inject them, and every such run carries a warning.
+//! Only builds with the feature `injected-slowdown` can inject them, and every such run carries a
+//! warning.
 
 use fsb_engine::ClockSpec;
 use fsb_model::Warning;
@@ -26,7 +28,10 @@ pub(crate) fn clock(_slot: u32) -> ClockSpec {
 /// Returns the warning of a run in which a target is slowed down.
 #[cfg(feature = "injected-slowdown")]
 pub(crate) fn warning() -> Option<Warning> {
-    asked().map(|(slot, share)| Warning::InjectedSlowdown { target: slot + 1, share })
+    asked().map(|(slot, share)| Warning::InjectedSlowdown {
+        target: slot + 1,
+        share,
+    })
 }
 
 /// Returns the warning of a run in which a target is slowed down.

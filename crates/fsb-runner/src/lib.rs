@@ -1,7 +1,8 @@
 //! From a plan to blocks and trials.
 //!
-//! The runner decides the order and the number of all steps, and changes nothing itself. Agents own testbeds and
-//! conduct trials there. Workers do the file work. Observers receive each trial as an event after the trial is on disk.
+//! The runner decides the order and the number of all steps, and changes nothing itself. Agents own
+//! testbeds and conduct trials there. Workers do the file work. Observers receive each trial as an
+//! event after the trial is on disk.
 
 #![forbid(unsafe_code)]
 

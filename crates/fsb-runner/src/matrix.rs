@@ -1,8 +1,9 @@
 //! Cells of a matrix: the same work on many sizes of file and record.
 //!
-//! A matrix may have a thousand cells. Warm-up measures a few of them, the corners and the middle, and `fill_costs`
-//! interpolates the costs of the others. If a budget does not hold all cells, [`largest_part`] chooses a part that is
-//! spread evenly. `typical_seconds` estimates the duration of all cells before anything starts.
+//! A matrix may have a thousand cells. Warm-up measures a few of them, the corners and the middle,
+//! and `fill_costs` interpolates the costs of the others. If a budget does not hold all cells,
+//! [`largest_part`] chooses a part that is spread evenly. `typical_seconds` estimates the duration
+//! of all cells before anything starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,11 @@ pub(crate) struct Spot {
 impl Grid {
     /// Finds the matrices among cells, which have their index in the plan.
     pub fn from_cells<'c>(cells: impl Iterator<Item = (usize, &'c Cell, &'c Profile)>) -> Grid {
-        let spots = cells.filter_map(|(index, cell, profile)| Spot::from_cell(index, cell, profile));
-        Grid { spots: spots.collect() }
+        let spots =
+            cells.filter_map(|(index, cell, profile)| Spot::from_cell(index, cell, profile));
+        Grid {
+            spots: spots.collect(),
+        }
     }
 
     /// Returns a grid of arbitrary cells for tests.
@@ -61,17 +65,30 @@ impl Grid {
 
     /// Returns the sizes of files, ascending.
     pub fn files(&self) -> Vec<u64> {
-        self.spots.iter().map(|spot| spot.file).collect::<BTreeSet<_>>().into_iter().collect()
+        self.spots
+            .iter()
+            .map(|spot| spot.file)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Returns the sizes of records, ascending.
     pub fn records(&self) -> Vec<u64> {
-        self.spots.iter().map(|spot| spot.record).collect::<BTreeSet<_>>().into_iter().collect()
+        self.spots
+            .iter()
+            .map(|spot| spot.record)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Returns the combinations of file and record.
     pub fn pairs(&self) -> BTreeSet<(u64, u64)> {
-        self.spots.iter().map(|spot| (spot.file, spot.record)).collect()
+        self.spots
+            .iter()
+            .map(|spot| (spot.file, spot.record))
+            .collect()
     }
 
     /// Returns the cells by the work that they share.
@@ -83,9 +100,9 @@ impl Grid {
         works
     }
 
-    /// Returns the cells that warm-up need not measure. In the smallest and the middle file, warm-up measures the
-    /// smallest, the middle and the largest record. In the largest file, which costs most, it measures the smallest and
-    /// the largest record.
+    /// Returns the cells that warm-up need not measure. In the smallest and the middle file,
+    /// warm-up measures the smallest, the middle and the largest record. In the largest file, which
+    /// costs most, it measures the smallest and the largest record.
     pub(crate) fn unvisited(&self) -> BTreeSet<usize> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
@@ -95,7 +112,11 @@ impl Grid {
                 let of_file = spots.iter().filter(|other| other.file == spot.file);
                 let mut records = ends_and_middle(of_file.map(|other| other.record));
                 if largest == Some(spot.file) && records.len() > 2 {
-                    records = [records.first(), records.last()].into_iter().flatten().copied().collect();
+                    records = [records.first(), records.last()]
+                        .into_iter()
+                        .flatten()
+                        .copied()
+                        .collect();
                 }
                 if !(files.contains(&spot.file) && records.contains(&spot.record)) {
                     unvisited.insert(spot.cell);
@@ -110,13 +131,22 @@ impl Grid {
 fn ends_and_middle(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
     let sizes: Vec<u64> = sizes.collect::<BTreeSet<_>>().into_iter().collect();
     let places = [0, sizes.len() / 2, sizes.len().saturating_sub(1)];
-    places.iter().filter_map(|place| sizes.get(*place).copied()).collect()
+    places
+        .iter()
+        .filter_map(|place| sizes.get(*place).copied())
+        .collect()
 }
 
 impl Spot {
     fn from_cell(index: usize, cell: &Cell, profile: &Profile) -> Option<Spot> {
-        let shared = cell.workload.params.iter().filter(|(key, _)| !SIZES.contains(&key.as_str()));
-        let shared: Vec<String> = shared.map(|(key, value)| format!("{key}={value}")).collect();
+        let shared = cell
+            .workload
+            .params
+            .iter()
+            .filter(|(key, _)| !SIZES.contains(&key.as_str()));
+        let shared: Vec<String> = shared
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
         profile.matrix.then(|| Spot {
             cell: index,
             work: format!("{} {}", cell.workload.name, shared.join(" ")),
@@ -126,42 +156,67 @@ impl Spot {
     }
 }
 
-// Interpolates the costs of the cells of a matrix that warm-up did not measure from those that it measured.
+// Interpolates the costs of the cells of a matrix that warm-up did not measure from those that it
+// measured.
 //
-// The time of one operation is close to a power of its size over wide ranges, so its logarithm is interpolated: first
-// between two records of a measured file, then between two measured files. Beyond the outermost records, the slope of
-// the last two continues. With a single record, the time is proportional to the bytes. The time of the steps around
-// the clock depends on the bytes of the file.
+// The time of one operation is close to a power of its size over wide ranges, so its logarithm is
+// interpolated: first between two records of a measured file, then between two measured files.
+// Beyond the outermost records, the slope of the last two continues. With a single record, the time
+// is proportional to the bytes. The time of the steps around the clock depends on the bytes of the
+// file.
 
 /// A measured file of one work on one target: its costs by record.
 type ByRecord<'a> = BTreeMap<u64, &'a SequentialCost>;
 
-/// Returns the costs of the cells that have none, for each target that has some of the same work. `costs` are those
-/// that warm-up measured, by cell.
+/// Returns the costs of the cells that have none, for each target that has some of the same work.
+/// `costs` are those that warm-up measured, by cell.
 pub(crate) fn fill_costs(grid: &Grid, costs: &[&[SequentialCost]]) -> Vec<(usize, SequentialCost)> {
     let known = |cell: usize, target: usize| {
-        costs[cell].iter().rfind(|cost| cost.target == target && cost.seconds > 0.0 && cost.operations > 0)
+        costs[cell]
+            .iter()
+            .rfind(|cost| cost.target == target && cost.seconds > 0.0 && cost.operations > 0)
     };
-    let targets: BTreeSet<usize> = costs.iter().flat_map(|costs| costs.iter()).map(|cost| cost.target).collect();
+    let targets: BTreeSet<usize> = costs
+        .iter()
+        .flat_map(|costs| costs.iter())
+        .map(|cost| cost.target)
+        .collect();
     let mut filled = Vec::new();
     for spots in grid.by_work().values() {
         for target in &targets {
             let mut visited: BTreeMap<u64, ByRecord<'_>> = BTreeMap::new();
             for spot in spots {
                 if let Some(cost) = known(spot.cell, *target) {
-                    visited.entry(spot.file).or_default().insert(spot.record, cost);
+                    visited
+                        .entry(spot.file)
+                        .or_default()
+                        .insert(spot.record, cost);
                 }
             }
-            let missing = spots.iter().filter(|spot| known(spot.cell, *target).is_none());
-            filled.extend(missing.filter_map(|spot| Some((spot.cell, cost(spot, *target, &visited)?))));
+            let missing = spots
+                .iter()
+                .filter(|spot| known(spot.cell, *target).is_none());
+            filled.extend(
+                missing.filter_map(|spot| Some((spot.cell, cost(spot, *target, &visited)?))),
+            );
         }
     }
     filled
 }
 
-fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<SequentialCost> {
-    let below = visited.range(..=spot.file).next_back().or_else(|| visited.iter().next())?;
-    let above = visited.range(spot.file..).next().or_else(|| visited.iter().next_back())?;
+fn cost(
+    spot: &Spot,
+    target: usize,
+    visited: &BTreeMap<u64, ByRecord<'_>>,
+) -> Option<SequentialCost> {
+    let below = visited
+        .range(..=spot.file)
+        .next_back()
+        .or_else(|| visited.iter().next())?;
+    let above = visited
+        .range(spot.file..)
+        .next()
+        .or_else(|| visited.iter().next_back())?;
     let place = log_place(spot.file, *below.0, *above.0);
     let time = |(_, records): (&u64, &ByRecord<'_>)| ln_seconds(records, spot.record);
     let each = (time(below)? * (1.0 - place) + time(above)? * place).exp();
@@ -170,7 +225,8 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
     let seconds = each * operations;
     let (low, high) = (below.1.values().next()?, above.1.values().next()?);
     let place = linear_place(spot.file, *below.0, *above.0);
-    let mix = |of: fn(&SequentialCost) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
+    let mix =
+        |of: fn(&SequentialCost) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
     let around = mix(|cost| (cost.spent.measure / cost.seconds).max(1.0));
     Some(SequentialCost {
         target,
@@ -189,17 +245,29 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
 
 /// Returns the logarithm of the seconds of one operation on this record, in one measured file.
 fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
-    let of = |(size, cost): (&u64, &&SequentialCost)| (ln(*size), (cost.seconds / cost.operations as f64).ln());
+    let of = |(size, cost): (&u64, &&SequentialCost)| {
+        (ln(*size), (cost.seconds / cost.operations as f64).ln())
+    };
     let points: Vec<(f64, f64)> = records.iter().map(of).collect();
     let x = ln(record);
     // The pair around it, or the outermost one.
-    let right = points.iter().position(|point| point.0 >= x).unwrap_or(points.len()).clamp(1, points.len().max(2) - 1);
+    let right = points
+        .iter()
+        .position(|point| point.0 >= x)
+        .unwrap_or(points.len())
+        .clamp(1, points.len().max(2) - 1);
     let (left, right) = (points.get(right - 1)?, points.get(right));
-    let Some(right) = right else { return Some(left.1 + x - left.0) };
+    let Some(right) = right else {
+        return Some(left.1 + x - left.0);
+    };
     let slope = (right.1 - left.1) / (right.0 - left.0);
-    // Beyond the ends, time neither falls with the size nor grows faster than bytes do. A measured slope outside this
-    // range is noise.
-    let slope = if (left.0..=right.0).contains(&x) { slope } else { slope.clamp(0.0, 1.0) };
+    // Beyond the ends, time neither falls with the size nor grows faster than bytes do. A measured
+    // slope outside this range is noise.
+    let slope = if (left.0..=right.0).contains(&x) {
+        slope
+    } else {
+        slope.clamp(0.0, 1.0)
+    };
     let near = if x > right.0 { right } else { left };
     Some(near.1 + (x - near.0) * slope)
 }
@@ -209,18 +277,27 @@ fn ln(size: u64) -> f64 {
 }
 
 fn log_place(size: u64, below: u64, above: u64) -> f64 {
-    if above == below { 0.0 } else { ((ln(size) - ln(below)) / (ln(above) - ln(below))).clamp(0.0, 1.0) }
+    if above == below {
+        0.0
+    } else {
+        ((ln(size) - ln(below)) / (ln(above) - ln(below))).clamp(0.0, 1.0)
+    }
 }
 
 fn linear_place(size: u64, below: u64, above: u64) -> f64 {
     let span = above as f64 - below as f64;
-    if span == 0.0 { 0.0 } else { ((size as f64 - below as f64) / span).clamp(0.0, 1.0) }
+    if span == 0.0 {
+        0.0
+    } else {
+        ((size as f64 - below as f64) / span).clamp(0.0, 1.0)
+    }
 }
 
 // The largest part of a matrix that fits a time: fewer sizes, never fewer blocks.
 //
-// Sizes are thinned out evenly, files and records alike, and the extremes stay. The remaining sizes are a matrix with
-// the same ranges and larger steps. Of all such parts that fit, the one with the most combinations is chosen.
+// Sizes are thinned out evenly, files and records alike, and the extremes stay. The remaining sizes
+// are a matrix with the same ranges and larger steps. Of all such parts that fit, the one with the
+// most combinations is chosen.
 
 /// A part of a matrix.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,8 +310,8 @@ pub struct Design {
     pub seconds: f64,
 }
 
-/// Returns the largest part whose cells take at most `time` seconds per block, or the part that takes the least time if
-/// none does. `seconds` holds the seconds of each cell.
+/// Returns the largest part whose cells take at most `time` seconds per block, or the part that
+/// takes the least time if none does. `seconds` holds the seconds of each cell.
 pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut cost: BTreeMap<(u64, u64), f64> = BTreeMap::new();
     for spot in grid.spots() {
@@ -248,40 +325,67 @@ pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut least: Option<(Design, usize)> = None;
     for (design, pairs) in designs.filter(|(_, pairs)| *pairs > 0) {
         let balance = |design: &Design| design.files.len().min(design.records.len());
-        let better = |(known, count): &(Design, usize)| (pairs, balance(&design)) > (*count, balance(known));
+        let better =
+            |(known, count): &(Design, usize)| (pairs, balance(&design)) > (*count, balance(known));
         if design.seconds <= time && best.as_ref().is_none_or(better) {
             best = Some((design.clone(), pairs));
         }
-        if least.as_ref().is_none_or(|(known, _)| design.seconds < known.seconds) {
+        if least
+            .as_ref()
+            .is_none_or(|(known, _)| design.seconds < known.seconds)
+        {
             least = Some((design, pairs));
         }
     }
-    let none = Design { files: Vec::new(), records: Vec::new(), seconds: 0.0 };
+    let none = Design {
+        files: Vec::new(),
+        records: Vec::new(),
+        seconds: 0.0,
+    };
     best.or(least).map_or(none, |(design, _)| design)
 }
 
 impl Design {
     fn new(files: &[u64], records: &[u64], cost: &BTreeMap<(u64, u64), f64>) -> (Design, usize) {
-        let inside = || cost.iter().filter(|((file, record), _)| files.contains(file) && records.contains(record));
+        let inside = || {
+            cost.iter()
+                .filter(|((file, record), _)| files.contains(file) && records.contains(record))
+        };
         let seconds = inside().map(|(_, seconds)| seconds).sum();
-        (Design { files: files.to_vec(), records: records.to_vec(), seconds }, inside().count())
+        (
+            Design {
+                files: files.to_vec(),
+                records: records.to_vec(),
+                seconds,
+            },
+            inside().count(),
+        )
     }
 
     /// Returns the indexes of the cells that do not belong to it.
     pub fn left_out(&self, grid: &Grid) -> BTreeSet<usize> {
-        let outside = |file: &u64, record: &u64| !self.files.contains(file) || !self.records.contains(record);
-        let spots = grid.spots().iter().filter(|spot| outside(&spot.file, &spot.record));
+        let outside =
+            |file: &u64, record: &u64| !self.files.contains(file) || !self.records.contains(record);
+        let spots = grid
+            .spots()
+            .iter()
+            .filter(|spot| outside(&spot.file, &spot.record));
         spots.map(|spot| spot.cell).collect()
     }
 
-    /// Returns the warning with the sizes that are left out and the seconds that would hold all, or `None` if none is
-    /// left out.
+    /// Returns the warning with the sizes that are left out and the seconds that would hold all, or
+    /// `None` if none is left out.
     pub fn warning(&self, grid: &Grid, needed_seconds: f64) -> Option<Warning> {
         let pairs = grid.pairs();
-        let kept =
-            pairs.iter().filter(|(file, record)| self.files.contains(file) && self.records.contains(record)).count();
-        let missing =
-            |all: Vec<u64>, kept: &[u64]| -> Vec<u64> { all.into_iter().filter(|size| !kept.contains(size)).collect() };
+        let kept = pairs
+            .iter()
+            .filter(|(file, record)| self.files.contains(file) && self.records.contains(record))
+            .count();
+        let missing = |all: Vec<u64>, kept: &[u64]| -> Vec<u64> {
+            all.into_iter()
+                .filter(|size| !kept.contains(size))
+                .collect()
+        };
         (kept < pairs.len()).then(|| Warning::SizesLeftOut {
             left_out: pairs.len() - kept,
             planned: pairs.len(),
@@ -298,13 +402,15 @@ fn evenly(sizes: &[u64], count: usize) -> Vec<u64> {
         return sizes.iter().copied().take(count.max(1)).collect();
     }
     let last = sizes.len() - 1;
-    (0..count).map(|place| sizes[(place * last + (count - 1) / 2) / (count - 1)]).collect()
+    (0..count)
+        .map(|place| sizes[(place * last + (count - 1) / 2) / (count - 1)])
+        .collect()
 }
 
 // Estimates the duration of cells before anything is known of the machine.
 //
-// The model has four numbers that are typical of one disk of recent years. Its estimates are off by a factor of two or
-// three, which is enough to distinguish minutes from hours. Warm-up replaces it.
+// The model has four numbers that are typical of one disk of recent years. Its estimates are off by
+// a factor of two or three, which is enough to distinguish minutes from hours. Warm-up replaces it.
 
 /// Seconds of three processes, and of waiting until the target is idle.
 const AROUND: f64 = 0.12;
@@ -312,7 +418,8 @@ const AROUND: f64 = 0.12;
 const PREPARED: f64 = 400e6;
 /// Bytes per second that the device moves.
 const DEVICE: f64 = 200e6;
-/// The time in which a worker restores the state between passes, relative to the time of the passes.
+/// The time in which a worker restores the state between passes, relative to the time of the
+/// passes.
 const RESTORED: f64 = 1.0;
 /// Seconds of creating and removing a file of a micro-benchmark.
 const FILE: f64 = 50e-6;
@@ -321,23 +428,32 @@ const CACHE: f64 = 2e9;
 /// Seconds of formatting, mounting and taking down a target.
 pub(crate) const TYPICAL_VISIT: f64 = 1.5;
 
-/// Seconds of a cell on one target with the fewest rounds. The cells of the quick suite took 0.2 to 0.6 s with an image
-/// on one disk of recent years.
+/// Seconds of a cell on one target with the fewest rounds. The cells of the quick suite took 0.2 to
+/// 0.6 s with an image on one disk of recent years.
 pub(crate) const TYPICAL_ROW: f64 = 0.35;
 
 /// Returns the expected seconds of a trial whose sample lasts `timed` seconds.
 pub(crate) fn typical_seconds(profile: &Profile, timed: f64) -> f64 {
-    // All iterations of a micro-benchmark are made, however long they take. Each makes the files of one thread.
+    // All iterations of a micro-benchmark are made, however long they take. Each makes the files of
+    // one thread.
     if profile.renewal == Renewal::Never && !profile.divisible {
         let files = profile.files as f64 / f64::from(profile.threads);
         let iteration = files * (FILE + 2.0 * profile.file_size as f64 / CACHE);
         return AROUND + profile.operations as f64 * iteration / f64::from(profile.threads);
     }
     let bytes = (profile.files * profile.file_size) as f64;
-    let around = if profile.renewal == Renewal::Inside { timed * RESTORED } else { 0.0 };
+    let around = if profile.renewal == Renewal::Inside {
+        timed * RESTORED
+    } else {
+        0.0
+    };
     // A cold pass is over when the file is read.
     let pass = bytes / DEVICE;
-    let timed = if profile.renewal == Renewal::Remount && pass < timed { pass.max(timed / 5.0) } else { timed };
+    let timed = if profile.renewal == Renewal::Remount && pass < timed {
+        pass.max(timed / 5.0)
+    } else {
+        timed
+    };
     AROUND + bytes / PREPARED + timed + around
 }
 
@@ -355,21 +471,50 @@ mod tests {
         let (mut cells, mut records) = (Vec::new(), Vec::new());
         for file in (16..30).map(|power| 1u64 << power) {
             let least = if file < 32 << 20 { 4 << 10 } else { 64 << 10 };
-            for record in (12..25).map(|power| 1u64 << power).filter(|record| (least..=file).contains(record)) {
+            for record in (12..25)
+                .map(|power| 1u64 << power)
+                .filter(|record| (least..=file).contains(record))
+            {
                 let params = json!({"file_size": file, "block_size": record, "matrix": true});
                 let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
-                let job = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap();
+                let job = workload::parse(
+                    &spec,
+                    &Sizing {
+                        size: 1 << 30,
+                        cpus: 1,
+                    },
+                )
+                .unwrap();
                 let profile = job.profile();
                 let workload = WorkloadSpec::new(spec.name, job.params());
-                cells.push((Cell { label: profile.label.clone(), workload }, profile));
+                cells.push((
+                    Cell {
+                        label: profile.label.clone(),
+                        workload,
+                    },
+                    profile,
+                ));
                 records.push(record);
             }
         }
-        (Grid::from_cells(cells.iter().enumerate().map(|(index, (cell, profile))| (index, cell, profile))), records)
+        (
+            Grid::from_cells(
+                cells
+                    .iter()
+                    .enumerate()
+                    .map(|(index, (cell, profile))| (index, cell, profile)),
+            ),
+            records,
+        )
     }
 
     fn cost_of(each: f64) -> SequentialCost {
-        let spent = Spent { prepare: 0.1, settle: 0.0, measure: 0.2, cleanup: 0.0 };
+        let spent = Spent {
+            prepare: 0.1,
+            settle: 0.0,
+            measure: 0.2,
+            cleanup: 0.0,
+        };
         SequentialCost {
             target: 0,
             operations: 1000,
@@ -381,8 +526,8 @@ mod tests {
     }
 
     proptest! {
-        /// With a cost per call and a cost per byte, the result is within a factor of two, which is the planner's
-        /// margin.
+        /// With a cost per call and a cost per byte, the result is within a factor of two, which is
+        /// the planner's margin.
         #[test]
         fn rates_between_visited_cells_are_close(call in 1e-7f64..3e-6, byte in 2e-11f64..1e-9) {
             let (grid, records) = grid();
@@ -408,12 +553,29 @@ mod tests {
     fn a_micro_benchmark_takes_all_its_iterations() {
         let seconds = |name: &str, params| {
             let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
-            typical_seconds(&workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 2 }).unwrap().profile(), 0.1)
+            typical_seconds(
+                &workload::parse(
+                    &spec,
+                    &Sizing {
+                        size: 1 << 30,
+                        cpus: 2,
+                    },
+                )
+                .unwrap()
+                .profile(),
+                0.1,
+            )
         };
         let create = seconds("micro-create", json!({"iterations": 10, "cycles": 30}));
-        assert!((create - AROUND - 15.0).abs() < 1e-6, "{create}: 300,000 files of 50 us");
+        assert!(
+            (create - AROUND - 15.0).abs() < 1e-6,
+            "{create}: 300,000 files of 50 us"
+        );
         let read = json!({"block_size": "1M", "block_count": 10, "iterations": 20, "cycles": 10, "threads": 2});
-        assert!((1.0..1.3).contains(&seconds("micro-read", read)), "100 iterations of each thread, 20 MiB each");
+        assert!(
+            (1.0..1.3).contains(&seconds("micro-read", read)),
+            "100 iterations of each thread, 20 MiB each"
+        );
     }
 
     #[test]
@@ -436,11 +598,19 @@ mod tests {
         assert!(fill_costs(&grid, &vec![&[][..]; records.len()]).is_empty());
     }
 
-    /// Returns a square matrix whose records are no larger than its files, each cell as long as its file is large.
+    /// Returns a square matrix whose records are no larger than its files, each cell as long as its
+    /// file is large.
     fn square(sizes: u32) -> (Grid, Vec<f64>) {
         let (mut spots, mut seconds) = (Vec::new(), Vec::new());
-        for (file, record) in (0..sizes).flat_map(|file| (0..=file).map(move |record| (1u64 << file, 1u64 << record))) {
-            spots.push(Spot { cell: seconds.len(), work: "read".into(), file, record });
+        for (file, record) in
+            (0..sizes).flat_map(|file| (0..=file).map(move |record| (1u64 << file, 1u64 << record)))
+        {
+            spots.push(Spot {
+                cell: seconds.len(),
+                work: "read".into(),
+                file,
+                record,
+            });
             seconds.push(file as f64);
         }
         (Grid::from_spots(spots), seconds)
@@ -480,7 +650,10 @@ mod tests {
     fn nothing_is_left_out_where_all_of_it_fits() {
         let (grid, seconds) = square(5);
         let design = largest_part(&grid, &seconds, f64::INFINITY);
-        assert_eq!((design.warning(&grid, 1.0), design.left_out(&grid).len()), (None, 0));
+        assert_eq!(
+            (design.warning(&grid, 1.0), design.left_out(&grid).len()),
+            (None, 0)
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! An upper bound of the memory that a run uses at once, and the check of the memory limit of its plan. The run touches
-//! this much of a guest's free memory beforehand.
+//! An upper bound of the memory that a run uses at once, and the check of the memory limit of its
+//! plan. The run touches this much of a guest's free memory beforehand.
 
 use fsb_engine::{Profile, backend};
 use fsb_model::run::Placement;
@@ -14,21 +14,32 @@ use crate::work::{CellUnit, ParsedCell, Work};
 /// Bytes for workers, tables of file systems, inodes and directories.
 const MARGIN: u64 = 256 << 20;
 
-/// Returns the bytes of memory that the run may use at once: images in memory, and the page cache of the files of one
-/// case on all targets that are mounted at the same time. Files of a case are removed before the next one makes its
-/// own.
+/// Returns the bytes of memory that the run may use at once: images in memory, and the page cache
+/// of the files of one case on all targets that are mounted at the same time. Files of a case are
+/// removed before the next one makes its own.
 pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) -> u64 {
-    let in_memory = plan.targets.iter().filter_map(|target| target.file_system()).any(|spec| spec.medium.name == "ram");
+    let in_memory = plan
+        .targets
+        .iter()
+        .filter_map(|target| target.file_system())
+        .any(|spec| spec.medium.name == "ram");
     let images = if in_memory { plan.size.0 } else { 0 };
     let sample_seconds = plan.sample_time.unwrap_or(planner::SAMPLE_SECONDS);
     let files = |slice: u64, in_rounds: bool| {
         let cached = |parsed: &ParsedCell| {
-            cached(&parsed.profile, parsed.unit.as_ref().filter(|_| in_rounds), slice, sample_seconds)
+            cached(
+                &parsed.profile,
+                parsed.unit.as_ref().filter(|_| in_rounds),
+                slice,
+                sample_seconds,
+            )
         };
         work.cells.iter().map(cached).max().unwrap_or(0)
     };
     let cache = match placement {
-        Some(Placement::SideBySide { slice_bytes, .. }) => files(*slice_bytes, true) * plan.at_once() as u64,
+        Some(Placement::SideBySide { slice_bytes, .. }) => {
+            files(*slice_bytes, true) * plan.at_once() as u64
+        }
         _ => files(plan.size.0, false),
     };
     images + cache + MARGIN
@@ -36,15 +47,20 @@ pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) ->
 
 /// Returns the labels of the cells that allocate page cache while they are measured.
 pub(crate) fn cells(work: &Work) -> Vec<String> {
-    let is_direct = |name: &str| backend::find(name).is_ok_and(|backend| backend.capabilities().direct);
-    let allocates =
-        |profile: &Profile| !profile.metadata_only && profile.cache != CacheState::Warm && !is_direct(&profile.backend);
-    let cells = work.cells.iter().filter(|parsed| allocates(&parsed.profile));
+    let is_direct =
+        |name: &str| backend::find(name).is_ok_and(|backend| backend.capabilities().direct);
+    let allocates = |profile: &Profile| {
+        !profile.metadata_only && profile.cache != CacheState::Warm && !is_direct(&profile.backend)
+    };
+    let cells = work
+        .cells
+        .iter()
+        .filter(|parsed| allocates(&parsed.profile));
     cells.map(|parsed| parsed.cell.label.clone()).collect()
 }
 
-/// Returns the bytes of page cache that one cell may fill on one target, in samples of `sample_seconds`. A command, whose
-/// files are not known, may fill as much as units.
+/// Returns the bytes of page cache that one cell may fill on one target, in samples of
+/// `sample_seconds`. A command, whose files are not known, may fill as much as units.
 fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64, sample_seconds: f64) -> u64 {
     if profile.program.is_some() {
         return planner::filled(slice, 0, sample_seconds);
@@ -57,23 +73,29 @@ fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64, sample_seconds
     }
 }
 
-// Checks, before anything is changed, that the memory limit is smaller than the files of workloads that run out of
-// cache, and large enough for the records of all workers.
+// Checks, before anything is changed, that the memory limit is smaller than the files of workloads
+// that run out of cache, and large enough for the records of all workers.
 
-/// The share of the limit that the records of all workers may take together. The rest is for the page cache, without
-/// which no I/O succeeds. On ext4 and xfs, records of half the limit worked, and records of the whole limit never did.
+/// The share of the limit that the records of all workers may take together. The rest is for the
+/// page cache, without which no I/O succeeds. On ext4 and xfs, records of half the limit worked,
+/// and records of the whole limit never did.
 const RECORDS: f64 = 0.5;
 
-/// Refuses cells for which the memory of a target is too large or too small. `memory` is that of the machine.
+/// Refuses cells for which the memory of a target is too large or too small. `memory` is that of
+/// the machine.
 pub(crate) fn check_limit(plan: &Plan, cells: &[ParsedCell], memory: u64) -> Result<(), String> {
     let profiles = || cells.iter().map(|cell| &cell.profile);
     // The smallest files and the largest records decide for all cells.
-    let out = profiles().filter(|profile| profile.cache == CacheState::Out).min_by_key(|profile| files(profile));
+    let out = profiles()
+        .filter(|profile| profile.cache == CacheState::Out)
+        .min_by_key(|profile| files(profile));
     let moved = profiles().max_by_key(|profile| records(profile));
     for target in &plan.targets {
         let asked = target.controls_over(&plan.controls);
         let asked = asked.get(MEMORY_LIMIT).filter(|value| *value != KEEP);
-        let limit = asked.and_then(|value| memory_limit::limit_of(value)).filter(|limit| *limit >= memory_limit::LEAST);
+        let limit = asked
+            .and_then(|value| memory_limit::limit_of(value))
+            .filter(|limit| *limit >= memory_limit::LEAST);
         if asked.is_some() && limit.is_none() {
             // The control itself refuses an invalid limit, and one that is too small for any work.
             continue;
@@ -106,7 +128,10 @@ fn show(bytes: u64) -> String {
 fn fits(profile: &Profile, target: &str, limit: Option<u64>, memory: u64) -> String {
     let fits = match limit {
         Some(limit) => format!("the memory limit of {}", show(limit)),
-        None => format!("the {} of memory that this machine has, and no memory-limit is set", show(memory)),
+        None => format!(
+            "the {} of memory that this machine has, and no memory-limit is set",
+            show(memory)
+        ),
     };
     format!(
         "'{}' on {target}: {} of files fit {fits}: set --control memory-limit=SIZE to no more than the files have, or take \
@@ -117,7 +142,11 @@ fn fits(profile: &Profile, target: &str, limit: Option<u64>, memory: u64) -> Str
 }
 
 fn too_large(profile: &Profile, limit: u64, scale: f64) -> String {
-    let advice = if scale < 1.0 { "a larger --scale, " } else { "" };
+    let advice = if scale < 1.0 {
+        "a larger --scale, "
+    } else {
+        ""
+    };
     format!(
         "'{}': records of {} at once need a memory limit of twice as much, and it is {}: choose {advice}a larger limit or \
          smaller records",
@@ -137,24 +166,40 @@ mod tests {
     fn needs(targets: &str, workloads: &str) -> (u64, Vec<String>) {
         let text = format!("targets = [{targets}]\nsize = '2G'\n{workloads}");
         let resolved = plan_file::parse(&text, "p").unwrap().resolve(2, 7).unwrap();
-        (needed(&resolved.plan, Some(&resolved.placement), &resolved.work), cells(&resolved.work))
+        (
+            needed(&resolved.plan, Some(&resolved.placement), &resolved.work),
+            cells(&resolved.work),
+        )
     }
 
     #[test]
     fn a_default_run_needs_less_than_its_image_whatever_the_number_of_targets() {
-        for targets in ["'ext4', 'xfs'", "'ext4', 'xfs', 'btrfs'", "'ext4', 'xfs', 'btrfs', 'ext4'"] {
+        for targets in [
+            "'ext4', 'xfs'",
+            "'ext4', 'xfs', 'btrfs'",
+            "'ext4', 'xfs', 'btrfs', 'ext4'",
+        ] {
             let (needed, cells) = needs(targets, "suite = 'quick'\n");
             assert!((GIB / 2..2 * GIB).contains(&needed), "{targets}: {needed}");
-            assert!(cells.iter().any(|label| label.starts_with("write 1M")), "{cells:?}");
-            assert!(!cells.iter().any(|label| label.contains("warm") || label.starts_with("rename")), "{cells:?}");
+            assert!(
+                cells.iter().any(|label| label.starts_with("write 1M")),
+                "{cells:?}"
+            );
+            assert!(
+                !cells
+                    .iter()
+                    .any(|label| label.contains("warm") || label.starts_with("rename")),
+                "{cells:?}"
+            );
         }
     }
 
     #[test]
     fn a_large_image_needs_no_more_memory_for_the_same_files() {
         let needs = |size: &str| {
-            let text =
-                format!("targets = ['ext4', 'btrfs']\nsize = '{size}'\n[[workload]]\nname = 'create'\nfiles = 1000\n");
+            let text = format!(
+                "targets = ['ext4', 'btrfs']\nsize = '{size}'\n[[workload]]\nname = 'create'\nfiles = 1000\n"
+            );
             let resolved = plan_file::parse(&text, "p").unwrap().resolve(2, 7).unwrap();
             needed(&resolved.plan, Some(&resolved.placement), &resolved.work)
         };
@@ -165,7 +210,10 @@ mod tests {
     #[test]
     fn images_in_memory_are_needed_beside_the_page_cache() {
         let rename = "[[workload]]\nname = 'rename'\nfiles = 100\n";
-        let (on_disk, in_memory) = (needs("'ext4', 'xfs'", rename).0, needs("'ext4@ram', 'xfs@ram'", rename).0);
+        let (on_disk, in_memory) = (
+            needs("'ext4', 'xfs'", rename).0,
+            needs("'ext4@ram', 'xfs@ram'", rename).0,
+        );
         assert!(on_disk < GIB / 2, "{on_disk}");
         assert_eq!(in_memory - on_disk, 2 * GIB);
     }

@@ -4,10 +4,11 @@ use fsb_model::run::BlockOrder;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// Returns the targets in random order, and the cells in one random order that all targets of the block share.
+/// Returns the targets in random order, and the cells in one random order that all targets of the
+/// block share.
 ///
-/// The generator is seeded with the run's seed and the block's number, so that any block can be drawn again without
-/// those before it.
+/// The generator is seeded with the run's seed and the block's number, so that any block can be
+/// drawn again without those before it.
 pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> BlockOrder {
     let mut generator = generator(seed, block);
     let mut shuffled = |names: &[String]| {
@@ -15,7 +16,12 @@ pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> Blo
         shuffle(&mut names, &mut generator);
         names
     };
-    BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), slices: Vec::new() }
+    BlockOrder {
+        block,
+        targets: shuffled(targets),
+        cells: shuffled(cells),
+        slices: Vec::new(),
+    }
 }
 
 /// Returns the generator of a block.
@@ -23,17 +29,18 @@ fn generator(seed: u64, block: u32) -> Pcg64 {
     Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Fisher–Yates. Written out because a library's shuffle may change between versions, and a recorded order must not;
-/// the bias of the remainder is below 2⁻⁵⁰ for lists of this length.
+/// Fisher–Yates. Written out because a library's shuffle may change between versions, and a
+/// recorded order must not; the bias of the remainder is below 2⁻⁵⁰ for lists of this length.
 fn shuffle<T>(list: &mut [T], generator: &mut Pcg64) {
     for last in (1..list.len()).rev() {
         list.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
     }
 }
 
-/// Returns the turns of `slots` targets in the rounds of a cell: a random order, the same backwards, then both moved on by
-/// one turn, and so on. In every `2 × slots` rounds, each target has every turn twice and comes before each other one as
-/// often as after it. A round that leads in has an order of its own, so that the rounds that count begin with a pair.
+/// Returns the turns of `slots` targets in the rounds of a cell: a random order, the same
+/// backwards, then both moved on by one turn, and so on. In every `2 × slots` rounds, each target
+/// has every turn twice and comes before each other one as often as after it. A round that leads in
+/// has an order of its own, so that the rounds that count begin with a pair.
 pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> Vec<Vec<u32>> {
     let mut generator = generator(seed, block);
     let mut turns: Vec<u32> = (0..slots).collect();
@@ -45,7 +52,11 @@ pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> 
     for round in 0..rounds {
         let pair = round / 2 % slots.max(1);
         if !round.is_multiple_of(2) {
-            orders.push(orders.last().map_or_else(Vec::new, |last| last.iter().rev().copied().collect()));
+            orders.push(
+                orders
+                    .last()
+                    .map_or_else(Vec::new, |last| last.iter().rev().copied().collect()),
+            );
             continue;
         }
         if pair == 0 {
@@ -58,9 +69,9 @@ pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> 
     orders
 }
 
-/// Returns the slice of each target, in the order of `targets`. From block 1 on, each rotation of `slices` blocks is a
-/// random Latin square. In a rotation every target is on every slice once. The targets on neighbouring slices change from
-/// rotation to rotation.
+/// Returns the slice of each target, in the order of `targets`. From block 1 on, each rotation of
+/// `slices` blocks is a random Latin square. In a rotation every target is on every slice once. The
+/// targets on neighbouring slices change from rotation to rotation.
 pub fn slices(seed: u64, block: u32, all: &[String], targets: &[String], slices: u32) -> Vec<u32> {
     let slices = slices.max(1);
     let (rotation, row) = match block.checked_sub(1) {
@@ -160,6 +171,9 @@ mod tests {
             first[drawn.targets[0].parse::<usize>().unwrap()] += 1;
         }
         // Standard deviation is 26: five of them.
-        assert!(first.iter().all(|count| count.abs_diff(1000) < 130), "{first:?}");
+        assert!(
+            first.iter().all(|count| count.abs_diff(1000) < 130),
+            "{first:?}"
+        );
     }
 }

@@ -60,7 +60,10 @@ mod tests {
             .collect();
         files.sort();
         let names: Vec<&str> = REGISTRY.iter().map(|plan| plan.name).collect();
-        assert_eq!(names, files, "a plan is one file in plans/ and one line in REGISTRY, in alphabetical order");
+        assert_eq!(
+            names, files,
+            "a plan is one file in plans/ and one line in REGISTRY, in alphabetical order"
+        );
     }
 
     #[test]

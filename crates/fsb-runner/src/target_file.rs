@@ -1,8 +1,9 @@
 //! A target as plans write it: its text, or a table where it differs from the others in a control.
 //!
-//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. A target that not every machine can
-//! make is `{ target = "ext4@raid0:loop+loop", optional = true }`: if it cannot be made, the others are still measured.
-//! In a plan of several kernels, a table may also name the kernel of the target by its release.
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. A target that
+//! not every machine can make is `{ target = "ext4@raid0:loop+loop", optional = true }`: if it
+//! cannot be made, the others are still measured. In a plan of several kernels, a table may also
+//! name the kernel of the target by its release.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,7 +42,10 @@ struct Table {
 
 impl From<String> for TargetFile {
     fn from(text: String) -> Self {
-        TargetFile { text, ..TargetFile::default() }
+        TargetFile {
+            text,
+            ..TargetFile::default()
+        }
     }
 }
 
@@ -58,15 +62,29 @@ impl TargetFile {
             kernel: target.kernel.clone(),
             optional: target.optional,
         };
-        let is_named_so = unnamed.resolve().is_ok_and(|again| again.name == target.name);
-        if is_named_so { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
+        let is_named_so = unnamed
+            .resolve()
+            .is_ok_and(|again| again.name == target.name);
+        if is_named_so {
+            unnamed
+        } else {
+            TargetFile {
+                text: target.to_string(),
+                ..unnamed
+            }
+        }
     }
 
     /// Returns the target.
     pub fn resolve(&self) -> Result<Target, TargetError> {
         let target: Target = self.text.parse()?;
-        // A default name is the text itself, which would not distinguish this target from the others.
-        let name = if target.name == self.text { self.full_name() } else { target.name };
+        // A default name is the text itself, which would not distinguish this target from the
+        // others.
+        let name = if target.name == self.text {
+            self.full_name()
+        } else {
+            target.name
+        };
         Ok(Target {
             name,
             controls: self.controls.clone(),
@@ -76,12 +94,30 @@ impl TargetFile {
         })
     }
 
-    /// Returns the text with the controls and the kernel, in characters that a name may contain: `ext4 barriers off`.
+    /// Returns the text with the controls and the kernel, in characters that a name may contain:
+    /// `ext4 barriers off`.
     fn full_name(&self) -> String {
-        let plain = |c: char| if c.is_alphanumeric() || "-_.% ".contains(c) { c } else { '-' };
-        let controls = self.controls.iter().map(|(name, value)| format!(" {name} {value}"));
-        let controls = controls.collect::<String>().chars().map(plain).collect::<String>();
-        let kernel = self.kernel.as_ref().map(|release| format!("%{release}")).unwrap_or_default();
+        let plain = |c: char| {
+            if c.is_alphanumeric() || "-_.% ".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        };
+        let controls = self
+            .controls
+            .iter()
+            .map(|(name, value)| format!(" {name} {value}"));
+        let controls = controls
+            .collect::<String>()
+            .chars()
+            .map(plain)
+            .collect::<String>();
+        let kernel = self
+            .kernel
+            .as_ref()
+            .map(|release| format!("%{release}"))
+            .unwrap_or_default();
         self.text.clone() + &controls + &kernel
     }
 }
@@ -91,8 +127,19 @@ impl Serialize for TargetFile {
         if self.controls.is_empty() && self.kernel.is_none() && !self.optional {
             return serializer.serialize_str(&self.text);
         }
-        let TargetFile { text, controls, kernel, optional } = self.clone();
-        Table { target: text, controls, kernel, optional }.serialize(serializer)
+        let TargetFile {
+            text,
+            controls,
+            kernel,
+            optional,
+        } = self.clone();
+        Table {
+            target: text,
+            controls,
+            kernel,
+            optional,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -102,14 +149,17 @@ impl<'de> Deserialize<'de> for TargetFile {
     }
 }
 
-/// Distinguishes the two forms by the type of the value, so that errors keep their place in the file.
+/// Distinguishes the two forms by the type of the value, so that errors keep their place in the
+/// file.
 struct EitherForm;
 
 impl<'de> Visitor<'de> for EitherForm {
     type Value = TargetFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a target such as \"ext4\", or { target = \"ext4\", controls = { NAME = \"VALUE\" } }")
+        f.write_str(
+            "a target such as \"ext4\", or { target = \"ext4\", controls = { NAME = \"VALUE\" } }",
+        )
     }
 
     fn visit_str<E>(self, text: &str) -> Result<TargetFile, E> {
@@ -117,8 +167,18 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetFile, A::Error> {
-        let Table { target, controls, kernel, optional } = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(TargetFile { text: target, controls, kernel, optional })
+        let Table {
+            target,
+            controls,
+            kernel,
+            optional,
+        } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetFile {
+            text: target,
+            controls,
+            kernel,
+            optional,
+        })
     }
 }
 
@@ -140,37 +200,84 @@ guest-memory = "off"
         let resolved = plan.resolve(1, 7).unwrap().plan;
         assert!(resolved.targets[0].controls.is_empty());
         assert_eq!(resolved.targets[1].name, "bare");
-        assert_eq!(resolved.targets[2].name, "ext4,noatime barriers off cpus 0-2");
-        let optional: Vec<bool> = resolved.targets.iter().map(|target| target.optional).collect();
+        assert_eq!(
+            resolved.targets[2].name,
+            "ext4,noatime barriers off cpus 0-2"
+        );
+        let optional: Vec<bool> = resolved
+            .targets
+            .iter()
+            .map(|target| target.optional)
+            .collect();
         assert_eq!(optional, [false, false, false, true]);
         let over = resolved.targets[1].controls_over(&resolved.controls);
-        assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
+        assert_eq!(
+            over,
+            [("barriers", "off"), ("guest-memory", "off")]
+                .map(|(a, b)| (a.into(), b.into()))
+                .into()
+        );
         let printed = plan_file::print(&resolved).unwrap();
-        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap().plan;
+        let again = plan_file::parse(&printed, "printed")
+            .unwrap()
+            .resolve(1, 7)
+            .unwrap()
+            .plan;
         assert_eq!(again, resolved, "{printed}");
     }
 
     #[test]
     fn targets_that_nobody_named_are_printed_so_that_they_are_the_same() {
         let text = "targets = ['ext4,noatime', 'ext4,noatime', 'ext4@loop', 'ext4@loop']";
-        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(1, 7).unwrap();
-        let names: Vec<&str> = resolved.plan.targets.iter().map(|target| target.name.as_str()).collect();
-        assert_eq!(names, ["ext4,noatime", "ext4,noatime#2", "ext4@loop", "ext4@loop#2"]);
+        let resolved = plan_file::parse(text, "plan.toml")
+            .unwrap()
+            .resolve(1, 7)
+            .unwrap();
+        let names: Vec<&str> = resolved
+            .plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["ext4,noatime", "ext4,noatime#2", "ext4@loop", "ext4@loop#2"]
+        );
         let printed = plan_file::print(&resolved.plan).unwrap();
-        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap();
-        assert_eq!((again.plan, again.work.cells()), (resolved.plan, resolved.work.cells()), "{printed}");
+        let again = plan_file::parse(&printed, "printed")
+            .unwrap()
+            .resolve(1, 7)
+            .unwrap();
+        assert_eq!(
+            (again.plan, again.work.cells()),
+            (resolved.plan, resolved.work.cells()),
+            "{printed}"
+        );
     }
 
     #[test]
     fn slips_are_shown_where_they_stand() {
-        for (wrong, word) in
-            [("{ targt = \"ext4\" }", "targt"), ("{ controls = {} }", "target"), ("7", "a target such")]
-        {
+        for (wrong, word) in [
+            ("{ targt = \"ext4\" }", "targt"),
+            ("{ controls = {} }", "target"),
+            ("7", "a target such"),
+        ] {
             let text = format!("name = \"x\"\ntargets = [{wrong}]\n");
-            let error = plan_file::parse(&text, "plan.toml").unwrap_err().to_string();
-            assert!(error.starts_with("plan.toml, line 2") && error.contains(word), "{error}");
+            let error = plan_file::parse(&text, "plan.toml")
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("plan.toml, line 2") && error.contains(word),
+                "{error}"
+            );
         }
-        let error = plan_file::parse("targets = [{ target = \"ext4,\" }]", "p").unwrap().resolve(1, 1).unwrap_err();
-        assert!(error.to_string().starts_with("p, line 1, column 12"), "{error}");
+        let error = plan_file::parse("targets = [{ target = \"ext4,\" }]", "p")
+            .unwrap()
+            .resolve(1, 1)
+            .unwrap_err();
+        assert!(
+            error.to_string().starts_with("p, line 1, column 12"),
+            "{error}"
+        );
     }
 }

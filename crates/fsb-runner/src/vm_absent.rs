@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use fsb_model::{Place, Plan, Warning};
 use fsb_testbed::{Setup, TestbedError};
 
-/// The argument that makes the binary the agent of a run in a virtual machine. No process gets it here.
+/// The argument that makes the binary the agent of a run in a virtual machine. No process gets it
+/// here.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 
 /// The root directory of commands in a guest. No guest is started here.
@@ -13,8 +14,9 @@ pub const ROOT: &str = "/";
 
 /// Returns the refusal, with the command that builds fsb with virtual machines.
 pub fn not_built() -> TestbedError {
-    TestbedError::machine("this fsb was built without virtual machines")
-        .advice("build it with the feature vm, which is on by default: cargo build --release -p fsb")
+    TestbedError::machine("this fsb was built without virtual machines").advice(
+        "build it with the feature vm, which is on by default: cargo build --release -p fsb",
+    )
 }
 
 /// Refuses every run.
@@ -24,7 +26,11 @@ pub fn check(_: &Setup) -> Result<Vec<Warning>, TestbedError> {
 
 /// Leaves a plan for the host as it is and refuses one for a virtual machine.
 pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
-    if plan.place == Place::Vm { Err(not_built()) } else { Ok(()) }
+    if plan.place == Place::Vm {
+        Err(not_built())
+    } else {
+        Ok(())
+    }
 }
 
 /// Refuses: this build knows no kernels.

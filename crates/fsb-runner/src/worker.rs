@@ -1,9 +1,10 @@
 //! Workers: the same binary again, in a process of its own, for all file work that is measured.
 //!
-//! A conversation has three parts. *Open*: the worker is started where the controls want it, and confined. Then any
-//! number of *tasks*, each answered by progress, perhaps `ready` (the clock starts at the word `go`), and one result.
-//! *Close*: the worker ends when its connection does, and its descriptors with it. All commands use it: trials take a
-//! worker a step, `fsb iozone` and `fsb postmark` one for all their passes and runs.
+//! A conversation has three parts. *Open*: the worker is started where the controls want it, and
+//! confined. Then any number of *tasks*, each answered by progress, perhaps `ready` (the clock
+//! starts at the word `go`), and one result. *Close*: the worker ends when its connection does, and
+//! its descriptors with it. All commands use it: trials take a worker a step, `fsb iozone` and `fsb
+//! postmark` one for all their passes and runs.
 //!
 //! Kinds of work are a family: a member implements [`Work`], and the binary registers it.
 
@@ -87,8 +88,8 @@ pub struct WorkerLimits {
     pub as_invoking_user: bool,
     /// The resources that the controls of its target assign to it.
     pub held: Held,
-    /// The files to which it writes itself, in this order: those of the cgroups that count the processes of its programs
-    /// and limit a background.
+    /// The files to which it writes itself, in this order: those of the cgroups that count the
+    /// processes of its programs and limit a background.
     pub cgroups: Vec<PathBuf>,
     /// The time after which a silent worker is killed.
     pub deadline: Option<Duration>,
@@ -96,7 +97,8 @@ pub struct WorkerLimits {
     pub until: Option<Instant>,
     /// Set when the work shall end early. Such a worker does not receive the terminal's signals.
     pub interrupted: Option<Arc<AtomicBool>>,
-    /// The space beneath a sparse image: a worker is killed when it is short, before it is full for everything else.
+    /// The space beneath a sparse image: a worker is killed when it is short, before it is full for
+    /// everything else.
     pub space: Option<SpaceBeneath>,
 }
 
@@ -131,14 +133,21 @@ pub enum WorkerError {
 impl WorkerError {
     /// Returns the name of the kernel's error, if a system call failed.
     pub fn errno(&self) -> Option<&'static str> {
-        if let WorkerError::Engine(error) = self { error.errno_name() } else { None }
+        if let WorkerError::Engine(error) = self {
+            error.errno_name()
+        } else {
+            None
+        }
     }
 }
 
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
         let message = format!("cannot run a worker: {}", describe_spawn(&error));
-        WorkerError::Engine(EngineError { errno: error.raw_os_error(), ..EngineError::new(message) })
+        WorkerError::Engine(EngineError {
+            errno: error.raw_os_error(),
+            ..EngineError::new(message)
+        })
     }
 }
 
@@ -164,38 +173,61 @@ impl Worker {
     pub fn open(limits: &WorkerLimits) -> Result<Worker, WorkerError> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg(WORKER_ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
+        command
+            .arg(WORKER_ARGUMENT)
+            .stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         if limits.as_invoking_user {
             command.env(AS_CALLER, "1");
         }
         if limits.interrupted.is_some() {
-            // No supervisor ends this worker: it dies with the process that started it. A Ctrl-C is for that process
-            // alone.
+            // No supervisor ends this worker: it dies with the process that started it. A Ctrl-C is
+            // for that process alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
-        limits.held.start(&mut command, &limits.cgroups).map_err(|error| WorkerError::Start(error.to_string()))?;
+        limits
+            .held
+            .start(&mut command, &limits.cgroups)
+            .map_err(|error| WorkerError::Start(error.to_string()))?;
         let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);
         // From here on this process must end the worker, also after an error.
         let lines = Some(Lines::of_worker(ours)?);
         let interrupted = limits.interrupted.as_ref().map(Arc::clone);
-        let monitored = limits.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
+        let monitored = limits
+            .confinement
+            .as_ref()
+            .is_some_and(|confinement| confinement.programs.is_some());
         let (deadline, until, unconfined) = (limits.deadline, limits.until, Vec::new());
         let space = limits.space.clone();
-        let mut worker = Worker { child, lines, deadline, until, interrupted, space, monitored, unconfined, oom_kills };
-        worker.send(&Opening { confinement: limits.confinement.as_ref().map(Cow::Borrowed) })?;
+        let mut worker = Worker {
+            child,
+            lines,
+            deadline,
+            until,
+            interrupted,
+            space,
+            monitored,
+            unconfined,
+            oom_kills,
+        };
+        worker.send(&Opening {
+            confinement: limits.confinement.as_ref().map(Cow::Borrowed),
+        })?;
         Ok(worker)
     }
 
-    /// Sends a task without waiting for its result. Refuses if the work shall end early, because a short task would be
-    /// done before the first check.
+    /// Sends a task without waiting for its result. Refuses if the work shall end early, because a
+    /// short task would be done before the first check.
     pub fn ask<W: Work>(&mut self, task: &W::Task) -> Result<(), WorkerError> {
         if self.is_interrupted() {
             return Err(WorkerError::Interrupted);
         }
-        self.send(&Asked { work: W::NAME.to_owned(), task })
+        self.send(&Asked {
+            work: W::NAME.to_owned(),
+            task,
+        })
     }
 
     /// Waits until the work is ready to start.
@@ -203,13 +235,14 @@ impl Worker {
         match self.answer::<W>(&mut |_| {})? {
             Message::Ready(ready) => Ok(ready),
             Message::Error(error) => Err(WorkerError::Engine(error)),
-            Message::Result(_) | Message::Progress(_) | Message::Unconfined(_) => {
-                Err(WorkerError::Start("a worker answered 'result' before 'ready'".to_owned()))
-            }
+            Message::Result(_) | Message::Progress(_) | Message::Unconfined(_) => Err(
+                WorkerError::Start("a worker answered 'result' before 'ready'".to_owned()),
+            ),
         }
     }
 
-    /// Returns the parts of its confinement that the kernel refused. They are known once the worker is ready.
+    /// Returns the parts of its confinement that the kernel refused. They are known once the worker
+    /// is ready.
     pub fn unconfined(&self) -> &[String] {
         &self.unconfined
     }
@@ -228,25 +261,32 @@ impl Worker {
     /// Stops a background, ends its worker and returns its work.
     pub(crate) fn stop_background(mut self) -> Result<BackgroundWork, WorkerError> {
         // The answer of a worker that failed is waiting, with the reason.
-        let _ = self.lines().and_then(|lines| lines.send_raw(format!("{STOP}\n").as_bytes()));
+        let _ = self
+            .lines()
+            .and_then(|lines| lines.send_raw(format!("{STOP}\n").as_bytes()));
         let work = self.result::<Backgrounds>(&mut |_| {})?;
         self.close();
         Ok(work)
     }
 
     fn tell(&mut self, word: &str) -> Result<(), WorkerError> {
-        let sent = self.lines().and_then(|lines| lines.send_raw(format!("{word}\n").as_bytes()));
+        let sent = self
+            .lines()
+            .and_then(|lines| lines.send_raw(format!("{word}\n").as_bytes()));
         sent.map_err(|error| self.failure(error))
     }
 
     /// Waits for the result of the work, and passes its progress to `tell`.
-    pub fn result<W: Work>(&mut self, tell: &mut dyn FnMut(W::Progress)) -> Result<W::Answer, WorkerError> {
+    pub fn result<W: Work>(
+        &mut self,
+        tell: &mut dyn FnMut(W::Progress),
+    ) -> Result<W::Answer, WorkerError> {
         match self.answer::<W>(tell)? {
             Message::Result(answer) => Ok(answer),
             Message::Error(error) => Err(WorkerError::Engine(error)),
-            Message::Ready(_) | Message::Progress(_) | Message::Unconfined(_) => {
-                Err(WorkerError::Start("a worker answered 'ready' twice".to_owned()))
-            }
+            Message::Ready(_) | Message::Progress(_) | Message::Unconfined(_) => Err(
+                WorkerError::Start("a worker answered 'ready' twice".to_owned()),
+            ),
         }
     }
 
@@ -265,7 +305,8 @@ impl Worker {
         self.child.id()
     }
 
-    /// Lets the next tasks go on after [`WorkerLimits::until`], and where [`WorkerLimits::space`] is short.
+    /// Lets the next tasks go on after [`WorkerLimits::until`], and where [`WorkerLimits::space`]
+    /// is short.
     pub fn without_limit(self) -> Worker {
         // A struct with a destructor cannot be taken apart.
         let mut worker = self;
@@ -289,15 +330,20 @@ impl Worker {
         sent.map_err(|error| self.failure(error))
     }
 
-    /// Returns the next answer. Progress is not an answer: it must not keep a worker alive that is stuck.
+    /// Returns the next answer. Progress is not an answer: it must not keep a worker alive that is
+    /// stuck.
     fn answer<W: Work>(
         &mut self,
         tell: &mut dyn FnMut(W::Progress),
     ) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
         let started = Instant::now();
         loop {
-            let deadline = self.deadline.map(|deadline| deadline.saturating_sub(started.elapsed()));
-            let until = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+            let deadline = self
+                .deadline
+                .map(|deadline| deadline.saturating_sub(started.elapsed()));
+            let until = self
+                .until
+                .map(|until| until.saturating_duration_since(Instant::now()));
             let left = deadline.into_iter().chain(until).min();
             match self.receive(left) {
                 Ok(Message::Progress(progress)) => tell(progress),
@@ -310,7 +356,9 @@ impl Worker {
                     }
                     return Err(WorkerError::Deadline(self.deadline.unwrap_or_default()));
                 }
-                Err(LineError::Interrupted) if self.is_interrupted() => return self.interrupt::<W>(),
+                Err(LineError::Interrupted) if self.is_interrupted() => {
+                    return self.interrupt::<W>();
+                }
                 Err(LineError::Interrupted) => {
                     self.end();
                     return Err(WorkerError::FullBeneath);
@@ -321,27 +369,36 @@ impl Worker {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+        self.interrupted
+            .as_ref()
+            .is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     fn receive<M: DeserializeOwned>(&mut self, deadline: Option<Duration>) -> Result<M, LineError> {
-        let (interrupted, space) = (self.interrupted.as_ref().map(Arc::clone), self.space.clone());
+        let (interrupted, space) = (
+            self.interrupted.as_ref().map(Arc::clone),
+            self.space.clone(),
+        );
         let stop = || {
-            interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+            interrupted
+                .as_ref()
+                .is_some_and(|flag| flag.load(Ordering::Relaxed))
                 || space.as_ref().is_some_and(SpaceBeneath::is_short)
         };
         self.lines()?.receive(deadline, &stop)
     }
 
-    /// Ends work early. Waits for work that heeds interruptions: it removes its files, and its answer contains the
-    /// result so far.
+    /// Ends work early. Waits for work that heeds interruptions: it removes its files, and its
+    /// answer contains the result so far.
     fn interrupt<W: Work>(&mut self) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
         let pid = Pid::from_child(&self.child);
         if W::HEEDS_INTERRUPTION && kill_process(pid, Signal::TERM).is_ok() {
             let ends = Instant::now() + REMOVING;
             loop {
                 let left = ends.saturating_duration_since(Instant::now());
-                let next = self.lines().and_then(|lines| lines.receive(Some(left), &|| false));
+                let next = self
+                    .lines()
+                    .and_then(|lines| lines.receive(Some(left), &|| false));
                 match next {
                     Ok(Message::Progress(_) | Message::Ready(_) | Message::Unconfined(_)) => {}
                     Ok(answer) => return Ok(answer),
@@ -360,19 +417,24 @@ impl Worker {
         {
             let how = match status.signal() {
                 Some(signal) if host::oom_kills() > self.oom_kills => {
-                    format!("killed by signal {signal}: the kernel ran out of memory; allow more (its memory cgroup)")
+                    format!(
+                        "killed by signal {signal}: the kernel ran out of memory; allow more (its memory cgroup)"
+                    )
                 }
                 Some(signal) => format!("killed by signal {signal}"),
                 None => format!("exit status {}", status.code().unwrap_or(-1)),
             };
-            return WorkerError::Died(self.last_words().map_or(how.clone(), |words| format!("{how}: {words}")));
+            return WorkerError::Died(
+                self.last_words()
+                    .map_or(how.clone(), |words| format!("{how}: {words}")),
+            );
         }
         self.end();
         WorkerError::Start(error.to_string())
     }
 
-    /// Returns the error output of a worker that died, such as the place of a panic. Does not wait for other processes
-    /// that still hold its standard error.
+    /// Returns the error output of a worker that died, such as the place of a panic. Does not wait
+    /// for other processes that still hold its standard error.
     fn last_words(&mut self) -> Option<String> {
         let mut stderr = self.child.stderr.take()?;
         let flags = rustix::fs::fcntl_getfl(&stderr).ok()?;
@@ -381,15 +443,22 @@ impl Worker {
         // If no more can be read, `bytes` has the output so far.
         let _ = stderr.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();
+        let lines: Vec<_> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .take(2)
+            .collect();
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 
-    /// Kills the worker and waits until it is gone. One that runs programs has a monitor, which gets SIGTERM: if the
-    /// monitor were killed, no process could wait for the worker below it.
+    /// Kills the worker and waits until it is gone. One that runs programs has a monitor, which
+    /// gets SIGTERM: if the monitor were killed, no process could wait for the worker below it.
     fn end(&mut self) {
         let _ = match self.monitored {
-            true => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
+            true => {
+                kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from)
+            }
             false => self.child.kill(),
         };
         let _ = self.child.wait();
@@ -417,10 +486,15 @@ pub trait Work {
     /// The result.
     type Answer: Serialize + DeserializeOwned;
 
-    /// Performs the task. Work that checks [`Requester::interrupted`] ends early with an answer; other work is killed.
-    fn perform(task: Self::Task, requester: &mut Requester<'_, Self::Progress>) -> Result<Self::Answer, EngineError>;
+    /// Performs the task. Work that checks [`Requester::interrupted`] ends early with an answer;
+    /// other work is killed.
+    fn perform(
+        task: Self::Task,
+        requester: &mut Requester<'_, Self::Progress>,
+    ) -> Result<Self::Answer, EngineError>;
 
-    /// Whether the work checks [`Requester::interrupted`] because it must remove something before the worker ends.
+    /// Whether the work checks [`Requester::interrupted`] because it must remove something before
+    /// the worker ends.
     const HEEDS_INTERRUPTION: bool = false;
 }
 
@@ -434,7 +508,10 @@ pub struct WorkKind {
 impl WorkKind {
     /// Returns the member that is `W`.
     pub const fn new<W: Work>() -> WorkKind {
-        WorkKind { name: W::NAME, serve: serve_task::<W> }
+        WorkKind {
+            name: W::NAME,
+            serve: serve_task::<W>,
+        }
     }
 
     /// Returns the name in the protocol.
@@ -462,14 +539,21 @@ pub struct Requester<'c, P> {
 impl<P: Serialize> Requester<'_, P> {
     /// Reports that everything is ready, and returns when the clock may start.
     pub fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
-        self.connection.send(&Message::<(), ()>::Ready(ready)).map_err(gone)?;
+        let gone =
+            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        self.connection
+            .send(&Message::<(), ()>::Ready(ready))
+            .map_err(gone)?;
         let mut line = String::new();
         self.connection.input.read_line(&mut line).map_err(gone)?;
         match line.trim_end() {
             GO => Ok(()),
-            "" => Err(EngineError::new("the agent closed the connection before the start")),
-            other => Err(EngineError::new(format!("expected the word go, not '{other}'"))),
+            "" => Err(EngineError::new(
+                "the agent closed the connection before the start",
+            )),
+            other => Err(EngineError::new(format!(
+                "expected the word go, not '{other}'"
+            ))),
         }
     }
 
@@ -485,23 +569,28 @@ impl<P: Serialize> Requester<'_, P> {
 }
 
 impl Connection {
-    /// Makes SIGTERM set the flag, and the death of the parent process as well. The work then ends early, and removes
-    /// its files.
+    /// Makes SIGTERM set the flag, and the death of the parent process as well. The work then ends
+    /// early, and removes its files.
     fn heed_interruption(&mut self) -> io::Result<()> {
         if !self.heeds {
-            signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&self.interrupted))?;
+            signal_hook::flag::register(
+                signal_hook::consts::SIGTERM,
+                Arc::clone(&self.interrupted),
+            )?;
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
             self.heeds = true;
         }
         Ok(())
     }
 
-    /// Returns whether the other side is gone. It may have died before the signal of its death was requested.
+    /// Returns whether the other side is gone. It may have died before the signal of its death was
+    /// requested.
     fn is_orphan(&self) -> bool {
         let socket = self.input.get_ref();
         let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
         let gone = PollFlags::RDHUP | PollFlags::HUP;
-        poll(&mut sockets, Some(&Timespec::default())).is_ok() && sockets[0].revents().intersects(gone)
+        poll(&mut sockets, Some(&Timespec::default())).is_ok()
+            && sockets[0].revents().intersects(gone)
     }
 
     fn send(&self, message: &impl Serialize) -> io::Result<()> {
@@ -526,15 +615,24 @@ fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()
         }
     }
     let ended = match serde_json::from_str(task) {
-        Ok(task) => W::perform(task, &mut Requester { connection, progress: PhantomData }),
-        Err(error) => Err(EngineError::new(format!("the request is not a task: {error}"))),
+        Ok(task) => W::perform(
+            task,
+            &mut Requester {
+                connection,
+                progress: PhantomData,
+            },
+        ),
+        Err(error) => Err(EngineError::new(format!(
+            "the request is not a task: {error}"
+        ))),
     };
     connection.send(&ended.map_or_else(Message::<(), W::Answer>::Error, Message::Result))
 }
 
 /// The main function of a worker that can do `kinds`. The exit code says little: answers are lines.
 pub fn worker_main(kinds: &[WorkKind]) -> i32 {
-    // rustix asks once, by /proc/self/auxv on kernels before 6.4, which a process that changed its user may not read.
+    // rustix asks once, by /proc/self/auxv on kernels before 6.4, which a process that changed its
+    // user may not read.
     let _ = rustix::param::page_size();
     match move_away_from_stdin().and_then(|socket| converse(socket, kinds)) {
         Ok(()) => 0,
@@ -543,8 +641,14 @@ pub fn worker_main(kinds: &[WorkKind]) -> i32 {
 }
 
 fn converse(socket: UnixStream, kinds: &[WorkKind]) -> io::Result<()> {
-    let mut connection = Connection { input: BufReader::new(socket), interrupted: Arc::default(), heeds: false };
-    let Some(opening) = connection.line()? else { return Ok(()) };
+    let mut connection = Connection {
+        input: BufReader::new(socket),
+        interrupted: Arc::default(),
+        heeds: false,
+    };
+    let Some(opening) = connection.line()? else {
+        return Ok(());
+    };
     let opening: Opening<'_> = serde_json::from_str(&opening)?;
     // A worker that cannot be confined answers every task with that error.
     let refused = match opening.confinement.as_deref().map(sandbox::confine) {
@@ -573,7 +677,8 @@ impl Connection {
     }
 }
 
-/// Takes the conversation off descriptor 0, so that nothing a library reads or prints can get into it.
+/// Takes the conversation off descriptor 0, so that nothing a library reads or prints can get into
+/// it.
 fn move_away_from_stdin() -> io::Result<UnixStream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let null = std::fs::File::open("/dev/null")?;
@@ -606,7 +711,8 @@ impl Gate for Requester<'_, Live> {
     }
 }
 
-/// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the work has begun.
+/// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the
+/// work has begun.
 #[derive(Debug)]
 pub enum Backgrounds {}
 
@@ -616,25 +722,38 @@ impl Work for Backgrounds {
     type Progress = Live;
     type Answer = BackgroundWork;
 
-    fn perform(task: Task, requester: &mut Requester<'_, Live>) -> Result<BackgroundWork, EngineError> {
+    fn perform(
+        task: Task,
+        requester: &mut Requester<'_, Live>,
+    ) -> Result<BackgroundWork, EngineError> {
         fsb_engine::repeat(&task, requester)
     }
 }
 
 impl BackgroundGate for Requester<'_, Live> {
     fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
-        let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
-        // The agent sends the next word after the answer to this call, so nothing of it is in the buffer yet.
+        let gone =
+            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        // The agent sends the next word after the answer to this call, so nothing of it is in the
+        // buffer yet.
         let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);
         let listener = move || {
             // At its end the agent is gone.
             let _ = words.read_line(&mut String::new());
             stop();
         };
-        std::thread::Builder::new().name("fsb-stop".to_owned()).spawn(listener).map_err(|error| {
-            EngineError::new(format!("start a thread that waits for the end: {}", describe_spawn(&error)))
-        })?;
-        self.connection.send(&Message::<(), ()>::Ready(Ready::default())).map_err(gone)
+        std::thread::Builder::new()
+            .name("fsb-stop".to_owned())
+            .spawn(listener)
+            .map_err(|error| {
+                EngineError::new(format!(
+                    "start a thread that waits for the end: {}",
+                    describe_spawn(&error)
+                ))
+            })?;
+        self.connection
+            .send(&Message::<(), ()>::Ready(Ready::default()))
+            .map_err(gone)
     }
 }
 
@@ -656,10 +775,16 @@ mod tests {
     fn answers_of<W: Work>(input: &str) -> Vec<Message<(), W::Answer>> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::new::<W>()]));
-        (&ours).write_all(format!("{{\"confinement\":null}}\n{input}").as_bytes()).expect("written");
+        (&ours)
+            .write_all(format!("{{\"confinement\":null}}\n{input}").as_bytes())
+            .expect("written");
         ours.shutdown(Shutdown::Write).expect("shut down");
-        let lines = BufReader::new(ours).lines().map(|line| line.expect("a line"));
-        let said = lines.map(|line| serde_json::from_str(&line).expect("a message")).collect();
+        let lines = BufReader::new(ours)
+            .lines()
+            .map(|line| line.expect("a line"));
+        let said = lines
+            .map(|line| serde_json::from_str(&line).expect("a message"))
+            .collect();
         worker.join().expect("no panic").expect("served");
         said
     }
@@ -667,14 +792,27 @@ mod tests {
     fn asked(root: &std::path::Path, step: Step) -> String {
         let workload = json!({"name": "read", "file_size": "64K", "block_size": "4K"});
         let workload = serde_json::from_value(workload).expect("a workload");
-        let task = Task::plain(step, workload, Sizing { size: 64 << 20, cpus: 2 }, root, 42, 16);
+        let task = Task::plain(
+            step,
+            workload,
+            Sizing {
+                size: 64 << 20,
+                cpus: 2,
+            },
+            root,
+            42,
+            16,
+        );
         json!({"work": "step", "task": task}).to_string() + "\n"
     }
 
     #[test]
     fn one_worker_does_task_after_task_until_the_connection_ends() {
         let root = tempfile::tempdir().expect("a directory");
-        let (prepare, measure) = (asked(root.path(), Step::Prepare), asked(root.path(), Step::Measure));
+        let (prepare, measure) = (
+            asked(root.path(), Step::Prepare),
+            asked(root.path(), Step::Measure),
+        );
         match &answers(&format!("{prepare}{measure}go\n{measure}go\n"))[..] {
             [
                 Message::Result(StepReport::Done),
@@ -683,7 +821,10 @@ mod tests {
                 Message::Ready(_),
                 Message::Result(StepReport::Measured(second)),
             ] => {
-                assert_eq!((ready.file_bytes, ready.resident_bytes), (65_536, Some(65_536)));
+                assert_eq!(
+                    (ready.file_bytes, ready.resident_bytes),
+                    (65_536, Some(65_536))
+                );
                 assert_eq!((first[0].operations, second[0].bytes), (16, 65_536));
             }
             other => panic!("{other:?}"),
@@ -693,15 +834,31 @@ mod tests {
     #[test]
     fn a_background_reports_its_start_and_ends_with_the_connection() {
         let root = tempfile::tempdir().expect("a directory");
-        let workload = json!({"name": "write", "file_size": "64K", "block_size": "4K", "overwrite": true});
+        let workload =
+            json!({"name": "write", "file_size": "64K", "block_size": "4K", "overwrite": true});
         let workload = serde_json::from_value(workload).expect("a workload");
-        let task = Task::plain(Step::Prepare, workload, Sizing { size: 64 << 20, cpus: 2 }, root.path(), 42, 16);
-        let task = Task { background: true, ..task };
+        let task = Task::plain(
+            Step::Prepare,
+            workload,
+            Sizing {
+                size: 64 << 20,
+                cpus: 2,
+            },
+            root.path(),
+            42,
+            16,
+        );
+        let task = Task {
+            background: true,
+            ..task
+        };
         let prepare = json!({"work": "step", "task": task});
         answers(&format!("{prepare}\n"));
         let repeat = json!({"work": "background", "task": Task { step: Step::Measure, ..task }});
         match &answers_of::<Backgrounds>(&format!("{repeat}\ngo\n"))[..] {
-            [Message::Ready(_), Message::Ready(_), Message::Result(work)] => assert!(work.seconds > 0.0, "{work:?}"),
+            [Message::Ready(_), Message::Ready(_), Message::Result(work)] => {
+                assert!(work.seconds > 0.0, "{work:?}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -709,15 +866,19 @@ mod tests {
     #[test]
     fn an_invalid_task_is_answered_and_the_connection_continues() {
         let root = tempfile::tempdir().expect("a directory");
-        let errors: Vec<_> =
-            answers("{\"work\":\"step\",\"task\":{\"step\":\"fly\"}}\n{\"work\":\"fly\",\"task\":1}\n")
-                .into_iter()
-                .map(|message| match message {
-                    Message::Error(error) => error.message,
-                    other => panic!("{other:?}"),
-                })
-                .collect();
-        assert!(errors[0].starts_with("the request is not a task"), "{errors:?}");
+        let errors: Vec<_> = answers(
+            "{\"work\":\"step\",\"task\":{\"step\":\"fly\"}}\n{\"work\":\"fly\",\"task\":1}\n",
+        )
+        .into_iter()
+        .map(|message| match message {
+            Message::Error(error) => error.message,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+        assert!(
+            errors[0].starts_with("the request is not a task"),
+            "{errors:?}"
+        );
         assert_eq!(errors[1], "a worker knows no 'fly'");
         answers(&asked(root.path(), Step::Prepare));
         match &answers(&asked(root.path(), Step::Measure))[..] {

@@ -12,11 +12,12 @@ use crate::site::Site;
 /// The Content-Security-Policy of pages: no script, and no request to another origin.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
-/// The Content-Security-Policy of the page of a run that is measured: a script of this server reads its events.
+/// The Content-Security-Policy of the page of a run that is measured: a script of this server reads
+/// its events.
 const LIVE_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
     img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The Content-Security-Policy of reports, whose scripts draw charts. The scripts run in a sandbox with an origin of
-/// their own.
+/// The Content-Security-Policy of reports, whose scripts draw charts. The scripts run in a sandbox
+/// with an origin of their own.
 const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
 
@@ -117,7 +118,8 @@ impl Place {
         }
     }
 
-    /// Returns the name of the file that holds the answer, or `None` for comparisons, which need a server.
+    /// Returns the name of the file that holds the answer, or `None` for comparisons, which need a
+    /// server.
     pub(crate) fn file(&self) -> Option<String> {
         Some(match self {
             Place::Home => "index.html".to_owned(),
@@ -140,15 +142,29 @@ impl Place {
     }
 }
 
-/// Returns the answer to an address. With `is_file`, links are to files instead of addresses of a server.
-pub(crate) fn answer(site: &Site, place: &Place, query: &Query, is_file: bool) -> Result<Answer, Problem> {
+/// Returns the answer to an address. With `is_file`, links are to files instead of addresses of a
+/// server.
+pub(crate) fn answer(
+    site: &Site,
+    place: &Place,
+    query: &Query,
+    is_file: bool,
+) -> Result<Answer, Problem> {
     let links = Links::new(place.depth(), is_file).allowing_runs(site.allows_runs());
-    let page = |page: String| Ok(Answer { kind: Kind::Page, content: page.into_bytes() });
+    let page = |page: String| {
+        Ok(Answer {
+            kind: Kind::Page,
+            content: page.into_bytes(),
+        })
+    };
     match place {
         Place::Home => page(pages::home(site, query, &links)?),
         Place::Style => {
             let content = format!("{}\n{STYLE}", fsb_report::STYLE).into_bytes();
-            Ok(Answer { kind: Kind::Style, content })
+            Ok(Answer {
+                kind: Kind::Style,
+                content,
+            })
         }
         Place::AllSeries => page(pages::all_series(site, query, &links)?),
         Place::Series(id) => page(pages::series(site, id, query, &links)?),
@@ -165,30 +181,46 @@ pub(crate) fn answer(site: &Site, place: &Place, query: &Query, is_file: bool) -
         Place::ApiRun(id) => json(&run_values(site, id)?),
         Place::ApiCompare => json(&comparison(site, query)?),
         Place::ApiMatrix => json(&matrix(site, query.last("kernel"))?),
-        Place::ApiDescription => Ok(Answer { kind: Kind::Json, content: DESCRIPTION.as_bytes().to_vec() }),
+        Place::ApiDescription => Ok(Answer {
+            kind: Kind::Json,
+            content: DESCRIPTION.as_bytes().to_vec(),
+        }),
     }
 }
 
 fn json(value: &impl Serialize) -> Result<Answer, Problem> {
-    let mut content = serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
+    let mut content =
+        serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
     content.push(b'\n');
-    Ok(Answer { kind: Kind::Json, content })
+    Ok(Answer {
+        kind: Kind::Json,
+        content,
+    })
 }
 
 /// Returns the error page, or the error as JSON for `/api`.
 pub(crate) fn problem(problem: &Problem, is_api: bool, depth: usize) -> Answer {
     if is_api {
         let text = serde_json::json!({ "status": problem.status().as_u16(), "message": problem.to_string() });
-        return Answer { kind: Kind::Json, content: format!("{text}\n").into_bytes() };
+        return Answer {
+            kind: Kind::Json,
+            content: format!("{text}\n").into_bytes(),
+        };
     }
-    Answer { kind: Kind::Page, content: pages::problem(problem, &Links::new(depth, false)).into_bytes() }
+    Answer {
+        kind: Kind::Page,
+        content: pages::problem(problem, &Links::new(depth, false)).into_bytes(),
+    }
 }
 
 fn report(site: &Site, id: &str) -> Result<Answer, Problem> {
     let snapshot = site.snapshot()?;
     let source = &snapshot.run(id)?.source;
     if !source.exists() {
-        return Err(Problem::NotFound(format!("The run is not at {} any more.", source.display())));
+        return Err(Problem::NotFound(format!(
+            "The run is not at {} any more.",
+            source.display()
+        )));
     }
     document(site.reports().run(source))
 }
@@ -196,14 +228,24 @@ fn report(site: &Site, id: &str) -> Result<Answer, Problem> {
 fn compare_report(site: &Site, query: &Query) -> Result<Answer, Problem> {
     let snapshot = site.snapshot()?;
     let sources = |name: &str| {
-        let found = query.all(name).map(|id| Ok(snapshot.run(id)?.source.clone()));
+        let found = query
+            .all(name)
+            .map(|id| Ok(snapshot.run(id)?.source.clone()));
         let found = found.collect::<Result<Vec<_>, Problem>>()?;
-        if found.is_empty() { Err(Problem::Invalid(format!("{name}: name a run"))) } else { Ok(found) }
+        if found.is_empty() {
+            Err(Problem::Invalid(format!("{name}: name a run")))
+        } else {
+            Ok(found)
+        }
     };
     let (before, after) = (sources("a")?, sources("b")?);
     document(site.reports().comparison(&before, &after))
 }
 
 fn document(made: Result<String, String>) -> Result<Answer, Problem> {
-    made.map(|page| Answer { kind: Kind::Document, content: page.into_bytes() }).map_err(Problem::NotFound)
+    made.map(|page| Answer {
+        kind: Kind::Document,
+        content: page.into_bytes(),
+    })
+    .map_err(Problem::NotFound)
 }

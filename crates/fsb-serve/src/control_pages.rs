@@ -24,7 +24,10 @@ struct NewRun<'a> {
 /// Returns the form of a new run.
 pub(crate) fn new_run(sections: Vec<Section>) -> Result<String, Problem> {
     let links = links();
-    render(&NewRun { frame: Frame::new("New run", &links), sections })
+    render(&NewRun {
+        frame: Frame::new("New run", &links),
+        sections,
+    })
 }
 
 #[derive(Template)]
@@ -41,7 +44,12 @@ struct PlanPage<'a> {
 pub(crate) fn plan(planned: Planned, query: &str, form_token: &str) -> Result<String, Problem> {
     let links = links();
     let form = format!("{}?{query}", links.new_run());
-    render(&PlanPage { frame: Frame::new("Plan", &links), planned, form, form_token })
+    render(&PlanPage {
+        frame: Frame::new("Plan", &links),
+        planned,
+        form,
+        form_token,
+    })
 }
 
 #[derive(Template)]
@@ -63,7 +71,10 @@ impl LivePage<'_> {
     }
 
     fn is_resumable(&self) -> bool {
-        self.status.live.as_ref().is_some_and(|live| live.state != RunState::Complete)
+        self.status
+            .live
+            .as_ref()
+            .is_some_and(|live| live.state != RunState::Complete)
     }
 }
 
@@ -71,7 +82,12 @@ impl LivePage<'_> {
 pub(crate) fn live(status: RunStatus, form_token: &str) -> Result<String, Problem> {
     let links = links();
     let texts = live_texts(&status);
-    render(&LivePage { frame: Frame::new("Run", &links), status, texts, form_token })
+    render(&LivePage {
+        frame: Frame::new("Run", &links),
+        status,
+        texts,
+        form_token,
+    })
 }
 
 /// Returns the texts of the page that change while a run is measured, by the name of their place.

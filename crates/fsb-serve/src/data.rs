@@ -29,11 +29,13 @@ pub struct Overview {
     pub series: usize,
     /// The number of series with changes.
     pub changed: usize,
-    /// The number of series without a change whose runs cannot tell: no change up to a factor of two would be found.
+    /// The number of series without a change whose runs cannot tell: no change up to a factor of
+    /// two would be found.
     pub cannot_tell: usize,
     /// The number of runs.
     pub runs: usize,
-    /// The number of series with changes, and the changes that would be found in the others, in words.
+    /// The number of series with changes, and the changes that would be found in the others, in
+    /// words.
     pub summary: String,
     /// The newest changes and changes of environment, the newest first.
     pub changes: Vec<RecentChange>,
@@ -51,11 +53,13 @@ pub struct RecentChange {
     pub at: String,
     /// The first run after the change.
     pub run: String,
-    /// The series with the change. A change of speed has one series; a change of the environment may have several.
+    /// The series with the change. A change of speed has one series; a change of the environment
+    /// may have several.
     pub series: Vec<SeriesName>,
     /// The verdict on the ratio; absent for a change of the environment, which is not judged.
     pub verdict: Option<Verdict>,
-    /// The level after the change divided by the level before it; absent for a change of the environment.
+    /// The level after the change divided by the level before it; absent for a change of the
+    /// environment.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio; absent for a change of the environment.
     pub interval: Option<Interval>,
@@ -132,8 +136,8 @@ pub struct SeriesEntry {
     pub runs: usize,
     /// The number of changes.
     pub changes: usize,
-    /// The change, as a ratio less one, that would be found half-way through the runs since the last change of level or
-    /// environment; absent if these runs cannot tell.
+    /// The change, as a ratio less one, that would be found half-way through the runs since the
+    /// last change of level or environment; absent if these runs cannot tell.
     pub detectable: Option<f64>,
     /// The last run.
     pub last_run: String,
@@ -185,8 +189,8 @@ pub struct MachineMatrix {
 pub struct MatrixRow {
     /// The case, or the operation of another tool.
     pub case: String,
-    /// For each target the values by kernel, in the order of the kernels. If several series share a case and a target,
-    /// the series with the latest run counts.
+    /// For each target the values by kernel, in the order of the kernels. If several series share a
+    /// case and a target, the series with the latest run counts.
     pub cells: Vec<Vec<MatrixValue>>,
 }
 
@@ -213,9 +217,16 @@ pub struct MatrixValue {
 /// Returns the newest changes and runs.
 pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
     let document = &snapshot.document;
-    let changed = document.series.iter().filter(|series| series.is_changed()).count();
+    let changed = document
+        .series
+        .iter()
+        .filter(|series| series.is_changed())
+        .count();
     let is_silent = |series: &&SeriesHistory| {
-        !series.is_changed() && series.newest_level().is_none_or(|level| level.detectable.is_none())
+        !series.is_changed()
+            && series
+                .newest_level()
+                .is_none_or(|level| level.detectable.is_none())
     };
     let mut newest: Vec<&IndexedRun> = snapshot.runs.values().collect();
     newest.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
@@ -231,16 +242,24 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
         summary: summary_text(document),
         changes,
         older,
-        newest: newest.into_iter().take(RECENT).map(RunEntry::from).collect(),
+        newest: newest
+            .into_iter()
+            .take(RECENT)
+            .map(RunEntry::from)
+            .collect(),
     }
 }
 
-/// Returns all changes, the newest first. Series that changed to another environment with the same run share an entry.
+/// Returns all changes, the newest first. Series that changed to another environment with the same
+/// run share an entry.
 fn changes(all: &[SeriesHistory]) -> Vec<RecentChange> {
     let mut found = Vec::new();
     let mut environments: BTreeMap<(&str, &str, String), Vec<SeriesName>> = BTreeMap::new();
     for series in all {
-        let name = || SeriesName { id: series.id.clone(), name: series.key.name() };
+        let name = || SeriesName {
+            id: series.id.clone(),
+            name: series.key.name(),
+        };
         for environment in &series.environments {
             found.extend(environment.changes.iter().map(|change| {
                 let first = &series.points[change.first_after];
@@ -257,18 +276,36 @@ fn changes(all: &[SeriesHistory]) -> Vec<RecentChange> {
             if let (Some(since), Some(level)) = (&environment.since, environment.levels.first()) {
                 let first = &series.points[level.first];
                 let text = differences_text(&since.differences);
-                environments.entry((&first.at, &first.run, text)).or_default().push(name());
+                environments
+                    .entry((&first.at, &first.run, text))
+                    .or_default()
+                    .push(name());
             }
         }
     }
-    found.extend(environments.into_iter().map(|((at, run, text), mut series)| {
-        series.sort();
-        let text = format!("other environment: {text}");
-        let (verdict, ratio, interval) = (None, None, None);
-        RecentChange { at: at.to_owned(), run: run.to_owned(), series, verdict, ratio, interval, text }
-    }));
+    found.extend(
+        environments
+            .into_iter()
+            .map(|((at, run, text), mut series)| {
+                series.sort();
+                let text = format!("other environment: {text}");
+                let (verdict, ratio, interval) = (None, None, None);
+                RecentChange {
+                    at: at.to_owned(),
+                    run: run.to_owned(),
+                    series,
+                    verdict,
+                    ratio,
+                    interval,
+                    text,
+                }
+            }),
+    );
     found.sort_by(|one, other| {
-        other.at.cmp(&one.at).then_with(|| (&one.series, &one.text).cmp(&(&other.series, &other.text)))
+        other
+            .at
+            .cmp(&one.at)
+            .then_with(|| (&one.series, &one.text).cmp(&(&other.series, &other.text)))
     });
     found
 }
@@ -279,16 +316,30 @@ fn paged<T>(all: Vec<T>, page: usize, whole: bool) -> (usize, Vec<T>) {
         return (1, all);
     }
     let pages = all.len().div_ceil(PAGE).max(1);
-    (pages, all.into_iter().skip((page - 1).saturating_mul(PAGE)).take(PAGE).collect())
+    (
+        pages,
+        all.into_iter()
+            .skip((page - 1).saturating_mul(PAGE))
+            .take(PAGE)
+            .collect(),
+    )
 }
 
-/// Returns the series whose name, machine, metric, tool or identity contains the words of the query. `whole` returns all
-/// of them on one page.
+/// Returns the series whose name, machine, metric, tool or identity contains the words of the
+/// query. `whole` returns all of them on one page.
 pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<SeriesList, Problem> {
     let (snapshot, page) = (site.snapshot()?, query.page()?);
     let text = |series: &SeriesHistory| {
         let key = &series.key;
-        [&*key.name(), &key.operation, &key.machine, &key.metric, &key.tool, &series.id].join(" ")
+        [
+            &*key.name(),
+            &key.operation,
+            &key.machine,
+            &key.metric,
+            &key.tool,
+            &series.id,
+        ]
+        .join(" ")
     };
     let entry = |series: &SeriesHistory| {
         let last = series.points.last()?;
@@ -296,25 +347,43 @@ pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<Ser
             id: series.id.clone(),
             key: series.key.clone(),
             runs: series.points.len(),
-            changes: series.environments.iter().map(|found| found.changes.len()).sum(),
+            changes: series
+                .environments
+                .iter()
+                .map(|found| found.changes.len())
+                .sum(),
             detectable: series.newest_level().and_then(|level| level.detectable),
             last_run: last.run.clone(),
             last_at: last.at.clone(),
             last_value: last.value,
         })
     };
-    let matching = snapshot.document.series.iter().filter(|series| query.matches(&text(series)));
+    let matching = snapshot
+        .document
+        .series
+        .iter()
+        .filter(|series| query.matches(&text(series)));
     let all: Vec<SeriesEntry> = matching.filter_map(entry).collect();
     let total = all.len();
     let (pages, series) = paged(all, page, whole);
-    Ok(SeriesList { total, page, pages, series })
+    Ok(SeriesList {
+        total,
+        page,
+        pages,
+        series,
+    })
 }
 
-/// Returns the runs whose time, tool, source, labels or identity contain the words of the query, the newest first.
+/// Returns the runs whose time, tool, source, labels or identity contain the words of the query,
+/// the newest first.
 pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunList, Problem> {
     let (snapshot, page) = (site.snapshot()?, query.page()?);
     let text = |run: &RunEntry| {
-        let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let labels: Vec<String> = run
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         [&*run.id, &run.at, &run.tool, &run.source, &labels.join(" ")].join(" ")
     };
     let entries = snapshot.runs.values().map(RunEntry::from);
@@ -322,7 +391,12 @@ pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunLis
     all.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
     let total = all.len();
     let (pages, runs) = paged(all, page, whole);
-    Ok(RunList { total, page, pages, runs })
+    Ok(RunList {
+        total,
+        page,
+        pages,
+        runs,
+    })
 }
 
 /// Returns a run with its values, each with the value of the previous run of its series.
@@ -331,7 +405,10 @@ pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
     let run = snapshot.run(id)?;
     let value = |series: &SeriesHistory| {
         let place = series.points.iter().position(|point| point.run == id)?;
-        let (point, previous) = (&series.points[place], place.checked_sub(1).map(|before| &series.points[before]));
+        let (point, previous) = (
+            &series.points[place],
+            place.checked_sub(1).map(|before| &series.points[before]),
+        );
         Some(RunValue {
             id: series.id.clone(),
             key: series.key.clone(),
@@ -342,7 +419,11 @@ pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
         })
     };
     let values = snapshot.document.series.iter().filter_map(value).collect();
-    Ok(RunValues { run: run.into(), exists: run.source.exists(), values })
+    Ok(RunValues {
+        run: run.into(),
+        exists: run.source.exists(),
+        values,
+    })
 }
 
 /// Compares the runs that the parameters `a` and `b` name.
@@ -353,7 +434,11 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Pro
         let id = query.last(name);
         let missing = || Problem::Invalid(format!("{name}: name a run"));
         let unknown = || Problem::NotFound(format!("The history has no run {id}."));
-        if id.is_empty() { Err(missing()) } else { index.runs.get(id).ok_or_else(unknown) }
+        if id.is_empty() {
+            Err(missing())
+        } else {
+            index.runs.get(id).ok_or_else(unknown)
+        }
     };
     Ok(index.compare(run("a")?, run("b")?, theta)?)
 }
@@ -361,13 +446,18 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Pro
 /// The values of a matrix by machine, by case and target, and by kernel.
 type Placed = BTreeMap<String, BTreeMap<(String, String), BTreeMap<String, MatrixValue>>>;
 
-/// Returns the last values of all cases on all targets, by kernel. A `kernel` that is not empty leaves the others out.
+/// Returns the last values of all cases on all targets, by kernel. A `kernel` that is not empty
+/// leaves the others out.
 pub(crate) fn matrix(site: &Site, kernel: &str) -> Result<Matrix, Problem> {
     let snapshot = site.snapshot()?;
     let mut placed = Placed::new();
     for series in &snapshot.document.series {
         let key = &series.key;
-        let case = if key.case.is_empty() { &key.operation } else { &key.case };
+        let case = if key.case.is_empty() {
+            &key.operation
+        } else {
+            &key.case
+        };
         let cells = placed.entry(key.machine.clone()).or_default();
         let cell = cells.entry((case.clone(), key.target.clone())).or_default();
         for point in &series.points {
@@ -384,13 +474,20 @@ pub(crate) fn matrix(site: &Site, kernel: &str) -> Result<Matrix, Problem> {
                 unit: key.unit.clone(),
                 metric: key.metric.clone(),
             };
-            let held = cell.entry(found.to_owned()).or_insert_with(|| value.clone());
+            let held = cell
+                .entry(found.to_owned())
+                .or_insert_with(|| value.clone());
             if held.at < value.at {
                 *held = value;
             }
         }
     }
-    Ok(Matrix { machines: placed.into_iter().filter_map(|(machine, cells)| machine_matrix(machine, cells)).collect() })
+    Ok(Matrix {
+        machines: placed
+            .into_iter()
+            .filter_map(|(machine, cells)| machine_matrix(machine, cells))
+            .collect(),
+    })
 }
 
 fn kernel_of(conditions: &Conditions) -> &str {
@@ -409,35 +506,57 @@ fn machine_matrix(
     }
     let mut kernels: Vec<(&str, &str)> = newest.into_iter().collect();
     kernels.sort_by(|one, other| (other.1, other.0).cmp(&(one.1, one.0)));
-    let kernels: Vec<String> = kernels.into_iter().map(|(kernel, _)| kernel.to_owned()).collect();
+    let kernels: Vec<String> = kernels
+        .into_iter()
+        .map(|(kernel, _)| kernel.to_owned())
+        .collect();
     cells.retain(|_, values| !values.is_empty());
     let targets: BTreeSet<String> = cells.keys().map(|(_, target)| target.clone()).collect();
     let cases: BTreeSet<String> = cells.keys().map(|(case, _)| case.clone()).collect();
     let row = |case: String| {
         let cell = |target: &String| {
-            let mut values = cells.get(&(case.clone(), target.clone())).cloned().unwrap_or_default();
-            kernels.iter().filter_map(|kernel| values.remove(kernel)).collect()
+            let mut values = cells
+                .get(&(case.clone(), target.clone()))
+                .cloned()
+                .unwrap_or_default();
+            kernels
+                .iter()
+                .filter_map(|kernel| values.remove(kernel))
+                .collect()
         };
         let cells = targets.iter().map(cell).collect();
         MatrixRow { case, cells }
     };
     let rows: Vec<MatrixRow> = cases.into_iter().map(row).collect();
-    (!rows.is_empty()).then(|| MachineMatrix { machine, kernels, targets: targets.into_iter().collect(), rows })
+    (!rows.is_empty()).then(|| MachineMatrix {
+        machine,
+        kernels,
+        targets: targets.into_iter().collect(),
+        rows,
+    })
 }
 
-/// Returns the differences between the conditions of two neighbouring points as text; empty if there are none.
+/// Returns the differences between the conditions of two neighbouring points as text; empty if
+/// there are none.
 pub(crate) fn environment_between(series: &SeriesHistory, place: usize) -> String {
-    let Some(before) = place.checked_sub(1) else { return String::new() };
+    let Some(before) = place.checked_sub(1) else {
+        return String::new();
+    };
     let (before, after) = (&series.points[before], &series.points[place]);
     if before.environment == after.environment {
         return String::new();
     }
     let conditions = |environment: usize| &series.environments[environment].conditions;
-    let differences: Vec<Difference> =
-        fsb_history::series::differences(conditions(before.environment), conditions(after.environment));
+    let differences: Vec<Difference> = fsb_history::series::differences(
+        conditions(before.environment),
+        conditions(after.environment),
+    );
     // The first run of an environment has the change of the level with it.
     let environment = &series.environments[after.environment];
-    let is_first = environment.levels.first().is_some_and(|level| level.first == place);
+    let is_first = environment
+        .levels
+        .first()
+        .is_some_and(|level| level.first == place);
     match environment.since.as_ref().filter(|_| is_first) {
         Some(since) => environment_text(since),
         None => format!("other environment: {}", differences_text(&differences)),

@@ -8,26 +8,64 @@ use serde_json::{Value, json};
 use crate::data::{Matrix, Overview, RunList, RunValues, SeriesList};
 
 /// An address with its answer and its parameters: name, whether it is required, description.
-type Address = (&'static str, &'static str, fn(&mut SchemaGenerator) -> Value, &'static [Parameter]);
+type Address = (
+    &'static str,
+    &'static str,
+    fn(&mut SchemaGenerator) -> Value,
+    &'static [Parameter],
+);
 type Parameter = (&'static str, bool, &'static str);
 
 const THETA: Parameter = ("theta", false, "The smallest change that matters: 5%.");
-const ACROSS: Parameter = ("across", false, "A condition that may cause a change, such as kernel. May be repeated.");
+const ACROSS: Parameter = (
+    "across",
+    false,
+    "A condition that may cause a change, such as kernel. May be repeated.",
+);
 const SEARCH: Parameter = ("q", false, "Words that an entry contains.");
 const PAGE: Parameter = ("page", false, "The number of the page, from 1 on.");
 const ID: Parameter = ("id", true, "The identity.");
 
 const ADDRESSES: &[Address] = &[
-    ("/api/overview", "What changed lately", schema::<Overview>, &[THETA, ACROSS]),
-    ("/api/series", "The list of series", schema::<SeriesList>, &[SEARCH, PAGE]),
-    ("/api/series/{id}", "A series with its changes", schema::<Document>, &[ID, THETA, ACROSS]),
-    ("/api/runs", "The list of runs", schema::<RunList>, &[SEARCH, PAGE]),
-    ("/api/runs/{id}", "A run with its values", schema::<RunValues>, &[ID]),
+    (
+        "/api/overview",
+        "What changed lately",
+        schema::<Overview>,
+        &[THETA, ACROSS],
+    ),
+    (
+        "/api/series",
+        "The list of series",
+        schema::<SeriesList>,
+        &[SEARCH, PAGE],
+    ),
+    (
+        "/api/series/{id}",
+        "A series with its changes",
+        schema::<Document>,
+        &[ID, THETA, ACROSS],
+    ),
+    (
+        "/api/runs",
+        "The list of runs",
+        schema::<RunList>,
+        &[SEARCH, PAGE],
+    ),
+    (
+        "/api/runs/{id}",
+        "A run with its values",
+        schema::<RunValues>,
+        &[ID],
+    ),
     (
         "/api/compare",
         "Two runs compared",
         schema::<RunsCompared>,
-        &[("a", true, "The first run."), ("b", true, "The second run."), THETA],
+        &[
+            ("a", true, "The first run."),
+            ("b", true, "The second run."),
+            THETA,
+        ],
     ),
     (
         "/api/matrix",
@@ -43,14 +81,20 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 
 /// Returns the document as JSON text.
 pub fn openapi() -> String {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-    });
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+        });
     let mut generator = settings.into_generator();
     let mut paths = serde_json::Map::new();
     for (path, summary, schema, parameters) in ADDRESSES {
         let parameter = |(name, required, description): &Parameter| {
-            let place = if path.contains(&format!("{{{name}}}")) { "path" } else { "query" };
+            let place = if path.contains(&format!("{{{name}}}")) {
+                "path"
+            } else {
+                "query"
+            };
             let kind = if *name == "page" { "integer" } else { "string" };
             json!({ "name": name, "in": place, "required": required, "description": description,
                     "schema": { "type": kind } })

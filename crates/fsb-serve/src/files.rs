@@ -1,4 +1,5 @@
-//! The pages as files for any web server, without what needs a server: search, comparisons and other rules.
+//! The pages as files for any web server, without what needs a server: search, comparisons and
+//! other rules.
 
 use std::io;
 
@@ -7,8 +8,8 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::site::Site;
 
-/// Passes each file to `write`, with its path below the directory. Returns the number of files, and the reports that
-/// cannot be made with the reasons.
+/// Passes each file to `write`, with its path below the directory. Returns the number of files, and
+/// the reports that cannot be made with the reasons.
 ///
 /// # Errors
 ///
@@ -30,10 +31,20 @@ pub fn write_files(
         Place::ApiMatrix,
         Place::ApiDescription,
     ];
-    let series = snapshot.document.series.iter().map(|series| series.id.clone());
+    let series = snapshot
+        .document
+        .series
+        .iter()
+        .map(|series| series.id.clone());
     let series = series.flat_map(|id| [Place::Series(id.clone()), Place::ApiSeries(id)]);
     let runs = snapshot.runs.keys().cloned();
-    let runs = runs.flat_map(|id| [Place::Run(id.clone()), Place::ApiRun(id.clone()), Place::Report(id)]);
+    let runs = runs.flat_map(|id| {
+        [
+            Place::Run(id.clone()),
+            Place::ApiRun(id.clone()),
+            Place::Report(id),
+        ]
+    });
     let (mut files, mut left_out) = (0, Vec::new());
     for place in fixed.into_iter().chain(series).chain(runs) {
         let Some(path) = place.file() else { continue };

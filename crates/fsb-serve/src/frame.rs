@@ -18,16 +18,26 @@ pub(crate) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(crate) fn new(title: &str, links: &'a Links) -> Frame<'a> {
-        Frame { title: title.to_owned(), links, search: String::new(), json: String::new() }
+        Frame {
+            title: title.to_owned(),
+            links,
+            search: String::new(),
+            json: String::new(),
+        }
     }
 
-    /// Returns the parts of a page whose numbers are the answer at `path` below `/api` to the query of the page.
+    /// Returns the parts of a page whose numbers are the answer at `path` below `/api` to the query
+    /// of the page.
     pub(crate) fn of_api(title: &str, links: &'a Links, path: &str, query: &Query) -> Frame<'a> {
-        Frame { json: links.api(path) + &query.to_text(), ..Frame::new(title, links) }
+        Frame {
+            json: links.api(path) + &query.to_text(),
+            ..Frame::new(title, links)
+        }
     }
 }
 
 /// Returns the text of a page.
 pub(crate) fn render(page: &impl Template) -> Result<String, Problem> {
-    page.render().map_err(|error| Problem::Failed(error.to_string()))
+    page.render()
+        .map_err(|error| Problem::Failed(error.to_string()))
 }

@@ -5,9 +5,9 @@
 //!                                                                └──▶ write_files
 //! ```
 //!
-//! This crate never changes the store. Pages need no script, and their addresses hold their whole state. The caller
-//! provides the [`Reports`], because this crate cannot read a run directory, and may provide [`Runs`], which start one:
-//! [`Control`] then adds the pages for that, behind a token.
+//! This crate never changes the store. Pages need no script, and their addresses hold their whole
+//! state. The caller provides the [`Reports`], because this crate cannot read a run directory, and
+//! may provide [`Runs`], which start one: [`Control`] then adds the pages for that, behind a token.
 #![forbid(unsafe_code)]
 
 mod answer;

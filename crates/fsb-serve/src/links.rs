@@ -14,21 +14,40 @@ pub(crate) struct Links {
 impl Links {
     /// Returns the addresses for a page that is `depth` directories below the root.
     pub(crate) fn new(depth: usize, is_file: bool) -> Links {
-        let root = if depth == 0 { "./".to_owned() } else { "../".repeat(depth) };
-        Links { root, is_file, allows_runs: false }
+        let root = if depth == 0 {
+            "./".to_owned()
+        } else {
+            "../".repeat(depth)
+        };
+        Links {
+            root,
+            is_file,
+            allows_runs: false,
+        }
     }
 
     /// Returns the addresses with those of the pages that start runs, or without them.
     pub(crate) fn allowing_runs(self, allows_runs: bool) -> Links {
-        Links { allows_runs, ..self }
+        Links {
+            allows_runs,
+            ..self
+        }
     }
 
     fn page(&self, path: &str) -> String {
-        format!("{}{path}{}", self.root, if self.is_file { ".html" } else { "" })
+        format!(
+            "{}{path}{}",
+            self.root,
+            if self.is_file { ".html" } else { "" }
+        )
     }
 
     pub(crate) fn home(&self) -> String {
-        if self.is_file { self.page("index") } else { self.root.clone() }
+        if self.is_file {
+            self.page("index")
+        } else {
+            self.root.clone()
+        }
     }
 
     pub(crate) fn style(&self) -> String {
@@ -70,7 +89,11 @@ impl Links {
 
     /// Returns the address of the JSON of a page: `api/series/ID`.
     pub(crate) fn api(&self, path: &str) -> String {
-        format!("{}api/{path}{}", self.root, if self.is_file { ".json" } else { "" })
+        format!(
+            "{}api/{path}{}",
+            self.root,
+            if self.is_file { ".json" } else { "" }
+        )
     }
 
     pub(crate) fn new_run(&self) -> String {

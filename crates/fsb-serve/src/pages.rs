@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use fsb_history::series::{Change, Difference, HistoryPoint, LevelSpan};
-use fsb_history::text::{change_text, compared_text, differences_text, minute, short, unchanged_text, variation_text};
+use fsb_history::text::{
+    change_text, compared_text, differences_text, minute, short, unchanged_text, variation_text,
+};
 use fsb_history::{IndexedRun, Labels, RunsCompared, SeriesHistory, SeriesKey, unit_named};
 use fsb_report::series_chart::{ChartLevel, ChartPoint, SeriesChart, svg};
 use fsb_report::show::{counted, minus, percent, percent_above};
 use fsb_stats::Verdict;
 
 use crate::data::{
-    Matrix, Overview, RunList, RunValues, SeriesList, comparison, environment_between, matrix, overview, run_list,
-    run_values, series_list,
+    Matrix, Overview, RunList, RunValues, SeriesList, comparison, environment_between, matrix,
+    overview, run_list, run_values, series_list,
 };
 use crate::frame::{Frame, render};
 use crate::links::Links;
@@ -34,8 +36,15 @@ impl RulesForm {
     fn new<'s>(rules: &Rules, series: impl Iterator<Item = &'s SeriesHistory>) -> RulesForm {
         let mut names: Vec<String> = rules.across.clone();
         for series in series {
-            let since = series.environments.iter().filter_map(|environment| environment.since.as_ref());
-            names.extend(since.flat_map(|since| &since.differences).map(|difference| difference.name.clone()));
+            let since = series
+                .environments
+                .iter()
+                .filter_map(|environment| environment.since.as_ref());
+            names.extend(
+                since
+                    .flat_map(|since| &since.differences)
+                    .map(|difference| difference.name.clone()),
+            );
         }
         names.sort();
         names.dedup();
@@ -43,7 +52,10 @@ impl RulesForm {
             let is_across = rules.across.contains(&name);
             (name, is_across)
         });
-        RulesForm { conditions: conditions.collect(), theta: percent(rules.theta).replace(' ', "") }
+        RulesForm {
+            conditions: conditions.collect(),
+            theta: percent(rules.theta).replace(' ', ""),
+        }
     }
 }
 
@@ -55,7 +67,8 @@ struct Home<'a> {
     form: RulesForm,
 }
 
-/// Returns the first page: the newest changes and runs. The snapshot keeps the page of the server by the default rules.
+/// Returns the first page: the newest changes and runs. The snapshot keeps the page of the server
+/// by the default rules.
 pub(crate) fn home(site: &Site, query: &Query, links: &Links) -> Result<String, Problem> {
     let snapshot = site.snapshot()?;
     let is_kept = !links.is_file && query.is_empty();
@@ -67,7 +80,11 @@ pub(crate) fn home(site: &Site, query: &Query, links: &Links) -> Result<String, 
     let form = RulesForm::new(&rules, snapshot.document.series.iter());
     let frame = Frame::of_api("What changed lately", links, "overview", query);
     let page = render(&Home { frame, found, form })?;
-    Ok(if is_kept { snapshot.home.get_or_init(|| page).clone() } else { page })
+    Ok(if is_kept {
+        snapshot.home.get_or_init(|| page).clone()
+    } else {
+        page
+    })
 }
 
 #[derive(Template)]
@@ -83,7 +100,11 @@ pub(crate) fn all_series(site: &Site, query: &Query, links: &Links) -> Result<St
     let found = series_list(site, query, links.is_file)?;
     let pages = Pages::new(query, found.page, found.pages);
     let frame = list_frame("Series", query, links, "series");
-    render(&AllSeries { frame, found, pages })
+    render(&AllSeries {
+        frame,
+        found,
+        pages,
+    })
 }
 
 #[derive(Template)]
@@ -99,11 +120,18 @@ pub(crate) fn all_runs(site: &Site, query: &Query, links: &Links) -> Result<Stri
     let found = run_list(site, query, links.is_file)?;
     let pages = Pages::new(query, found.page, found.pages);
     let frame = list_frame("Runs", query, links, "runs");
-    render(&AllRuns { frame, found, pages })
+    render(&AllRuns {
+        frame,
+        found,
+        pages,
+    })
 }
 
 fn list_frame<'a>(title: &str, query: &Query, links: &'a Links, path: &str) -> Frame<'a> {
-    Frame { search: query.last("q").to_owned(), ..Frame::of_api(title, links, path, query) }
+    Frame {
+        search: query.last("q").to_owned(),
+        ..Frame::of_api(title, links, path, query)
+    }
 }
 
 /// The addresses of the pages of a list beside this one.
@@ -121,7 +149,13 @@ impl Pages {
         let address = |page: usize| address_of_list(query.last("q"), page);
         let before = (number > 1).then(|| address((number - 1).min(count)));
         let after = (number < count).then(|| address(number + 1));
-        Pages { number, count, before, after, search: address(0) }
+        Pages {
+            number,
+            count,
+            before,
+            after,
+            search: address(0),
+        }
     }
 }
 
@@ -135,7 +169,11 @@ fn address_of_list(search: &str, page: usize) -> String {
         parameters.append_pair("page", &page.to_string());
     }
     let text = parameters.finish();
-    if text.is_empty() { text } else { format!("?{text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!("?{text}")
+    }
 }
 
 #[derive(Template)]
@@ -163,16 +201,31 @@ struct SeriesRow<'a> {
 }
 
 /// Returns the page of a series.
-pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Result<String, Problem> {
+pub(crate) fn series(
+    site: &Site,
+    id: &str,
+    query: &Query,
+    links: &Links,
+) -> Result<String, Problem> {
     let rules = query.rules()?;
     let document = site.series(id, &rules)?;
     let [series] = &document.series[..] else {
-        return Err(Problem::Failed("the document of a series holds one".to_owned()));
+        return Err(Problem::Failed(
+            "the document of a series holds one".to_owned(),
+        ));
     };
     let key = &series.key;
-    let mut levels: Vec<&LevelSpan> = series.environments.iter().flat_map(|found| &found.levels).collect();
+    let mut levels: Vec<&LevelSpan> = series
+        .environments
+        .iter()
+        .flat_map(|found| &found.levels)
+        .collect();
     levels.sort_by_key(|level| level.first);
-    let mut changes: Vec<&Change> = series.environments.iter().flat_map(|found| &found.changes).collect();
+    let mut changes: Vec<&Change> = series
+        .environments
+        .iter()
+        .flat_map(|found| &found.changes)
+        .collect();
     changes.sort_by_key(|change| change.first_after);
     let row = |(place, point)| {
         let environment = environment_between(series, place);
@@ -181,12 +234,29 @@ pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Res
         SeriesRow {
             point,
             labels: labels_text(&point.labels),
-            news: news.chain((!environment.is_empty()).then(|| minus(&environment))).collect(),
+            news: news
+                .chain((!environment.is_empty()).then(|| minus(&environment)))
+                .collect(),
         }
     };
-    let direction = if key.higher_is_better { "higher is better" } else { "lower is better" };
-    let machine = if key.machine.is_empty() { "machine not recorded" } else { &key.machine };
-    let facts = [&key.metric.replace('_', " "), direction, &key.tool, machine, short(&series.id)].join(" · ");
+    let direction = if key.higher_is_better {
+        "higher is better"
+    } else {
+        "lower is better"
+    };
+    let machine = if key.machine.is_empty() {
+        "machine not recorded"
+    } else {
+        &key.machine
+    };
+    let facts = [
+        &key.metric.replace('_', " "),
+        direction,
+        &key.tool,
+        machine,
+        short(&series.id),
+    ]
+    .join(" · ");
     let shown = site.snapshot()?;
     let all = shown.document.series.iter().filter(|known| known.id == id);
     let frame = Frame::of_api(&key.name(), links, &format!("series/{id}"), query);
@@ -206,27 +276,43 @@ pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Res
 fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
     let key = &series.key;
     // Runs of one day need the time of day.
-    let days: BTreeSet<&str> = series.points.iter().filter_map(|point| point.at.get(..10)).collect();
+    let days: BTreeSet<&str> = series
+        .points
+        .iter()
+        .filter_map(|point| point.at.get(..10))
+        .collect();
     let shown = if days.len() > 1 { 0..10 } else { 11..16 };
     let point = |point: &HistoryPoint| ChartPoint {
         date: point.at.get(shown.clone()).unwrap_or(&point.at).to_owned(),
         value: point.value,
         environment: point.environment,
         href: links.run(&point.run),
-        text: format!("{}  {}  {}", minute(&point.at), key.show(point.value), labels_text(&point.labels)),
+        text: format!(
+            "{}  {}  {}",
+            minute(&point.at),
+            key.show(point.value),
+            labels_text(&point.labels)
+        ),
     };
-    let levels = series.environments.iter().enumerate().flat_map(|(environment, found)| {
-        found.levels.iter().map(move |level| ChartLevel {
-            first: level.first,
-            last: level.last,
-            mean: level.mean,
-            interval: level.interval.map(|interval| [interval.lo, interval.hi]),
-            environment,
-        })
-    });
+    let levels = series
+        .environments
+        .iter()
+        .enumerate()
+        .flat_map(|(environment, found)| {
+            found.levels.iter().map(move |level| ChartLevel {
+                first: level.first,
+                last: level.last,
+                mean: level.mean,
+                interval: level.interval.map(|interval| [interval.lo, interval.hi]),
+                environment,
+            })
+        });
     let found = changes.iter().map(|change| change_text(series, change));
     let description = match changes {
-        [] => series.newest_level().map(|level| format!("{}.", unchanged_text(level))).unwrap_or_default(),
+        [] => series
+            .newest_level()
+            .map(|level| format!("{}.", unchanged_text(level)))
+            .unwrap_or_default(),
         _ => found.collect::<Vec<_>>().join(". "),
     };
     svg(&SeriesChart {
@@ -235,7 +321,10 @@ fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
         unit: unit_named(&key.unit),
         points: series.points.iter().map(point).collect(),
         levels: levels.collect(),
-        changes: changes.iter().map(|change| [change.earliest, change.latest]).collect(),
+        changes: changes
+            .iter()
+            .map(|change| [change.earliest, change.latest])
+            .collect(),
     })
 }
 
@@ -260,7 +349,11 @@ fn difference_text(difference: &Difference) -> String {
 
 /// Returns labels as `commit=abc branch=main`.
 fn labels_text(labels: &Labels) -> String {
-    labels.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    labels
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[derive(Template)]
@@ -284,8 +377,15 @@ pub(crate) fn run(site: &Site, id: &str, links: &Links) -> Result<String, Proble
     let mut others = offers(site, &[])?;
     others.retain(|offer| offer.id != id);
     let title = format!("Run of {}", minute(&found.run.at));
-    let frame = Frame { json: links.api(&format!("runs/{id}")), ..Frame::new(&title, links) };
-    render(&OneRun { frame, found, others })
+    let frame = Frame {
+        json: links.api(&format!("runs/{id}")),
+        ..Frame::new(&title, links)
+    };
+    render(&OneRun {
+        frame,
+        found,
+        others,
+    })
 }
 
 /// Returns the newest runs and the chosen ones.
@@ -294,11 +394,23 @@ fn offers(site: &Site, chosen: &[&str]) -> Result<Vec<Offer>, Problem> {
     let mut runs: Vec<&IndexedRun> = snapshot.runs.values().collect();
     runs.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
     let is_chosen = |run: &IndexedRun| chosen.contains(&run.id.as_str());
-    let offered = runs.into_iter().enumerate().filter(|(place, run)| *place < OFFERED || is_chosen(run));
+    let offered = runs
+        .into_iter()
+        .enumerate()
+        .filter(|(place, run)| *place < OFFERED || is_chosen(run));
     let offer = |(_, run): (usize, &IndexedRun)| {
         let name = run.source.file_name().unwrap_or_default().to_string_lossy();
-        let text = format!("{}  {}  {name}  {}", minute(&run.at), short(&run.id), labels_text(&run.labels));
-        Offer { id: run.id.clone(), text: text.trim_end().to_owned(), is_chosen: is_chosen(run) }
+        let text = format!(
+            "{}  {}  {name}  {}",
+            minute(&run.at),
+            short(&run.id),
+            labels_text(&run.labels)
+        );
+        Offer {
+            id: run.id.clone(),
+            text: text.trim_end().to_owned(),
+            is_chosen: is_chosen(run),
+        }
     };
     Ok(offered.map(offer).collect())
 }
@@ -324,7 +436,11 @@ pub(crate) fn compare(site: &Site, query: &Query, links: &Links) -> Result<Strin
         snapshot.run(id)?;
     }
     let theta = query.rules()?.theta;
-    let found = if let ([_], [_]) = (&a[..], &b[..]) { Some(comparison(site, query)?) } else { None };
+    let found = if let ([_], [_]) = (&a[..], &b[..]) {
+        Some(comparison(site, query)?)
+    } else {
+        None
+    };
     let join = |ids: &[&str], name: &str| ids.join(&format!("&{name}="));
     let is_complete = !a.is_empty() && !b.is_empty();
     let report = is_complete.then(|| links.compare_report(&join(&a, "a"), &join(&b, "b")));
@@ -333,7 +449,14 @@ pub(crate) fn compare(site: &Site, query: &Query, links: &Links) -> Result<Strin
         None => Frame::new("Compare runs", links),
     };
     let (before, after) = (offers(site, &a)?, offers(site, &b)?);
-    render(&Compare { frame, before, after, theta: percent(theta).replace(' ', ""), found, report })
+    render(&Compare {
+        frame,
+        before,
+        after,
+        theta: percent(theta).replace(' ', ""),
+        found,
+        report,
+    })
 }
 
 #[derive(Template)]
@@ -349,8 +472,16 @@ struct MatrixPage<'a> {
 pub(crate) fn matrix_page(site: &Site, query: &Query, links: &Links) -> Result<String, Problem> {
     let chosen = query.last("kernel");
     let found = matrix(site, chosen)?;
-    let all = if chosen.is_empty() { found.clone() } else { matrix(site, "")? };
-    let mut kernels: Vec<String> = all.machines.into_iter().flat_map(|machine| machine.kernels).collect();
+    let all = if chosen.is_empty() {
+        found.clone()
+    } else {
+        matrix(site, "")?
+    };
+    let mut kernels: Vec<String> = all
+        .machines
+        .into_iter()
+        .flat_map(|machine| machine.kernels)
+        .collect();
     kernels.sort();
     kernels.dedup();
     let kernels = kernels.into_iter().map(|kernel| {
@@ -358,7 +489,11 @@ pub(crate) fn matrix_page(site: &Site, query: &Query, links: &Links) -> Result<S
         (kernel, is_chosen)
     });
     let frame = Frame::of_api("Matrix", links, "matrix", query);
-    render(&MatrixPage { frame, found, kernels: kernels.collect() })
+    render(&MatrixPage {
+        frame,
+        found,
+        kernels: kernels.collect(),
+    })
 }
 
 #[derive(Template)]
@@ -371,6 +506,9 @@ struct ProblemPage<'a> {
 /// Returns the error page of a request.
 pub(crate) fn problem(problem: &Problem, links: &Links) -> String {
     let title = problem.status().canonical_reason().unwrap_or("No answer");
-    let page = ProblemPage { frame: Frame::new(title, links), text: problem.to_string() };
+    let page = ProblemPage {
+        frame: Frame::new(title, links),
+        text: problem.to_string(),
+    };
     page.render().unwrap_or_else(|_| problem.to_string())
 }

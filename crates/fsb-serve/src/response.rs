@@ -12,7 +12,13 @@ pub(crate) fn response(status: StatusCode, answer: Answer) -> Response {
     let mut response = Response::new(Body::from(answer.content));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.kind.content_type()));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(answer.kind.policy()));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(answer.kind.content_type()),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(answer.kind.policy()),
+    );
     response
 }

@@ -19,8 +19,8 @@ use crate::query::Query;
 use crate::response::response;
 use crate::site::Site;
 
-/// The names under which a browser may reach the server. Other names belong to pages of strangers whose name was made to
-/// point here (DNS rebinding).
+/// The names under which a browser may reach the server. Other names belong to pages of strangers
+/// whose name was made to point here (DNS rebinding).
 #[derive(Debug, Clone)]
 pub struct Hosts {
     /// The address that the server listens on.
@@ -32,25 +32,39 @@ pub struct Hosts {
 impl Hosts {
     /// Returns the address itself, `localhost` and the names that the user gave.
     pub fn new(listen: SocketAddr, names: &[String]) -> Hosts {
-        Hosts { listen: listen.ip(), names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
+        Hosts {
+            listen: listen.ip(),
+            names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        }
     }
 
-    /// Returns whether a host, with or without a port, is this server. No name can be made to point to an address, so a
-    /// server that listens on all addresses accepts each of them.
+    /// Returns whether a host, with or without a port, is this server. No name can be made to point
+    /// to an address, so a server that listens on all addresses accepts each of them.
     fn accepts(&self, host: &str) -> bool {
-        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let Ok(authority) = host.parse::<Authority>() else {
+            return false;
+        };
         let name = authority.host().to_ascii_lowercase();
         let name = name.strip_suffix('.').unwrap_or(&name);
-        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let address = name
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>();
         let is_own = |address: IpAddr| address == self.listen || self.listen.is_unspecified();
         !host.contains('@')
-            && (name == "localhost" || self.names.iter().any(|known| known == name) || address.is_ok_and(is_own))
+            && (name == "localhost"
+                || self.names.iter().any(|known| known == name)
+                || address.is_ok_and(is_own))
     }
 }
 
 /// Returns the service of a site. `control` adds the pages that start runs.
 pub fn router(site: Arc<Site>, hosts: Hosts, control: Option<Control>) -> Router {
-    let changes = if control.is_some() { control::CHANGES } else { &[] };
+    let changes = if control.is_some() {
+        control::CHANGES
+    } else {
+        &[]
+    };
     let routes = Router::new()
         .route("/", page(|_| Place::Home))
         .route("/style.css", page(|_| Place::Style))
@@ -76,24 +90,43 @@ pub fn router(site: Arc<Site>, hosts: Hosts, control: Option<Control>) -> Router
         Some(control) => routes.merge(control::routes(Arc::new(control))),
         None => routes,
     };
-    routes.layer(middleware::from_fn_with_state(Arc::new(Guard { hosts, changes }), guard))
+    routes.layer(middleware::from_fn_with_state(
+        Arc::new(Guard { hosts, changes }),
+        guard,
+    ))
 }
 
 /// Returns the handler of a place, whose work is done beside the threads of connections.
 fn page(place: fn(String) -> Place) -> MethodRouter<Arc<Site>> {
-    get(move |State(site): State<Arc<Site>>, parameters: RawPathParams, RawQuery(query): RawQuery| async move {
-        let id = parameters.iter().next().map(|(_, id)| id.to_owned()).unwrap_or_default();
-        let place = place(id);
-        let is_api = place.is_api();
-        let depth = place.depth();
-        let work = move || answer(&site, &place, &Query::parse(query.as_deref().unwrap_or_default()), false);
-        let made = tokio::task::spawn_blocking(work).await;
-        let made = made.unwrap_or_else(|_| Err(Problem::Failed("The page could not be made.".to_owned())));
-        match made {
-            Ok(answer) => response(StatusCode::OK, answer),
-            Err(found) => response(found.status(), problem(&found, is_api, depth)),
-        }
-    })
+    get(
+        move |State(site): State<Arc<Site>>,
+              parameters: RawPathParams,
+              RawQuery(query): RawQuery| async move {
+            let id = parameters
+                .iter()
+                .next()
+                .map(|(_, id)| id.to_owned())
+                .unwrap_or_default();
+            let place = place(id);
+            let is_api = place.is_api();
+            let depth = place.depth();
+            let work = move || {
+                answer(
+                    &site,
+                    &place,
+                    &Query::parse(query.as_deref().unwrap_or_default()),
+                    false,
+                )
+            };
+            let made = tokio::task::spawn_blocking(work).await;
+            let made = made
+                .unwrap_or_else(|_| Err(Problem::Failed("The page could not be made.".to_owned())));
+            match made {
+                Ok(answer) => response(StatusCode::OK, answer),
+                Err(found) => response(found.status(), problem(&found, is_api, depth)),
+            }
+        },
+    )
 }
 
 async fn unknown(request: Request) -> Response {
@@ -101,7 +134,10 @@ async fn unknown(request: Request) -> Response {
     let found = Problem::NotFound("The server does not have this page.".to_owned());
     // Relative addresses count from the last slash of the address.
     let depth = path.matches('/').count().saturating_sub(1);
-    response(StatusCode::NOT_FOUND, problem(&found, path.starts_with("/api/"), depth))
+    response(
+        StatusCode::NOT_FOUND,
+        problem(&found, path.starts_with("/api/"), depth),
+    )
 }
 
 /// The rules that every request must follow.
@@ -111,15 +147,23 @@ struct Guard {
     changes: &'static [&'static str],
 }
 
-/// Refuses requests that would change something elsewhere than at the addresses for it, that name another host, or that
-/// come from the page of another host.
+/// Refuses requests that would change something elsewhere than at the addresses for it, that name
+/// another host, or that come from the page of another host.
 async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let mut answered = match guard.refusal(request.method(), request.uri(), request.headers()) {
         Some((status, text)) => {
             let content = format!("{text}\n").into_bytes();
-            let mut refused = response(status, Answer { kind: Kind::Text, content });
+            let mut refused = response(
+                status,
+                Answer {
+                    kind: Kind::Text,
+                    content,
+                },
+            );
             if status == StatusCode::METHOD_NOT_ALLOWED {
-                refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                refused
+                    .headers_mut()
+                    .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             }
             refused
         }
@@ -129,18 +173,32 @@ async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-cache"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
     ];
     for (name, value) in always {
-        answered.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+        answered
+            .headers_mut()
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     answered
 }
 
 impl Guard {
     /// Returns the status and the text of a request that is refused.
-    fn refusal(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+    fn refusal(
+        &self,
+        method: &Method,
+        target: &Uri,
+        headers: &HeaderMap,
+    ) -> Option<(StatusCode, &'static str)> {
         let reads = method == Method::GET || method == Method::HEAD;
         let changes = method == Method::POST && self.changes.contains(&target.path());
         if !reads && !changes {
@@ -151,32 +209,49 @@ impl Guard {
         }
         let all: Vec<&HeaderValue> = headers.get_all(header::HOST).iter().collect();
         let [host] = all[..] else {
-            return Some((StatusCode::BAD_REQUEST, "The request must have one header Host."));
+            return Some((
+                StatusCode::BAD_REQUEST,
+                "The request must have one header Host.",
+            ));
         };
         let accepts = |host: &str| self.hosts.accepts(host);
-        let is_here = host.to_str().is_ok_and(accepts) && target.authority().is_none_or(|name| accepts(name.as_str()));
+        let is_here = host.to_str().is_ok_and(accepts)
+            && target.authority().is_none_or(|name| accepts(name.as_str()));
         if !is_here {
             let text = "This server does not have that name. Start it with: fsb serve --host NAME";
             return Some((StatusCode::MISDIRECTED_REQUEST, text));
         }
         // Browsers send it with requests that a page of another site makes.
         let is_foreign = |origin: &HeaderValue| {
-            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            let host = origin
+                .to_str()
+                .ok()
+                .and_then(|origin| origin.split_once("://"));
             !host.is_some_and(|(_, host)| accepts(host))
         };
         let is_elsewhere = changes && !is_of_own_page(host, headers);
         if headers.get_all(header::ORIGIN).iter().any(is_foreign) || is_elsewhere {
-            return Some((StatusCode::FORBIDDEN, "The request comes from the page of another site."));
+            return Some((
+                StatusCode::FORBIDDEN,
+                "The request comes from the page of another site.",
+            ));
         }
         None
     }
 }
 
-/// Returns whether a request that changes something comes from a page of exactly this server. A page on another port of
-/// this machine may belong to another user.
+/// Returns whether a request that changes something comes from a page of exactly this server. A
+/// page on another port of this machine may belong to another user.
 fn is_of_own_page(host: &HeaderValue, headers: &HeaderMap) -> bool {
     let origins: Vec<&HeaderValue> = headers.get_all(header::ORIGIN).iter().collect();
     let [origin] = origins[..] else { return false };
-    let is_own = origin.as_bytes().strip_prefix(b"http://").is_some_and(|origin| origin == host.as_bytes());
-    is_own && headers.get_all("sec-fetch-site").iter().all(|site| site == "same-origin")
+    let is_own = origin
+        .as_bytes()
+        .strip_prefix(b"http://")
+        .is_some_and(|origin| origin == host.as_bytes());
+    is_own
+        && headers
+            .get_all("sec-fetch-site")
+            .iter()
+            .all(|site| site == "same-origin")
 }

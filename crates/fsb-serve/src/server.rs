@@ -32,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// The connections that are open at the same time. Others wait in the queue of the kernel.
     pub connections: usize,
-    /// The time in which a client must send the head of a request, and after which an idle connection is closed.
+    /// The time in which a client must send the head of a request, and after which an idle
+    /// connection is closed.
     pub head: Duration,
     /// The time after which a connection is closed whose client reads nothing.
     pub unread: Duration,
@@ -51,8 +52,8 @@ impl Default for Limits {
     }
 }
 
-/// Serves until SIGINT or SIGTERM, and calls `started` once both are caught. Connections that are open at the end are
-/// closed.
+/// Serves until SIGINT or SIGTERM, and calls `started` once both are caught. Connections that are
+/// open at the end are closed.
 pub fn serve(
     listener: std::net::TcpListener,
     router: Router,
@@ -60,11 +61,20 @@ pub fn serve(
     started: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     serve_until(listener, router, limits, async {
-        let mut signals = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+        let mut signals = [
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        ];
         started()?;
         poll_fn(|context| {
-            let has_come = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if has_come { Poll::Ready(Ok(())) } else { Poll::Pending }
+            let has_come = signals
+                .iter_mut()
+                .any(|signal| signal.poll_recv(context).is_ready());
+            if has_come {
+                Poll::Ready(Ok(()))
+            } else {
+                Poll::Pending
+            }
         })
         .await
     })
@@ -78,9 +88,13 @@ pub(crate) fn serve_until(
     end: impl Future<Output = io::Result<()>>,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    // The standard library asks for 128. Beyond that the kernel ignores connections, which try again after a second.
+    // The standard library asks for 128. Beyond that the kernel ignores connections, which try
+    // again after a second.
     listen(&listener, BACKLOG)?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS).build()?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WORKERS)
+        .build()?;
     let ended = runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         let accepting = tokio::spawn(accept(listener, router, limits));
@@ -96,7 +110,9 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits) {
     let free = Arc::new(Semaphore::new(limits.connections));
     loop {
         // The permit comes first, so that the kernel holds connections beyond the limit.
-        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
+            return;
+        };
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (router, limits) = (router.clone(), limits.clone());

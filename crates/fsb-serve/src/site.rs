@@ -57,12 +57,18 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     fn new(runs: BTreeMap<String, IndexedRun>, document: Document) -> Arc<Snapshot> {
-        Arc::new(Snapshot { runs, document, home: OnceLock::new() })
+        Arc::new(Snapshot {
+            runs,
+            document,
+            home: OnceLock::new(),
+        })
     }
 
     /// Returns a run.
     pub(crate) fn run(&self, id: &str) -> Result<&IndexedRun, Problem> {
-        self.runs.get(id).ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
+        self.runs
+            .get(id)
+            .ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
     }
 }
 
@@ -70,13 +76,21 @@ impl Site {
     /// Returns the site of a store. Opens the store once, so that a missing store is an error here.
     pub fn open(store: Location, reports: Box<dyn Reports>) -> Result<Site, HistoryError> {
         Store::open(&store)?;
-        Ok(Site { store, reports, read: Mutex::new(None), allows_runs: false })
+        Ok(Site {
+            store,
+            reports,
+            read: Mutex::new(None),
+            allows_runs: false,
+        })
     }
 
     /// Returns the site with links to the pages that start runs.
     #[must_use]
     pub fn allowing_runs(self) -> Site {
-        Site { allows_runs: true, ..self }
+        Site {
+            allows_runs: true,
+            ..self
+        }
     }
 
     pub(crate) fn allows_runs(&self) -> bool {
@@ -104,7 +118,12 @@ impl Site {
         let index = self.index()?;
         let document = index.analyse_all(&[], Rules::default().theta)?;
         let snapshot = Snapshot::new(index.runs, document);
-        *read = Some(Read { store, version, file, snapshot: Arc::clone(&snapshot) });
+        *read = Some(Read {
+            store,
+            version,
+            file,
+            snapshot: Arc::clone(&snapshot),
+        });
         Ok(snapshot)
     }
 
@@ -122,14 +141,26 @@ impl Site {
     /// Returns the document of one series by these rules.
     pub(crate) fn series(&self, id: &str, rules: &Rules) -> Result<Document, Problem> {
         let snapshot = self.snapshot()?;
-        let found = snapshot.document.series.iter().find(|series| series.id == id);
-        let found = found.ok_or_else(|| Problem::NotFound(format!("The history has no series {id}.")))?;
+        let found = snapshot
+            .document
+            .series
+            .iter()
+            .find(|series| series.id == id);
+        let found =
+            found.ok_or_else(|| Problem::NotFound(format!("The history has no series {id}.")))?;
         let series = if *rules == Rules::default() {
             found.clone()
         } else {
             let index = self.index()?;
             check(rules, &index)?;
-            index.analyse(IndexedSeries { id: found.id.clone(), key: found.key.clone() }, &rules.across, rules.theta)?
+            index.analyse(
+                IndexedSeries {
+                    id: found.id.clone(),
+                    key: found.key.clone(),
+                },
+                &rules.across,
+                rules.theta,
+            )?
         };
         let Rules { theta, across } = rules.clone();
         Ok(Document {
@@ -144,9 +175,13 @@ impl Site {
     /// Opens the store again and reads its index.
     pub(crate) fn index(&self) -> Result<Index, Problem> {
         let index = Index::read(Store::open(&self.store)?)?;
-        // A store may be from another user, and identities become parts of addresses and file names.
+        // A store may be from another user, and identities become parts of addresses and file
+        // names.
         let series = index.series_by_name()?;
-        let ids = index.runs.keys().chain(series.iter().map(|series| &series.id));
+        let ids = index
+            .runs
+            .keys()
+            .chain(series.iter().map(|series| &series.id));
         match ids.into_iter().find(|id| !is_identity(id)) {
             Some(id) => Err(HistoryError::Damaged {
                 store: self.store.clone(),
@@ -157,10 +192,12 @@ impl Site {
         }
     }
 
-    /// Returns the device and the inode of the store, which differ after it was replaced; `None` for a database on a
-    /// server.
+    /// Returns the device and the inode of the store, which differ after it was replaced; `None`
+    /// for a database on a server.
     fn file(&self) -> Option<(u64, u64)> {
-        let Location::File(path) = &self.store else { return None };
+        let Location::File(path) = &self.store else {
+            return None;
+        };
         fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
     }
 }
@@ -170,9 +207,16 @@ fn is_identity(id: &str) -> bool {
 }
 
 fn check(rules: &Rules, index: &Index) -> Result<(), Problem> {
-    let is_known = |name: &&String| index.environments.values().any(|conditions| conditions.contains_key(*name));
+    let is_known = |name: &&String| {
+        index
+            .environments
+            .values()
+            .any(|conditions| conditions.contains_key(*name))
+    };
     match rules.across.iter().find(|name| !is_known(name)) {
-        Some(name) => Err(Problem::Invalid(format!("across: no run has the condition '{name}'"))),
+        Some(name) => Err(Problem::Invalid(format!(
+            "across: no run has the condition '{name}'"
+        ))),
         None => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! Requests through the router and over sockets, and files, from a store whose labels and names are hostile.
+//! Requests through the router and over sockets, and files, from a store whose labels and names are
+//! hostile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -30,7 +31,11 @@ impl Reports for FixedReports {
     }
 
     fn comparison(&self, before: &[PathBuf], after: &[PathBuf]) -> Result<String, String> {
-        Ok(format!("<!doctype html><title>{} {}</title>", before.len(), after.len()))
+        Ok(format!(
+            "<!doctype html><title>{} {}</title>",
+            before.len(),
+            after.len()
+        ))
     }
 }
 
@@ -71,7 +76,11 @@ fn entry(directory: &Path, number: usize) -> Entry {
         blocks: 5,
     };
     // The directory of the first run was deleted.
-    let source = if number == 0 { directory.join("gone") } else { directory.to_owned() };
+    let source = if number == 0 {
+        directory.join("gone")
+    } else {
+        directory.to_owned()
+    };
     Entry {
         run: IndexedRun {
             id: format!("{number:016x}"),
@@ -97,7 +106,12 @@ impl Fixture {
         let site = Arc::new(Site::open(path, Box::new(FixedReports)).unwrap());
         let hosts = Hosts::new(HOST.parse().unwrap(), &["bench.example".to_owned()]);
         let router = router(Arc::clone(&site), hosts, None);
-        Fixture { directory, site, router, series: ["ext4", HOSTILE].map(|target| key(target).id()).to_vec() }
+        Fixture {
+            directory,
+            site,
+            router,
+            series: ["ext4", HOSTILE].map(|target| key(target).id()).to_vec(),
+        }
     }
 
     fn run(number: usize) -> String {
@@ -105,12 +119,19 @@ impl Fixture {
     }
 
     fn ask(&self, request: Request<Body>) -> (StatusCode, HeaderMap, String) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let response = self.router.clone().oneshot(request).await.unwrap();
             let (parts, body) = response.into_parts();
             let body = to_bytes(body, usize::MAX).await.unwrap();
-            (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+            (
+                parts.status,
+                parts.headers,
+                String::from_utf8(body.to_vec()).unwrap(),
+            )
         })
     }
 
@@ -119,7 +140,13 @@ impl Fixture {
     }
 
     fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
-        self.ask(Request::builder().uri(path).header("Host", HOST).body(Body::empty()).unwrap())
+        self.ask(
+            Request::builder()
+                .uri(path)
+                .header("Host", HOST)
+                .body(Body::empty())
+                .unwrap(),
+        )
     }
 
     /// Returns the body of an answer. Panics if the status is not 200.
@@ -139,17 +166,29 @@ impl Fixture {
         let sides = format!("a={}&b={run}", Fixture::run(29));
         [
             ("/".to_owned(), "/api/overview".to_owned()),
-            ("/?across=kernel&theta=5%25".to_owned(), "/api/overview?across=kernel&theta=5%25".to_owned()),
+            (
+                "/?across=kernel&theta=5%25".to_owned(),
+                "/api/overview?across=kernel&theta=5%25".to_owned(),
+            ),
             ("/series".to_owned(), "/api/series".to_owned()),
             ("/series?q=EXT4".to_owned(), "/api/series?q=EXT4".to_owned()),
             (format!("/series/{series}"), format!("/api/series/{series}")),
-            (format!("/series/{series}?across=kernel"), format!("/api/series/{series}?across=kernel")),
-            (format!("/series/{}", self.series[1]), format!("/api/series/{}", self.series[1])),
+            (
+                format!("/series/{series}?across=kernel"),
+                format!("/api/series/{series}?across=kernel"),
+            ),
+            (
+                format!("/series/{}", self.series[1]),
+                format!("/api/series/{}", self.series[1]),
+            ),
             ("/runs".to_owned(), "/api/runs".to_owned()),
             (format!("/run/{run}"), format!("/api/runs/{run}")),
             (format!("/compare?{sides}"), format!("/api/compare?{sides}")),
             ("/matrix".to_owned(), "/api/matrix".to_owned()),
-            ("/matrix?kernel=6.2".to_owned(), "/api/matrix?kernel=6.2".to_owned()),
+            (
+                "/matrix?kernel=6.2".to_owned(),
+                "/api/matrix?kernel=6.2".to_owned(),
+            ),
         ]
         .to_vec()
     }
@@ -158,14 +197,19 @@ impl Fixture {
 /// Returns the values of an attribute in a page.
 pub(crate) fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
-    page.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+    page.split(&start)
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect()
 }
 
 fn collect_numbers(value: &Value, numbers: &mut BTreeSet<u64>) {
     match value {
         Value::Number(number) => drop(numbers.insert(number.as_f64().unwrap().to_bits())),
         Value::Array(items) => items.iter().for_each(|item| collect_numbers(item, numbers)),
-        Value::Object(members) => members.values().for_each(|member| collect_numbers(member, numbers)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|member| collect_numbers(member, numbers)),
         _ => {}
     }
 }
@@ -177,19 +221,35 @@ fn every_number_of_a_page_is_one_of_the_api() {
         let mut known = BTreeSet::new();
         collect_numbers(&fixture.json(&api), &mut known);
         let body = fixture.body(&page);
-        let shown = body.split("<data ").skip(1).map(|rest| rest.split('>').next().unwrap());
+        let shown = body
+            .split("<data ")
+            .skip(1)
+            .map(|rest| rest.split('>').next().unwrap());
         let texts = shown.flat_map(|tag| {
             let tag = format!(" {tag}");
-            ["value", "data-lo", "data-hi"].map(|name| attributes(&tag, name).first().map(|text| (*text).to_owned()))
+            ["value", "data-lo", "data-hi"].map(|name| {
+                attributes(&tag, name)
+                    .first()
+                    .map(|text| (*text).to_owned())
+            })
         });
         let numbers: Vec<f64> = texts.flatten().map(|text| text.parse().unwrap()).collect();
         assert!(!numbers.is_empty(), "{page}");
         let footer = body.split("<footer").nth(1).unwrap();
         let link = local(attributes(footer, "href")).next().unwrap();
-        let (path, query) = link.split_once('?').map_or((&*link, ""), |(path, _)| (path, &link[path.len()..]));
-        assert_eq!(resolve(page.split('?').next().unwrap(), path) + query, api, "the page links to its numbers");
+        let (path, query) = link
+            .split_once('?')
+            .map_or((&*link, ""), |(path, _)| (path, &link[path.len()..]));
+        assert_eq!(
+            resolve(page.split('?').next().unwrap(), path) + query,
+            api,
+            "the page links to its numbers"
+        );
         for number in numbers {
-            assert!(known.contains(&number.to_bits()), "{page}: {number} is not in {api}");
+            assert!(
+                known.contains(&number.to_bits()),
+                "{page}: {number} is not in {api}"
+            );
         }
     }
 }
@@ -201,46 +261,101 @@ fn the_values_of_the_api_are_those_of_the_store() {
     for series in &fixture.series {
         let document = fixture.json(&format!("/api/series/{series}"));
         let shown = document["series"][0]["points"].as_array().unwrap();
-        let shown: Vec<f64> = shown.iter().map(|point| point["value"].as_f64().unwrap()).collect();
-        let stored: Vec<f64> = store.points(series).unwrap().iter().map(|point| point.log_mean.exp()).collect();
+        let shown: Vec<f64> = shown
+            .iter()
+            .map(|point| point["value"].as_f64().unwrap())
+            .collect();
+        let stored: Vec<f64> = store
+            .points(series)
+            .unwrap()
+            .iter()
+            .map(|point| point.log_mean.exp())
+            .collect();
         assert_eq!(shown, stored);
     }
     let list = fixture.json("/api/series");
     let last = store.points(&fixture.series[0]).unwrap().pop().unwrap();
-    let shown = list["series"].as_array().unwrap().iter().find(|entry| entry["id"] == *fixture.series[0]).unwrap();
-    assert_eq!((shown["runs"].as_u64(), shown["last_value"].as_f64()), (Some(45), Some(last.log_mean.exp())));
+    let shown = list["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["id"] == *fixture.series[0])
+        .unwrap();
+    assert_eq!(
+        (shown["runs"].as_u64(), shown["last_value"].as_f64()),
+        (Some(45), Some(last.log_mean.exp()))
+    );
 }
 
 #[test]
 fn the_pages_say_what_changed_with_which_run() {
     let fixture = Fixture::new();
     let home = fixture.body("/");
-    assert!(home.contains("slower −20 %") && home.contains("other environment: kernel: 6.1 → 6.2"), "{home}");
+    assert!(
+        home.contains("slower −20 %") && home.contains("other environment: kernel: 6.1 → 6.2"),
+        "{home}"
+    );
     let overview = fixture.json("/api/overview");
-    assert_eq!((&overview["changed"], &overview["runs"]), (&2.into(), &45.into()), "{overview:#}");
-    let change = overview["changes"].as_array().unwrap().iter().find(|change| change["verdict"] == "slower").unwrap();
+    assert_eq!(
+        (&overview["changed"], &overview["runs"]),
+        (&2.into(), &45.into()),
+        "{overview:#}"
+    );
+    let change = overview["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|change| change["verdict"] == "slower")
+        .unwrap();
     assert_eq!(change["run"], Fixture::run(30));
-    let environment = overview["changes"].as_array().unwrap().iter().find(|change| change["verdict"].is_null());
-    assert_eq!(environment.unwrap()["series"].as_array().unwrap().len(), 2, "both series share the entry");
+    let environment = overview["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|change| change["verdict"].is_null());
+    assert_eq!(
+        environment.unwrap()["series"].as_array().unwrap().len(),
+        2,
+        "both series share the entry"
+    );
     let page = fixture.body(&format!("/series/{}", fixture.series[0]));
     assert_eq!(page.matches("<circle").count(), 45);
     assert_eq!(page.matches("class=\"change\"").count(), 1);
-    assert!(page.contains("other environment: kernel: 6.1 → 6.2"), "{page}");
+    assert!(
+        page.contains("other environment: kernel: 6.1 → 6.2"),
+        "{page}"
+    );
     // The five runs with the other kernel show no change, because they could not.
     let list = fixture.json("/api/series");
-    assert!(list["series"][0]["detectable"].is_null() && overview["cannot_tell"] == 0, "{list:#}");
+    assert!(
+        list["series"][0]["detectable"].is_null() && overview["cannot_tell"] == 0,
+        "{list:#}"
+    );
     assert!(fixture.body("/series").contains("cannot tell"));
-    let levels = fixture.json(&format!("/api/series/{}", fixture.series[0]))["series"][0]["environments"].clone();
+    let levels =
+        fixture.json(&format!("/api/series/{}", fixture.series[0]))["series"][0]["environments"]
+            .clone();
     let [before, other] = [&levels[0]["levels"][0], &levels[1]["levels"][0]];
     assert!(
-        (0.03..0.1).contains(&before["detectable"].as_f64().unwrap()) && other["detectable"].is_null(),
+        (0.03..0.1).contains(&before["detectable"].as_f64().unwrap())
+            && other["detectable"].is_null(),
         "{levels:#}"
     );
-    let text = before["detectable"].as_f64().map(fsb_report::show::percent_above).unwrap();
+    let text = before["detectable"]
+        .as_f64()
+        .map(fsb_report::show::percent_above)
+        .unwrap();
     assert!(page.contains(&text), "{text}: {page}");
     let matrix = fixture.json("/api/matrix");
-    assert_eq!(matrix["machines"][0]["kernels"], serde_json::json!(["6.2", "6.1"]));
-    let compared = fixture.json(&format!("/api/compare?a={}&b={}", Fixture::run(29), Fixture::run(44)));
+    assert_eq!(
+        matrix["machines"][0]["kernels"],
+        serde_json::json!(["6.2", "6.1"])
+    );
+    let compared = fixture.json(&format!(
+        "/api/compare?a={}&b={}",
+        Fixture::run(29),
+        Fixture::run(44)
+    ));
     assert_eq!(compared["conditions"][0]["name"], "kernel");
 }
 
@@ -249,11 +364,26 @@ fn lists_are_searched_and_divided_into_pages() {
     let fixture = Fixture::new();
     let total = |path: &str| fixture.json(path)["total"].as_u64().unwrap();
     assert_eq!(
-        (total("/api/series?q=write+EXT4"), total("/api/series?q=none"), total("/api/runs?q=2026-01-01")),
+        (
+            total("/api/series?q=write+EXT4"),
+            total("/api/series?q=none"),
+            total("/api/runs?q=2026-01-01")
+        ),
         (1, 0, 24)
     );
-    assert!(fixture.json("/api/runs?page=2")["runs"].as_array().unwrap().is_empty());
-    for wrong in ["/runs?page=0", "/api/runs?page=x", "/?theta=much", "/?across=colour", "/compare/report"] {
+    assert!(
+        fixture.json("/api/runs?page=2")["runs"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    for wrong in [
+        "/runs?page=0",
+        "/api/runs?page=x",
+        "/?theta=much",
+        "/?across=colour",
+        "/compare/report",
+    ] {
         assert_eq!(fixture.get(wrong).0, StatusCode::BAD_REQUEST, "{wrong}");
     }
 }
@@ -263,15 +393,29 @@ fn names_and_labels_are_text_whatever_they_contain() {
     let fixture = Fixture::new();
     let wrong = format!("/series/{}", "%3Cscript%3Ealert(1)%3C%2Fscript%3E");
     let search = "/series?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
-    let all = fixture.pages().into_iter().map(|(page, _)| page).chain([wrong, search.to_owned()]);
+    let all = fixture
+        .pages()
+        .into_iter()
+        .map(|(page, _)| page)
+        .chain([wrong, search.to_owned()]);
     let mut escaped = 0;
     for page in all {
         let (_, headers, body) = fixture.get(&page);
-        assert!(!body.contains("<script") && !body.contains('\u{202e}'), "{page}: {body}");
-        assert!(!body.contains("javascript:") && !body.contains(" style="), "{page}");
+        assert!(
+            !body.contains("<script") && !body.contains('\u{202e}'),
+            "{page}: {body}"
+        );
+        assert!(
+            !body.contains("javascript:") && !body.contains(" style="),
+            "{page}"
+        );
         escaped += usize::from(body.contains("alert(1)"));
         let policy = headers["content-security-policy"].to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'; style-src 'self';") && !policy.contains("unsafe"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'self';")
+                && !policy.contains("unsafe"),
+            "{policy}"
+        );
         assert_eq!(headers["x-content-type-options"], "nosniff");
         assert_eq!(headers["referrer-policy"], "no-referrer");
     }
@@ -282,10 +426,21 @@ fn names_and_labels_are_text_whatever_they_contain() {
 fn only_known_names_of_the_server_are_answered() {
     let fixture = Fixture::new();
     let status = |host: &str| {
-        let request = Request::builder().uri("/api/runs").header("Host", host).body(Body::empty()).unwrap();
+        let request = Request::builder()
+            .uri("/api/runs")
+            .header("Host", host)
+            .body(Body::empty())
+            .unwrap();
         fixture.ask(request).0
     };
-    for own in [HOST, "127.0.0.1", "localhost:8080", "LOCALHOST", "bench.example:443", "bench.example."] {
+    for own in [
+        HOST,
+        "127.0.0.1",
+        "localhost:8080",
+        "LOCALHOST",
+        "bench.example:443",
+        "bench.example.",
+    ] {
         assert_eq!(status(own), StatusCode::OK, "{own}");
     }
     let foreign = [
@@ -301,40 +456,86 @@ fn only_known_names_of_the_server_are_answered() {
         "127.0.0.1,evil.example",
     ];
     for foreign in foreign {
-        assert_eq!(status(foreign), StatusCode::MISDIRECTED_REQUEST, "{foreign}");
+        assert_eq!(
+            status(foreign),
+            StatusCode::MISDIRECTED_REQUEST,
+            "{foreign}"
+        );
     }
     let none = Request::builder().uri("/").body(Body::empty()).unwrap();
     assert_eq!(fixture.ask(none).0, StatusCode::BAD_REQUEST);
-    let two =
-        Request::builder().uri("/").header("Host", HOST).header("Host", "evil.example").body(Body::empty()).unwrap();
+    let two = Request::builder()
+        .uri("/")
+        .header("Host", HOST)
+        .header("Host", "evil.example")
+        .body(Body::empty())
+        .unwrap();
     assert_eq!(fixture.ask(two).0, StatusCode::BAD_REQUEST);
-    let target = Request::builder().uri("http://evil.example/").header("Host", HOST).body(Body::empty()).unwrap();
+    let target = Request::builder()
+        .uri("http://evil.example/")
+        .header("Host", HOST)
+        .body(Body::empty())
+        .unwrap();
     assert_eq!(fixture.ask(target).0, StatusCode::MISDIRECTED_REQUEST);
     let all = Hosts::new("0.0.0.0:80".parse().unwrap(), &[]);
     let asked = |host: &str| {
         let site = Arc::clone(&fixture.site);
-        let other = Fixture { router: router(site, all.clone(), None), ..Fixture::new() };
-        other.ask(Request::builder().uri("/style.css").header("Host", host).body(Body::empty()).unwrap()).0
+        let other = Fixture {
+            router: router(site, all.clone(), None),
+            ..Fixture::new()
+        };
+        other
+            .ask(
+                Request::builder()
+                    .uri("/style.css")
+                    .header("Host", host)
+                    .body(Body::empty())
+                    .unwrap(),
+            )
+            .0
     };
-    assert_eq!((asked("192.0.2.7:80"), asked("evil.example")), (StatusCode::OK, StatusCode::MISDIRECTED_REQUEST));
+    assert_eq!(
+        (asked("192.0.2.7:80"), asked("evil.example")),
+        (StatusCode::OK, StatusCode::MISDIRECTED_REQUEST)
+    );
 }
 
 #[test]
 fn pages_of_other_sites_get_no_answer_and_nothing_can_be_changed() {
     let fixture = Fixture::new();
     let from = |origin: &str| {
-        let request = Request::builder().uri("/api/runs").header("Host", HOST).header("Origin", origin);
+        let request = Request::builder()
+            .uri("/api/runs")
+            .header("Host", HOST)
+            .header("Origin", origin);
         let (status, headers, _) = fixture.ask(request.body(Body::empty()).unwrap());
         assert!(!headers.contains_key("access-control-allow-origin"));
         assert_eq!(headers["cross-origin-resource-policy"], "same-origin");
         status
     };
     assert_eq!(from("http://127.0.0.1:8080"), StatusCode::OK);
-    for foreign in ["https://evil.example", "null", "http://localhost.evil.example", ""] {
+    for foreign in [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "",
+    ] {
         assert_eq!(from(foreign), StatusCode::FORBIDDEN, "{foreign}");
     }
-    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
-        let request = Request::builder().method(&method).uri("/runs").header("Host", HOST).body(Body::empty()).unwrap();
+    for method in [
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+        Method::CONNECT,
+    ] {
+        let request = Request::builder()
+            .method(&method)
+            .uri("/runs")
+            .header("Host", HOST)
+            .body(Body::empty())
+            .unwrap();
         let (status, headers, _) = fixture.ask(request);
         assert_eq!(
             (status, headers["allow"].to_str().unwrap()),
@@ -342,7 +543,12 @@ fn pages_of_other_sites_get_no_answer_and_nothing_can_be_changed() {
             "{method}"
         );
     }
-    let head = Request::builder().method("HEAD").uri("/").header("Host", HOST).body(Body::empty()).unwrap();
+    let head = Request::builder()
+        .method("HEAD")
+        .uri("/")
+        .header("Host", HOST)
+        .body(Body::empty())
+        .unwrap();
     let (status, _, body) = fixture.ask(head);
     assert_eq!((status, body.as_str()), (StatusCode::OK, ""));
 }
@@ -368,7 +574,10 @@ fn an_address_never_becomes_a_path() {
         "//".to_owned(),
     ] {
         let (status, _, body) = fixture.get(&path);
-        assert!([StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST].contains(&status), "{path}: {status}");
+        assert!(
+            [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST].contains(&status),
+            "{path}: {status}"
+        );
         assert!(!body.contains("root:"), "{path}");
     }
 }
@@ -377,15 +586,41 @@ fn an_address_never_becomes_a_path() {
 fn reports_run_apart_and_missing_runs_are_named() {
     let fixture = Fixture::new();
     let (status, headers, body) = fixture.get(&format!("/run/{}/report", Fixture::run(1)));
-    assert_eq!((status, body.as_str()), (StatusCode::OK, "<!doctype html><title>true</title>"));
+    assert_eq!(
+        (status, body.as_str()),
+        (StatusCode::OK, "<!doctype html><title>true</title>")
+    );
     let policy = headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.contains("sandbox allow-scripts") && !policy.contains("allow-same-origin"), "{policy}");
+    assert!(
+        policy.contains("sandbox allow-scripts") && !policy.contains("allow-same-origin"),
+        "{policy}"
+    );
     let (status, _, body) = fixture.get(&format!("/run/{}/report", Fixture::run(0)));
-    assert!(status == StatusCode::NOT_FOUND && body.contains("gone any more"), "{body}");
-    assert!(fixture.body(&format!("/run/{}", Fixture::run(0))).contains("not at this path any more"));
-    let sets = format!("a={}&a={}&b={}", Fixture::run(1), Fixture::run(2), Fixture::run(3));
-    assert!(fixture.body(&format!("/compare/report?{sets}")).contains("<title>2 1</title>"));
-    assert!(fixture.body(&format!("/compare?{sets}")).contains("compare/report?a="));
+    assert!(
+        status == StatusCode::NOT_FOUND && body.contains("gone any more"),
+        "{body}"
+    );
+    assert!(
+        fixture
+            .body(&format!("/run/{}", Fixture::run(0)))
+            .contains("not at this path any more")
+    );
+    let sets = format!(
+        "a={}&a={}&b={}",
+        Fixture::run(1),
+        Fixture::run(2),
+        Fixture::run(3)
+    );
+    assert!(
+        fixture
+            .body(&format!("/compare/report?{sets}"))
+            .contains("<title>2 1</title>")
+    );
+    assert!(
+        fixture
+            .body(&format!("/compare?{sets}"))
+            .contains("compare/report?a=")
+    );
 }
 
 #[test]
@@ -393,12 +628,22 @@ fn runs_that_are_added_later_appear() {
     let fixture = Fixture::new();
     assert_eq!(fixture.json("/api/overview")["runs"], 45);
     let path = fixture.store();
-    Store::open(&path).unwrap().add(&entry(fixture.directory.path(), 45)).unwrap();
+    Store::open(&path)
+        .unwrap()
+        .add(&entry(fixture.directory.path(), 45))
+        .unwrap();
     assert_eq!(fixture.json("/api/overview")["runs"], 46);
     std::fs::remove_file(fixture.directory.path().join("index")).unwrap();
     assert_eq!(fixture.get("/").0, StatusCode::INTERNAL_SERVER_ERROR);
-    Store::open_or_create(&path).unwrap().add(&entry(fixture.directory.path(), 1)).unwrap();
-    assert_eq!(fixture.json("/api/overview")["runs"], 1, "another file has the name");
+    Store::open_or_create(&path)
+        .unwrap()
+        .add(&entry(fixture.directory.path(), 1))
+        .unwrap();
+    assert_eq!(
+        fixture.json("/api/overview")["runs"],
+        1,
+        "another file has the name"
+    );
 }
 
 #[test]
@@ -408,7 +653,10 @@ fn a_store_with_identities_that_are_paths_is_refused() {
     entry.run.id = "../../x".to_owned();
     Store::open(&fixture.store()).unwrap().add(&entry).unwrap();
     let (status, _, body) = fixture.get("/");
-    assert!(status == StatusCode::INTERNAL_SERVER_ERROR && body.contains("is damaged"), "{body}");
+    assert!(
+        status == StatusCode::INTERNAL_SERVER_ERROR && body.contains("is damaged"),
+        "{body}"
+    );
 }
 
 /// Resolves a relative address against the address of its page.
@@ -427,7 +675,9 @@ fn resolve(page: &str, address: &str) -> String {
 }
 
 fn local(addresses: Vec<&str>) -> impl Iterator<Item = String> {
-    let unescaped = addresses.into_iter().map(|address| address.replace("&#38;", "&").replace("&amp;", "&"));
+    let unescaped = addresses
+        .into_iter()
+        .map(|address| address.replace("&#38;", "&").replace("&amp;", "&"));
     unescaped.filter(|address| !address.starts_with("data:") && !address.starts_with('#'))
 }
 
@@ -439,12 +689,22 @@ fn all_links_lead_to_a_page_of_the_server() {
     while let Some(page) = waiting.pop() {
         let (status, headers, body) = fixture.get(&page);
         // The directory of the first run is gone.
-        assert!(status == StatusCode::OK || page.contains(&Fixture::run(0)), "{page}: {status}");
-        if !headers["content-type"].to_str().unwrap().starts_with("text/html") {
+        assert!(
+            status == StatusCode::OK || page.contains(&Fixture::run(0)),
+            "{page}: {status}"
+        );
+        if !headers["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("text/html")
+        {
             continue;
         }
         for address in local(attributes(&body, "href")) {
-            let query = address.split_once('?').map(|(_, query)| format!("?{query}")).unwrap_or_default();
+            let query = address
+                .split_once('?')
+                .map(|(_, query)| format!("?{query}"))
+                .unwrap_or_default();
             let target = resolve(page.split('?').next().unwrap(), &address) + &query;
             if seen.insert(target.clone()) {
                 waiting.push(target);
@@ -459,14 +719,23 @@ fn files_link_to_files_and_hold_no_form_and_no_script() {
     let fixture = Fixture::new();
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let (count, left_out) = write_files(&fixture.site, &mut |path, content| {
-        files.insert(path.to_owned(), String::from_utf8(content.to_vec()).unwrap());
+        files.insert(
+            path.to_owned(),
+            String::from_utf8(content.to_vec()).unwrap(),
+        );
         Ok(())
     })
     .unwrap();
     assert_eq!((count, left_out.len()), (files.len(), 1), "{left_out:?}");
     assert_eq!(count, 10 + 2 * 2 + 3 * 45 - 1);
-    for (path, content) in files.iter().filter(|(path, _)| path.ends_with(".html") && !path.ends_with("report.html")) {
-        assert!(!content.contains("<form") && !content.contains("<script"), "{path}");
+    for (path, content) in files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".html") && !path.ends_with("report.html"))
+    {
+        assert!(
+            !content.contains("<form") && !content.contains("<script"),
+            "{path}"
+        );
         for address in local(attributes(content, "href")) {
             let target = resolve(path, &address);
             assert!(files.contains_key(&target), "{path}: {address} is {target}");
@@ -497,8 +766,14 @@ fn over_sockets(limits: Limits, work: impl FnOnce(SocketAddr)) {
 fn request(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     // A server that never answers must not stop all tests.
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(120)))
+        .unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -529,11 +804,18 @@ fn a_socket_gets_the_page_and_a_wrong_request_an_error() {
 
 #[test]
 fn slow_clients_lose_their_connection_and_others_are_served() {
-    let limits = Limits { connections: 4, head: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits {
+        connections: 4,
+        head: Duration::from_millis(300),
+        ..Limits::default()
+    };
     over_sockets(limits, |address| {
         // More than the limit: the last ones wait until the first ones are closed.
-        let mut slow: Vec<TcpStream> = (0..12).map(|_| TcpStream::connect(address).unwrap()).collect();
-        slow.iter_mut().for_each(|stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap());
+        let mut slow: Vec<TcpStream> = (0..12)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        slow.iter_mut()
+            .for_each(|stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap());
         assert!(is_page(&request(address, "/")));
         for mut stream in slow {
             let mut answer = Vec::new();
@@ -547,7 +829,9 @@ fn slow_clients_lose_their_connection_and_others_are_served() {
 #[test]
 fn hundreds_of_open_connections_do_not_stop_a_request() {
     over_sockets(Limits::default(), |address| {
-        let idle: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let idle: Vec<TcpStream> = (0..400)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
         assert!(is_page(&request(address, "/")));
         drop(idle);
         assert!(is_page(&request(address, "/")));
@@ -556,13 +840,20 @@ fn hundreds_of_open_connections_do_not_stop_a_request() {
 
 #[test]
 fn a_client_that_reads_nothing_loses_its_connection() {
-    let limits = Limits { connections: 1, unread: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits {
+        connections: 1,
+        unread: Duration::from_millis(500),
+        ..Limits::default()
+    };
     over_sockets(limits, |address| {
         let mut deaf = TcpStream::connect(address).unwrap();
         // The answers are larger than the socket buffers of both sides.
         let series = key("ext4").id();
         let request = format!("GET /series/{series} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         deaf.write_all(request.repeat(400).as_bytes()).unwrap();
-        assert!(is_page(&self::request(address, "/")), "the only connection is free again");
+        assert!(
+            is_page(&self::request(address, "/")),
+            "the only connection is free again"
+        );
     });
 }

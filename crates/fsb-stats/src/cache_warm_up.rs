@@ -1,12 +1,14 @@
 //! The time constant with which a cold cache warms up.
 //!
-//! Records are drawn at random with replacement. After b bytes, a share exp(−b/τ) of the reads misses the cache. Without
-//! read-ahead, τ is the size of the file set. The *time* per byte is linear in that share, and the rate is not. The model is therefore t(b) = w + (c − w)·exp(−b/τ), with the time c of a byte from the
-//! device and w from memory, and the rate is 1/t(b).
+//! Records are drawn at random with replacement. After b bytes, a share exp(−b/τ) of the reads
+//! misses the cache. Without read-ahead, τ is the size of the file set. The *time* per byte is
+//! linear in that share, and the rate is not. The model is therefore t(b) = w + (c − w)·exp(−b/τ),
+//! with the time c of a byte from the device and w from memory, and the rate is 1/t(b).
 //!
-//! The time of a bin that begins after b₀ bytes and ends after b₁ is w·(b₁ − b₀) + (c − w)·τ·(exp(−b₀/τ) − exp(−b₁/τ)).
-//! For a given τ this is linear in w and c − w, so ordinary least squares over the bins leaves a search in one dimension
-//! (variable projection: Golub and Pereyra 1973).
+//! The time of a bin that begins after b₀ bytes and ends after b₁ is w·(b₁ − b₀) + (c −
+//! w)·τ·(exp(−b₀/τ) − exp(−b₁/τ)). For a given τ this is linear in w and c − w, so ordinary least
+//! squares over the bins leaves a search in one dimension (variable projection: Golub and Pereyra
+//! 1973).
 
 use serde::Serialize;
 
@@ -58,7 +60,8 @@ pub enum NoWarmUp {
 impl CacheWarmUp {
     /// Returns the rate in bytes per second after this number of bytes.
     pub fn rate(&self, bytes: f64) -> f64 {
-        1.0 / (1.0 / self.warm + (1.0 / self.cold - 1.0 / self.warm) * libm::exp(-bytes / self.bytes))
+        1.0 / (1.0 / self.warm
+            + (1.0 / self.cold - 1.0 / self.warm) * libm::exp(-bytes / self.bytes))
     }
 
     /// Returns the seconds in which the first [`CacheWarmUp::bytes`] are read.
@@ -80,14 +83,28 @@ pub fn cache_warm_up(bins: &[ReadBin]) -> Result<CacheWarmUp, NoWarmUp> {
     if bins.len() < FEWEST_BINS || total <= 0.0 {
         return Err(NoWarmUp::FewBins);
     }
-    let bins: Vec<ReadBin> = bins.iter().map(|bin| ReadBin { bytes: bin.bytes / total, ..*bin }).collect();
+    let bins: Vec<ReadBin> = bins
+        .iter()
+        .map(|bin| ReadBin {
+            bytes: bin.bytes / total,
+            ..*bin
+        })
+        .collect();
     let constant = |at: f64| libm::exp(libm::log(LEAST) * (1.0 - at / GRID as f64));
     let squares = |at: f64| fit(&bins, constant(at)).map_or(f64::INFINITY, |fit| fit.squares);
     let grid = (0..=GRID).map(|at| at as f64);
-    let best = grid.min_by(|a, b| squares(*a).total_cmp(&squares(*b))).unwrap_or_default();
+    let best = grid
+        .min_by(|a, b| squares(*a).total_cmp(&squares(*b)))
+        .unwrap_or_default();
     let place = golden_section(best - 1.0, best + 1.0, squares);
-    let Some(found) = fit(&bins, constant(place)) else { return Err(NoWarmUp::NoRise) };
-    let Fit { warm, excess, squares: left } = found;
+    let Some(found) = fit(&bins, constant(place)) else {
+        return Err(NoWarmUp::NoRise);
+    };
+    let Fit {
+        warm,
+        excess,
+        squares: left,
+    } = found;
     let without = squares_of_constant(&bins);
     // With two more parameters, the tail of the F distribution has this closed form.
     let chance = libm::pow(left / without, (bins.len() - 3) as f64 / 2.0);
@@ -97,7 +114,11 @@ pub fn cache_warm_up(bins: &[ReadBin]) -> Result<CacheWarmUp, NoWarmUp> {
     if warm <= 0.0 || best == GRID as f64 {
         return Err(NoWarmUp::Unfinished);
     }
-    Ok(CacheWarmUp { cold: total / (warm + excess), warm: total / warm, bytes: total * constant(place) })
+    Ok(CacheWarmUp {
+        cold: total / (warm + excess),
+        warm: total / warm,
+        bytes: total * constant(place),
+    })
 }
 
 /// A fit for one time constant.
@@ -128,16 +149,28 @@ fn fit(bins: &[ReadBin], constant: f64) -> Option<Fit> {
     if determinant <= 1e-12 * aa * bb {
         return None;
     }
-    let (warm, excess) = ((ac * bb - bc * ab) / determinant, (bc * aa - ac * ab) / determinant);
-    let squares = rows.iter().map(|row| (row[2] - warm * row[0] - excess * row[1]).powi(2)).sum();
-    Some(Fit { warm, excess, squares })
+    let (warm, excess) = (
+        (ac * bb - bc * ab) / determinant,
+        (bc * aa - ac * ab) / determinant,
+    );
+    let squares = rows
+        .iter()
+        .map(|row| (row[2] - warm * row[0] - excess * row[1]).powi(2))
+        .sum();
+    Some(Fit {
+        warm,
+        excess,
+        squares,
+    })
 }
 
 /// Returns the sum of squared deviations from the best constant rate.
 fn squares_of_constant(bins: &[ReadBin]) -> f64 {
     let sum = |value: fn(&ReadBin) -> f64| bins.iter().map(value).sum::<f64>();
     let each = sum(|bin| bin.bytes * bin.seconds) / sum(|bin| bin.bytes.powi(2));
-    bins.iter().map(|bin| (bin.seconds - each * bin.bytes).powi(2)).sum()
+    bins.iter()
+        .map(|bin| (bin.seconds - each * bin.bytes).powi(2))
+        .sum()
 }
 
 /// Returns the place of the minimum of a function with one minimum between the two (Kiefer 1953).
@@ -145,7 +178,11 @@ fn golden_section(mut lo: f64, mut hi: f64, function: impl Fn(f64) -> f64) -> f6
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
     for _ in 0..60 {
         let (left, right) = (hi - ratio * (hi - lo), lo + ratio * (hi - lo));
-        if function(left) <= function(right) { hi = right } else { lo = left }
+        if function(left) <= function(right) {
+            hi = right
+        } else {
+            lo = left
+        }
     }
     f64::midpoint(lo, hi)
 }
@@ -202,10 +239,14 @@ mod tests {
     ];
 
     fn bins(pairs: &[(f64, f64)]) -> Vec<ReadBin> {
-        pairs.iter().map(|&(bytes, seconds)| ReadBin { bytes, seconds }).collect()
+        pairs
+            .iter()
+            .map(|&(bytes, seconds)| ReadBin { bytes, seconds })
+            .collect()
     }
 
-    /// `scipy.optimize.curve_fit` 1.10.1 of w·(b1 − b0) + d·tau·(exp(−b0/tau) − exp(−b1/tau)) with tolerances of 1e-15.
+    /// `scipy.optimize.curve_fit` 1.10.1 of w·(b1 − b0) + d·tau·(exp(−b0/tau) − exp(−b1/tau)) with
+    /// tolerances of 1e-15.
     #[test]
     fn the_fit_is_that_of_scipy() {
         let found = cache_warm_up(&bins(&BINS)).unwrap();
@@ -214,12 +255,17 @@ mod tests {
         assert!(is_near(found.warm, 2183.633828996428), "{found:?}");
         assert!(is_near(found.cold, 50.99180064118067), "{found:?}");
         assert!(is_near(found.seconds(), 0.8160498205899965), "{found:?}");
-        assert!(is_near(found.rate(0.0), found.cold) && is_near(found.rate(1e9), found.warm), "{found:?}");
+        assert!(
+            is_near(found.rate(0.0), found.cold) && is_near(found.rate(1e9), found.warm),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn a_constant_and_a_falling_rate_do_not_rise() {
-        let constant: Vec<_> = (0..40).map(|at| (1.0 + 0.05 * f64::from(at * at % 7), 0.02)).collect();
+        let constant: Vec<_> = (0..40)
+            .map(|at| (1.0 + 0.05 * f64::from(at * at % 7), 0.02))
+            .collect();
         let falling: Vec<_> = BINS.iter().rev().copied().collect();
         for pairs in [constant, falling] {
             assert_eq!(cache_warm_up(&bins(&pairs)), Err(NoWarmUp::NoRise));
@@ -229,8 +275,13 @@ mod tests {
     #[test]
     fn too_few_bins_and_a_rise_that_goes_on_have_no_time_constant() {
         assert_eq!(cache_warm_up(&bins(&BINS[..9])), Err(NoWarmUp::FewBins));
-        assert_eq!(cache_warm_up(&bins(&[(0.0, 0.02); 20])), Err(NoWarmUp::FewBins));
-        let rising: Vec<_> = (0..40).map(|at| (1.0, 0.05 - 0.001 * f64::from(at))).collect();
+        assert_eq!(
+            cache_warm_up(&bins(&[(0.0, 0.02); 20])),
+            Err(NoWarmUp::FewBins)
+        );
+        let rising: Vec<_> = (0..40)
+            .map(|at| (1.0, 0.05 - 0.001 * f64::from(at)))
+            .collect();
         assert_eq!(cache_warm_up(&bins(&rising)), Err(NoWarmUp::Unfinished));
     }
 }

@@ -1,39 +1,48 @@
 //! Change points of a series of runs: one value per run, in the order of time.
 //!
-//! The method is the divisive one of E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014) with a t-test in
-//! place of its permutations, as in Hunter (Fleming and others, ICPE 2023; now Apache Otava). With the exponent 2 the
-//! energy distance of E-divisive is twice the squared difference of two means, so the test statistic of a split is the
-//! difference of two mean logarithms, studentized. Four rules differ from Hunter's:
+//! The method is the divisive one of E-divisive (Matteson and James, J. Am. Stat. Assoc. 109, 2014)
+//! with a t-test in place of its permutations, as in Hunter (Fleming and others, ICPE 2023; now
+//! Apache Otava). With the exponent 2 the energy distance of E-divisive is twice the squared
+//! difference of two means, so the test statistic of a split is the difference of two mean
+//! logarithms, studentized. Four rules differ from Hunter's:
 //!
-//! * **Sequential.** The series is read run by run, and each new run is the end of all splits that are tested, as in the
-//!   changepoint model of Hawkins, Qiu and Kang (J. Qual. Technol. 35, 2003). After a change, the search starts anew
-//!   behind it. A later run therefore never adds a change among the earlier ones.
-//! * **Corrected for the search.** A split with `m` runs in the shorter part is a change if the two-sided p-value of its
-//!   t-test is at most [`SPENT`] · min(`m`, [`WEIGHED`]). Short parts fit more places of a series than long ones, so each
-//!   length spends about the same share of false alarms (Dümbgen and Spokoiny, Ann. Statist. 29, 2001, correct scales
-//!   likewise). More than [`LONGEST`] runs after a split have the limit [`LATE`], because a larger change was found before.
-//! * **No single run.** Without any one run of either part, the difference must still be significant.
-//! * **Size.** A change is reported with its ratio and interval; a change that is shown to be smaller than θ is left out.
+//! * **Sequential.** The series is read run by run, and each new run is the end of all splits that
+//!   are tested, as in the changepoint model of Hawkins, Qiu and Kang (J. Qual. Technol. 35, 2003).
+//!   After a change, the search starts anew behind it. A later run therefore never adds a change
+//!   among the earlier ones.
+//! * **Corrected for the search.** A split with `m` runs in the shorter part is a change if the
+//!   two-sided p-value of its t-test is at most [`SPENT`] · min(`m`, [`WEIGHED`]). Short parts fit
+//!   more places of a series than long ones, so each length spends about the same share of false
+//!   alarms (Dümbgen and Spokoiny, Ann. Statist. 29, 2001, correct scales likewise). More than
+//!   [`LONGEST`] runs after a split have the limit [`LATE`], because a larger change was found
+//!   before.
+//! * **No single run.** Without any one run of either part, the difference must still be
+//!   significant.
+//! * **Size.** A change is reported with its ratio and interval; a change that is shown to be
+//!   smaller than θ is left out.
 //!
 //! Nothing is random: equal series have equal changes.
 //!
-//! A search that finds nothing states the change that it would have found: [`RunVariation::detectable`].
+//! A search that finds nothing states the change that it would have found:
+//! [`RunVariation::detectable`].
 
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
-use crate::description::{mean_and_sd, normal_below, normal_quantile, ratio_of_means, t_quantile, t_two_sided};
+use crate::description::{
+    mean_and_sd, normal_below, normal_quantile, ratio_of_means, t_quantile, t_two_sided,
+};
 use crate::sample::{AnalysisError, logarithms};
 use crate::verdict::exp;
 use crate::{FEWEST_RUNS_JUDGED, Interval, LEVEL, Verdict};
 
-/// The p-value that a split may have for each run of its shorter part. Simulated, so that fewer than one in a hundred
-/// series of a hundred runs without a change shows one at any of its runs.
+/// The p-value that a split may have for each run of its shorter part. Simulated, so that fewer
+/// than one in a hundred series of a hundred runs without a change shows one at any of its runs.
 const SPENT: f64 = 2.4e-6;
 /// The share of series of a hundred runs without a change that show one at this value of [`SPENT`].
 const FALSE_ALARMS: f64 = 0.01;
-/// The number of runs of the shorter part beyond which the limit grows no more: most steps are found before, and what is
-/// saved here finds small steps sooner.
+/// The number of runs of the shorter part beyond which the limit grows no more: most steps are
+/// found before, and what is saved here finds small steps sooner.
 const WEIGHED: usize = 16;
 /// The maximum number of runs after a split for which [`SPENT`] holds.
 const LONGEST: usize = 30;
@@ -45,17 +54,18 @@ const SMALLEST_T: f64 = 4.0;
 const FEWEST: usize = 2;
 /// The p-value that a change keeps without any one of its runs.
 const WITHOUT_ONE: f64 = 1e-3;
-/// Runs scatter by at least this share of θ. Tools that round their results print equal values, from which a smaller
-/// scatter would follow.
+/// Runs scatter by at least this share of θ. Tools that round their results print equal values,
+/// from which a smaller scatter would follow.
 const SCATTER_OF_THETA: f64 = 1.0 / 3.0;
-/// The drop of twice the logarithm of the likelihood within which a split may be the true one, at 95 % or more: (1 −
-/// e^(−x/2))² = 0.95, because the likelihood on each side is a random walk (Siegmund, Int. Stat. Rev. 56, 1988).
+/// The drop of twice the logarithm of the likelihood within which a split may be the true one, at
+/// 95 % or more: (1 − e^(−x/2))² = 0.95, because the likelihood on each side is a random walk
+/// (Siegmund, Int. Stat. Rev. 56, 1988).
 const LIKELIHOOD_DROP: f64 = 7.35;
 
 /// The share of series in which the search finds a change of the detectable size.
 const POWER: f64 = 0.8;
-/// No larger change is called detectable, as a ratio less one. Runs that show only changes beyond a factor of two show
-/// nothing.
+/// No larger change is called detectable, as a ratio less one. Runs that show only changes beyond a
+/// factor of two show nothing.
 const LARGEST_DETECTABLE: f64 = 1.0;
 /// The number of equally probable standard deviations over which the power is averaged.
 const QUANTILES: u32 = 20;
@@ -121,22 +131,35 @@ pub struct ChangePoints {
 /// # Errors
 ///
 /// A value that is not finite and above zero.
-pub fn change_points(values: &[f64], better: Better, theta: f64) -> Result<ChangePoints, AnalysisError> {
+pub fn change_points(
+    values: &[f64],
+    better: Better,
+    theta: f64,
+) -> Result<ChangePoints, AnalysisError> {
     let logs = logarithms(values)?;
     let sums = Sums::new(&logs, smallest_sd(theta));
     let mut found = found_in_turn(&logs, &sums);
     // Runs that came later may show that a change is smaller than θ. Its two levels are then one.
     let changes = loop {
-        let changes: Vec<ChangePoint> =
-            (0..found.len()).map(|at| described(&logs, &sums, &found, at, better, theta)).collect();
+        let changes: Vec<ChangePoint> = (0..found.len())
+            .map(|at| described(&logs, &sums, &found, at, better, theta))
+            .collect();
         match changes.iter().position(|change| !change.verdict.differs()) {
             Some(small) => drop(found.remove(small)),
             None => break changes,
         }
     };
     let levels = levels(&logs, &changes);
-    let variation = RunVariation::of_levels(levels.iter().map(|level| &logs[level.first..level.first + level.runs]));
-    Ok(ChangePoints { changes, levels, variation })
+    let variation = RunVariation::of_levels(
+        levels
+            .iter()
+            .map(|level| &logs[level.first..level.first + level.runs]),
+    );
+    Ok(ChangePoints {
+        changes,
+        levels,
+        variation,
+    })
 }
 
 /// Returns the smallest standard deviation of a run that is assumed.
@@ -156,22 +179,30 @@ fn found_in_turn(logs: &[f64], sums: &Sums) -> Vec<Found> {
     let (mut start, mut found) = (0, Vec::new());
     for end in 1..=logs.len() {
         if let Some(first) = split(logs, sums, start, end) {
-            found.push(Found { first, after: end - first });
+            found.push(Found {
+                first,
+                after: end - first,
+            });
             start = first;
         }
     }
     found
 }
 
-/// Returns the split of the runs from `start` to before `end` that is the clearest change, if one is.
+/// Returns the split of the runs from `start` to before `end` that is the clearest change, if one
+/// is.
 fn split(logs: &[f64], sums: &Sums, start: usize, end: usize) -> Option<usize> {
     let splits = (start + FEWEST)..(end + 1).saturating_sub(FEWEST);
     let clear = splits.filter_map(|first| {
         let t = sums.t(start, first, end);
-        (t > SMALLEST_T).then(|| (first, clearness(t, start, first, end))).filter(|(_, clearness)| *clearness <= 1.0)
+        (t > SMALLEST_T)
+            .then(|| (first, clearness(t, start, first, end)))
+            .filter(|(_, clearness)| *clearness <= 1.0)
     });
     let lasting = clear.filter(|(first, _)| lasts_without_any_one(logs, sums, start, *first, end));
-    lasting.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(first, _)| first)
+    lasting
+        .min_by(|one, other| one.1.total_cmp(&other.1))
+        .map(|(first, _)| first)
 }
 
 /// Returns the p-value of a split over the one that it may have.
@@ -187,37 +218,69 @@ fn limit(before: usize, after: usize) -> f64 {
     }
 }
 
-/// Returns whether the difference remains if the run that contributes most to it is left out, on either side.
-fn lasts_without_any_one(logs: &[f64], sums: &Sums, start: usize, first: usize, end: usize) -> bool {
+/// Returns whether the difference remains if the run that contributes most to it is left out, on
+/// either side.
+fn lasts_without_any_one(
+    logs: &[f64],
+    sums: &Sums,
+    start: usize,
+    first: usize,
+    end: usize,
+) -> bool {
     let rises = sums.mean(first, end) > sums.mean(start, first);
     let (before, after) = (&logs[start..first], &logs[first..end]);
     let [lowest_before, highest_before] = ends(before);
     let [lowest_after, highest_after] = ends(after);
-    let (from, to) = if rises { (lowest_before, highest_after) } else { (highest_before, lowest_after) };
-    let [all_before, all_after] = [(start, first), (first, end)].map(|(start, end)| sums.part(start, end));
+    let (from, to) = if rises {
+        (lowest_before, highest_after)
+    } else {
+        (highest_before, lowest_after)
+    };
+    let [all_before, all_after] =
+        [(start, first), (first, end)].map(|(start, end)| sums.part(start, end));
     let degrees = (end - start - 3) as f64;
-    [(all_before.without(from - sums.origin), all_after), (all_before, all_after.without(to - sums.origin))]
-        .into_iter()
-        .all(|(before, after)| {
-            let same_direction = (after.mean() > before.mean()) == rises;
-            same_direction && t_two_sided(sums.t_of(before, after), degrees) <= WITHOUT_ONE
-        })
+    [
+        (all_before.without(from - sums.origin), all_after),
+        (all_before, all_after.without(to - sums.origin)),
+    ]
+    .into_iter()
+    .all(|(before, after)| {
+        let same_direction = (after.mean() > before.mean()) == rises;
+        same_direction && t_two_sided(sums.t_of(before, after), degrees) <= WITHOUT_ONE
+    })
 }
 
 fn ends(logs: &[f64]) -> [f64; 2] {
-    logs.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], log| [low.min(*log), high.max(*log)])
+    logs.iter()
+        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], log| {
+            [low.min(*log), high.max(*log)]
+        })
 }
 
 /// Returns a change with its size and place, from all runs between its neighbours.
-fn described(logs: &[f64], sums: &Sums, found: &[Found], at: usize, better: Better, theta: f64) -> ChangePoint {
+fn described(
+    logs: &[f64],
+    sums: &Sums,
+    found: &[Found],
+    at: usize,
+    better: Better,
+    theta: f64,
+) -> ChangePoint {
     let start = at.checked_sub(1).map_or(0, |before| found[before].first);
     let end = found.get(at + 1).map_or(logs.len(), |next| next.first);
     let Found { first, after } = found[at];
-    let (ratio, interval) = ratio_of_means(&logs[start..first], &logs[first..end])
-        .unwrap_or((1.0, Interval { lo: f64::MIN_POSITIVE, hi: f64::MAX }));
+    let (ratio, interval) = ratio_of_means(&logs[start..first], &logs[first..end]).unwrap_or((
+        1.0,
+        Interval {
+            lo: f64::MIN_POSITIVE,
+            hi: f64::MAX,
+        },
+    ));
     let runs = (end - start) as f64;
     let least = sums.scatter(start, first, end);
-    let possible = |split: &usize| runs * libm::log(sums.scatter(start, *split, end) / least) <= LIKELIHOOD_DROP;
+    let possible = |split: &usize| {
+        runs * libm::log(sums.scatter(start, *split, end) / least) <= LIKELIHOOD_DROP
+    };
     let mut splits = (start + 1..end).filter(possible);
     let earliest = splits.next().unwrap_or(first).min(first);
     ChangePoint {
@@ -234,15 +297,25 @@ fn described(logs: &[f64], sums: &Sums, found: &[Found], at: usize, better: Bett
 
 fn levels(logs: &[f64], changes: &[ChangePoint]) -> Vec<Level> {
     let starts = std::iter::once(0).chain(changes.iter().map(|change| change.first));
-    let ends = changes.iter().map(|change| change.first).chain(std::iter::once(logs.len()));
-    let level =
-        |(first, end): (usize, usize)| Level { first, runs: end - first, mean: exp(mean_and_sd(&logs[first..end]).0) };
-    starts.zip(ends).filter(|(first, end)| first < end).map(level).collect()
+    let ends = changes
+        .iter()
+        .map(|change| change.first)
+        .chain(std::iter::once(logs.len()));
+    let level = |(first, end): (usize, usize)| Level {
+        first,
+        runs: end - first,
+        mean: exp(mean_and_sd(&logs[first..end]).0),
+    };
+    starts
+        .zip(ends)
+        .filter(|(first, end)| first < end)
+        .map(level)
+        .collect()
 }
 
 impl RunVariation {
-    /// Pools the variances of several levels, each given by the logarithms of its values. Returns `None` for fewer than
-    /// three runs, or if no level repeats.
+    /// Pools the variances of several levels, each given by the logarithms of its values. Returns
+    /// `None` for fewer than three runs, or if no level repeats.
     pub fn of_levels<'l>(levels: impl IntoIterator<Item = &'l [f64]>) -> Option<RunVariation> {
         let (mut squares, mut degrees, mut runs) = (0.0, 0.0, 0);
         for level in levels.into_iter().filter(|level| !level.is_empty()) {
@@ -251,75 +324,106 @@ impl RunVariation {
             degrees += freedom;
             runs += level.len();
         }
-        (runs >= FEWEST_RUNS_JUDGED && degrees > 0.0).then(|| RunVariation { sd: (squares / degrees).sqrt(), degrees })
+        (runs >= FEWEST_RUNS_JUDGED && degrees > 0.0).then(|| RunVariation {
+            sd: (squares / degrees).sqrt(),
+            degrees,
+        })
     }
 
     /// Pools estimates of several series.
     pub fn pooled(estimates: impl IntoIterator<Item = RunVariation>) -> Option<RunVariation> {
         let add = |(squares, degrees): (f64, f64), one: RunVariation| {
-            (squares + one.sd.powi(2) * one.degrees, degrees + one.degrees)
+            (
+                squares + one.sd.powi(2) * one.degrees,
+                degrees + one.degrees,
+            )
         };
         let (squares, degrees) = estimates.into_iter().fold((0.0, 0.0), add);
-        (degrees > 0.0).then(|| RunVariation { sd: (squares / degrees).sqrt(), degrees })
+        (degrees > 0.0).then(|| RunVariation {
+            sd: (squares / degrees).sqrt(),
+            degrees,
+        })
     }
 
-    /// Returns the 95 % interval of a level: of the geometric mean of `runs` runs, exp(ln m ± t · s / √n).
+    /// Returns the 95 % interval of a level: of the geometric mean of `runs` runs, exp(ln m ± t · s
+    /// / √n).
     pub fn interval_of_level(self, mean: f64, runs: usize) -> Interval {
         let half = t_quantile(LEVEL, self.degrees) * self.sd / (runs.max(1) as f64).sqrt();
-        Interval { lo: mean * exp(-half), hi: mean * exp(half) }
+        Interval {
+            lo: mean * exp(-half),
+            hi: mean * exp(half),
+        }
     }
 
-    /// Returns the change, as a ratio less one, that the search finds in four of five series if it happens half-way through
-    /// `runs` runs. It is at least `theta`, because smaller changes are left out. Returns `None` if no change up to a factor
-    /// of two would be found: such runs cannot tell whether anything changed.
+    /// Returns the change, as a ratio less one, that the search finds in four of five series if it
+    /// happens half-way through `runs` runs. It is at least `theta`, because smaller changes are
+    /// left out. Returns `None` if no change up to a factor of two would be found: such runs cannot
+    /// tell whether anything changed.
     pub fn detectable(self, runs: usize, theta: f64) -> Option<f64> {
         let before = runs / 2;
         let after = runs - before;
         if before < FEWEST || after < FEWEST {
             return None;
         }
-        // The search looks after each run, and from `LONGEST` runs after a change on with another limit.
+        // The search looks after each run, and from `LONGEST` runs after a change on with another
+        // limit.
         let ends = [after, after.min(LONGEST)].into_iter();
-        let step =
-            ends.map(|after| self.detectable_step(before, after, smallest_sd(theta))).fold(f64::INFINITY, f64::min);
+        let step = ends
+            .map(|after| self.detectable_step(before, after, smallest_sd(theta)))
+            .fold(f64::INFINITY, f64::min);
         let change = libm::expm1(step).max(theta);
         (change <= LARGEST_DETECTABLE).then_some(change)
     }
 
-    /// Returns the difference of two levels, as a logarithm, for which the t-test of a split with this many runs before and
-    /// after it reaches its limit with the probability [`POWER`].
+    /// Returns the difference of two levels, as a logarithm, for which the t-test of a split with
+    /// this many runs before and after it reaches its limit with the probability [`POWER`].
     ///
-    /// The statistic is the difference over the root of its estimated variance. Given that variance, the difference is
-    /// normal. The power is the mean of that probability over two distributions: that of the variance which the test
-    /// estimates, and that of [`RunVariation::sd`], with which the stated difference grows.
+    /// The statistic is the difference over the root of its estimated variance. Given that
+    /// variance, the difference is normal. The power is the mean of that probability over two
+    /// distributions: that of the variance which the test estimates, and that of
+    /// [`RunVariation::sd`], with which the stated difference grows.
     fn detectable_step(self, before: usize, after: usize, smallest_sd: f64) -> f64 {
         let degrees = (before + after - 2) as f64;
         let width = (1.0 / before as f64 + 1.0 / after as f64).sqrt();
         let critical = t_quantile(1.0 - limit(before, after), degrees);
-        // Below the smallest standard deviation neither the test nor the statement depends on the estimate.
+        // Below the smallest standard deviation neither the test nor the statement depends on the
+        // estimate.
         let assumed = |sd: f64| sd.max(smallest_sd);
-        let needed: Vec<f64> =
-            relative_sds(degrees).map(|tested| critical * width * assumed(self.sd * tested)).collect();
-        let stated: Vec<f64> =
-            relative_sds(self.degrees).map(|found| assumed(self.sd * found) / assumed(self.sd)).collect();
+        let needed: Vec<f64> = relative_sds(degrees)
+            .map(|tested| critical * width * assumed(self.sd * tested))
+            .collect();
+        let stated: Vec<f64> = relative_sds(self.degrees)
+            .map(|found| assumed(self.sd * found) / assumed(self.sd))
+            .collect();
         let error = (self.sd * width).max(f64::MIN_POSITIVE);
         let power = |step: f64| {
-            let both = stated.iter().flat_map(|stated| needed.iter().map(move |needed| (step * stated, needed)));
-            both.map(|(step, needed)| normal_below((step - needed) / error)).sum::<f64>()
+            let both = stated
+                .iter()
+                .flat_map(|stated| needed.iter().map(move |needed| (step * stated, needed)));
+            both.map(|(step, needed)| normal_below((step - needed) / error))
+                .sum::<f64>()
                 / (stated.len() * needed.len()) as f64
         };
-        let smallest = stated.iter().copied().fold(f64::INFINITY, f64::min).max(f64::EPSILON);
+        let smallest = stated
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+            .max(f64::EPSILON);
         let largest = needed.iter().copied().fold(0.0, f64::max) + 10.0 * error;
         let (mut low, mut high) = (0.0, largest / smallest);
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if power(middle) < POWER { low = middle } else { high = middle }
+            if power(middle) < POWER {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         high
     }
 
-    /// Compares two single runs: the ratio `after` / `before` with its 95 % interval, exp(d ± t · s · √2), and the
-    /// verdict.
+    /// Compares two single runs: the ratio `after` / `before` with its 95 % interval, exp(d ± t · s
+    /// · √2), and the verdict.
     pub fn compare(
         self,
         before: f64,
@@ -330,14 +434,24 @@ impl RunVariation {
         let logs = logarithms(&[before, after])?;
         let difference = logs[1] - logs[0];
         let half = t_quantile(LEVEL, self.degrees) * self.sd * std::f64::consts::SQRT_2;
-        let interval = Interval { lo: difference - half, hi: difference + half };
+        let interval = Interval {
+            lo: difference - half,
+            hi: difference + half,
+        };
         let verdict = Verdict::from_interval(interval, theta, better);
-        Ok((exp(difference), Interval { lo: exp(interval.lo), hi: exp(interval.hi) }, verdict))
+        Ok((
+            exp(difference),
+            Interval {
+                lo: exp(interval.lo),
+                hi: exp(interval.hi),
+            },
+            verdict,
+        ))
     }
 }
 
-/// Returns equally probable values of an estimated standard deviation over the true one: the root of χ²/ν, by the cube
-/// root of Wilson and Hilferty (Proc. Natl. Acad. Sci. 17, 1931).
+/// Returns equally probable values of an estimated standard deviation over the true one: the root
+/// of χ²/ν, by the cube root of Wilson and Hilferty (Proc. Natl. Acad. Sci. 17, 1931).
 fn relative_sds(degrees: f64) -> impl Iterator<Item = f64> {
     let spread = 2.0 / (9.0 * degrees);
     (0..QUANTILES).map(move |place| {
@@ -365,13 +479,18 @@ impl Part {
     }
 
     fn without(self, log: f64) -> Part {
-        Part { runs: self.runs - 1.0, sum: self.sum - log, squares: self.squares - log * log }
+        Part {
+            runs: self.runs - 1.0,
+            sum: self.sum - log,
+            squares: self.squares - log * log,
+        }
     }
 }
 
 /// Sums from the first run on, so that the sums of any part are two differences.
 struct Sums {
-    /// The first value, about which sums are taken, so that a small scatter at a large value keeps its digits.
+    /// The first value, about which sums are taken, so that a small scatter at a large value keeps
+    /// its digits.
     origin: f64,
     sums: Vec<[f64; 2]>,
     /// The smallest standard deviation of a run that is assumed.
@@ -388,19 +507,28 @@ impl Sums {
             squares += (log - origin).powi(2);
             sums.push([sum, squares]);
         }
-        Sums { origin, sums, smallest_sd }
+        Sums {
+            origin,
+            sums,
+            smallest_sd,
+        }
     }
 
     fn part(&self, start: usize, end: usize) -> Part {
         let ([sum_before, squares_before], [sum, squares]) = (self.sums[start], self.sums[end]);
-        Part { runs: (end - start) as f64, sum: sum - sum_before, squares: squares - squares_before }
+        Part {
+            runs: (end - start) as f64,
+            sum: sum - sum_before,
+            squares: squares - squares_before,
+        }
     }
 
     fn mean(&self, start: usize, end: usize) -> f64 {
         self.part(start, end).mean()
     }
 
-    /// Returns the sum of squared deviations from the means of both parts, at least that of the smallest scatter.
+    /// Returns the sum of squared deviations from the means of both parts, at least that of the
+    /// smallest scatter.
     fn scatter(&self, start: usize, first: usize, end: usize) -> f64 {
         let scatter = self.part(start, first).scatter() + self.part(first, end).scatter();
         scatter.max(self.smallest_sd.powi(2) * (end - start) as f64)
@@ -413,8 +541,10 @@ impl Sums {
 
     fn t_of(&self, before: Part, after: Part) -> f64 {
         let degrees = before.runs + after.runs - 2.0;
-        let variance = ((before.scatter() + after.scatter()) / degrees).max(self.smallest_sd.powi(2));
-        (after.mean() - before.mean()).abs() / (variance * (1.0 / before.runs + 1.0 / after.runs)).sqrt()
+        let variance =
+            ((before.scatter() + after.scatter()) / degrees).max(self.smallest_sd.powi(2));
+        (after.mean() - before.mean()).abs()
+            / (variance * (1.0 / before.runs + 1.0 / after.runs)).sqrt()
     }
 }
 
@@ -433,18 +563,35 @@ mod tests {
 
     /// Returns values that scatter by some 2 % in a fixed pattern around a level.
     fn around(level: f64, runs: usize) -> Vec<f64> {
-        (0..runs).map(|run| level * (1.0 + 0.02 * ((run * 7 % 11) as f64 / 5.0 - 1.0))).collect()
+        (0..runs)
+            .map(|run| level * (1.0 + 0.02 * ((run * 7 % 11) as f64 / 5.0 - 1.0)))
+            .collect()
     }
 
     #[test]
     fn a_step_is_found_with_its_size_and_place() {
         let values = [around(400.0, 30), around(360.0, 8)].concat();
         let found = change_points(&values, Better::Higher, THETA).unwrap();
-        let [change] = &found.changes[..] else { panic!("{found:?}") };
+        let [change] = &found.changes[..] else {
+            panic!("{found:?}")
+        };
         assert_eq!((change.first, change.verdict), (30, Verdict::Slower));
-        assert!(change.earliest <= 30 && 30 <= change.latest && change.latest - change.earliest <= 2, "{change:?}");
-        assert!(change.interval.contains(0.9) && change.found_after <= 5 && change.p_value < 1e-4, "{change:?}");
-        assert_eq!(found.levels.iter().map(|level| (level.first, level.runs)).collect::<Vec<_>>(), [(0, 30), (30, 8)]);
+        assert!(
+            change.earliest <= 30 && 30 <= change.latest && change.latest - change.earliest <= 2,
+            "{change:?}"
+        );
+        assert!(
+            change.interval.contains(0.9) && change.found_after <= 5 && change.p_value < 1e-4,
+            "{change:?}"
+        );
+        assert_eq!(
+            found
+                .levels
+                .iter()
+                .map(|level| (level.first, level.runs))
+                .collect::<Vec<_>>(),
+            [(0, 30), (30, 8)]
+        );
         let faster = change_points(&values, Better::Lower, THETA).unwrap();
         assert_eq!(faster.changes[0].verdict, Verdict::Faster);
     }
@@ -457,9 +604,15 @@ mod tests {
 
     #[test]
     fn a_step_smaller_than_theta_is_ignored() {
-        let steady: Vec<f64> = around(400.0, 200).iter().map(|value| 400.0 + (value - 400.0) / 20.0).collect();
-        let stepped: Vec<f64> =
-            steady.iter().enumerate().map(|(run, value)| if run < 100 { *value } else { value * 0.985 }).collect();
+        let steady: Vec<f64> = around(400.0, 200)
+            .iter()
+            .map(|value| 400.0 + (value - 400.0) / 20.0)
+            .collect();
+        let stepped: Vec<f64> = steady
+            .iter()
+            .enumerate()
+            .map(|(run, value)| if run < 100 { *value } else { value * 0.985 })
+            .collect();
         assert!(firsts(&stepped).is_empty());
         let bare = change_points(&stepped, Better::Higher, 0.0).unwrap();
         assert_eq!(bare.changes.len(), 1, "{bare:?}");
@@ -467,9 +620,15 @@ mod tests {
 
     #[test]
     fn short_series_have_no_changes_and_say_when_the_variation_is_unknown() {
-        assert_eq!(change_points(&[], Better::Higher, THETA).unwrap().levels, []);
+        assert_eq!(
+            change_points(&[], Better::Higher, THETA).unwrap().levels,
+            []
+        );
         let two = change_points(&[400.0, 200.0], Better::Higher, THETA).unwrap();
-        assert_eq!((two.changes.len(), two.levels.len(), two.variation), (0, 1, None));
+        assert_eq!(
+            (two.changes.len(), two.levels.len(), two.variation),
+            (0, 1, None)
+        );
         assert!(change_points(&[400.0, 0.0], Better::Higher, THETA).is_err());
     }
 
@@ -477,10 +636,20 @@ mod tests {
     fn two_runs_are_compared_with_the_variation_of_the_series() {
         let logs: Vec<f64> = around(1.0, 22).iter().map(|value| value.ln()).collect();
         let variation = RunVariation::of_levels([&logs[..]]).unwrap();
-        let (_, wide, unsure) = variation.compare(400.0, 392.0, Better::Higher, THETA).unwrap();
-        assert!(wide.contains(1.0) && unsure == Verdict::Inconclusive, "{wide:?}");
-        let (ratio, _, sure) = variation.compare(400.0, 200.0, Better::Higher, THETA).unwrap();
-        assert!((ratio - 0.5).abs() < 1e-12 && sure == Verdict::Slower, "{ratio} {sure:?}");
+        let (_, wide, unsure) = variation
+            .compare(400.0, 392.0, Better::Higher, THETA)
+            .unwrap();
+        assert!(
+            wide.contains(1.0) && unsure == Verdict::Inconclusive,
+            "{wide:?}"
+        );
+        let (ratio, _, sure) = variation
+            .compare(400.0, 200.0, Better::Higher, THETA)
+            .unwrap();
+        assert!(
+            (ratio - 0.5).abs() < 1e-12 && sure == Verdict::Slower,
+            "{ratio} {sure:?}"
+        );
         assert_eq!(RunVariation::of_levels([&logs[..1], &logs[..1]]), None);
     }
 
@@ -488,10 +657,13 @@ mod tests {
     fn the_interval_of_a_level_is_that_of_the_mean_of_its_runs() {
         let logs: Vec<f64> = around(400.0, 22).iter().map(|value| value.ln()).collect();
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-        let found = RunVariation::of_levels([&logs[..]]).unwrap().interval_of_level(mean.exp(), logs.len());
+        let found = RunVariation::of_levels([&logs[..]])
+            .unwrap()
+            .interval_of_level(mean.exp(), logs.len());
         let expected = crate::t_interval(&logs, LEVEL).unwrap().unwrap();
         assert!(
-            (found.lo.ln() - expected.lo).abs() < 1e-12 && (found.hi.ln() - expected.hi).abs() < 1e-12,
+            (found.lo.ln() - expected.lo).abs() < 1e-12
+                && (found.hi.ln() - expected.hi).abs() < 1e-12,
             "{found:?}"
         );
     }
@@ -500,8 +672,13 @@ mod tests {
         let part = (1usize..25, -1.0f64..1.0);
         let parts = prop::collection::vec(part, 1..4);
         (parts, prop::collection::vec(-0.05f64..0.05, 75)).prop_map(|(parts, noise)| {
-            let levels = parts.into_iter().flat_map(|(runs, level)| vec![level; runs]);
-            levels.zip(noise).map(|(level, noise)| (5.0 + level + noise).exp()).collect()
+            let levels = parts
+                .into_iter()
+                .flat_map(|(runs, level)| vec![level; runs]);
+            levels
+                .zip(noise)
+                .map(|(level, noise)| (5.0 + level + noise).exp())
+                .collect()
         })
     }
 

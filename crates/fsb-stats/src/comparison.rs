@@ -1,7 +1,8 @@
-//! The comparison of two samples: the difference by blocks or by runs, with its standard error and degrees of freedom,
-//! and the judged ratio.
+//! The comparison of two samples: the difference by blocks or by runs, with its standard error and
+//! degrees of freedom, and the judged ratio.
 //!
-//! Runs are compared by one mean of logarithms for each run, never by pooled blocks ([`RunContrast`]).
+//! Runs are compared by one mean of logarithms for each run, never by pooled blocks
+//! ([`RunContrast`]).
 
 use std::collections::BTreeMap;
 
@@ -26,27 +27,28 @@ pub struct Comparison {
     pub interval: Option<Interval>,
     /// The level of the interval: 0.95, or more where several intervals hold together.
     pub level: f64,
-    /// The level of the analysis that the interval is of, where a run has interim analyses: with it all of them together keep
-    /// `level`. Absent where the number of blocks was fixed beforehand.
+    /// The level of the analysis that the interval is of, where a run has interim analyses: with it
+    /// all of them together keep `level`. Absent where the number of blocks was fixed beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_level: Option<f64>,
     /// Blocks in common, runs in common, or runs on the smaller side: see `method`.
     pub n: usize,
     /// The method of the comparison.
     pub method: Method,
-    /// Two-sided probability of such a difference between equals, at any of the analyses; absent without an
-    /// interval.
+    /// Two-sided probability of such a difference between equals, at any of the analyses; absent
+    /// without an interval.
     pub p_value: Option<f64>,
     /// The verdict from the interval.
     pub verdict: Verdict,
     /// The reason why a pair that is compared by runs has no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<Unjudged>,
-    /// The changes that the comparison of runs can show; absent where blocks are compared, or nothing is known of how runs vary.
+    /// The changes that the comparison of runs can show; absent where blocks are compared, or
+    /// nothing is known of how runs vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
-    /// The logarithm of the ratio with its error, for an analysis of several runs. Absent without an interval, and in a
-    /// comparison that was read from a file.
+    /// The logarithm of the ratio with its error, for an analysis of several runs. Absent without
+    /// an interval, and in a comparison that was read from a file.
     #[serde(skip)]
     pub effect: Option<Effect>,
 }
@@ -65,7 +67,10 @@ pub struct Effect {
 impl Effect {
     /// Returns the same estimate with the roles of baseline and candidate exchanged.
     pub fn inverse(self) -> Effect {
-        Effect { log_ratio: -self.log_ratio, ..self }
+        Effect {
+            log_ratio: -self.log_ratio,
+            ..self
+        }
     }
 }
 
@@ -75,7 +80,10 @@ impl Comparison {
         let inverted = |value: f64| (1.0 / value).clamp(f64::MIN_POSITIVE, f64::MAX);
         Comparison {
             ratio: inverted(self.ratio),
-            interval: self.interval.map(|i| Interval { lo: inverted(i.hi), hi: inverted(i.lo) }),
+            interval: self.interval.map(|i| Interval {
+                lo: inverted(i.hi),
+                hi: inverted(i.lo),
+            }),
             verdict: self.verdict.inverse(),
             effect: self.effect.map(Effect::inverse),
             ..self.clone()
@@ -93,14 +101,15 @@ pub(crate) struct Difference {
     pub(super) method: Method,
     /// The variance of one block's difference; 0 where none is known.
     pub(super) variance: f64,
-    /// The residuals of the blocks' differences; empty where runs are compared, or without an error.
+    /// The residuals of the blocks' differences; empty where runs are compared, or without an
+    /// error.
     pub(super) residuals: Residuals,
     pub(super) unjudged: Option<Unjudged>,
     pub(super) power: Option<Power>,
 }
 
-/// The maximum number of blocks for the exact expectation. With more blocks, the fit has almost no effect on
-/// neighbours.
+/// The maximum number of blocks for the exact expectation. With more blocks, the fit has almost no
+/// effect on neighbours.
 const MOST_EXACT: usize = 60;
 
 /// The residuals of the differences of blocks.
@@ -108,42 +117,72 @@ const MOST_EXACT: usize = 60;
 pub(crate) struct Residuals {
     /// By block, in their order.
     pub by_block: Vec<(u32, f64)>,
-    /// The sum of products of neighbours that is expected of independent blocks, in variances of a difference: what the fit
-    /// makes.
+    /// The sum of products of neighbours that is expected of independent blocks, in variances of a
+    /// difference: what the fit makes.
     pub by_fit: f64,
-    /// The derivative of that expectation with respect to the correlation of neighbouring blocks, at 0. For normal errors it is the
-    /// variance of the sum, too.
+    /// The derivative of that expectation with respect to the correlation of neighbouring blocks,
+    /// at 0. For normal errors it is the variance of the sum, too.
     pub slope: f64,
-    /// The mean over blocks of the variance of a difference that the samples within the block explain; `None` unless all tell.
+    /// The mean over blocks of the variance of a difference that the samples within the block
+    /// explain; `None` unless all tell.
     pub within: Option<f64>,
 }
 
 impl Residuals {
-    /// Creates residuals. `covariance` is the covariance at two places if blocks are independent, in variances of a
-    /// difference.
-    pub fn new(by_block: Vec<(u32, f64)>, within: Option<f64>, covariance: &dyn Fn(usize, usize) -> f64) -> Residuals {
+    /// Creates residuals. `covariance` is the covariance at two places if blocks are independent,
+    /// in variances of a difference.
+    pub fn new(
+        by_block: Vec<(u32, f64)>,
+        within: Option<f64>,
+        covariance: &dyn Fn(usize, usize) -> f64,
+    ) -> Residuals {
         let n = by_block.len();
-        let neighbours: Vec<bool> = by_block.windows(2).map(|pair| pair[1].0 == pair[0].0 + 1).collect();
+        let neighbours: Vec<bool> = by_block
+            .windows(2)
+            .map(|pair| pair[1].0 == pair[0].0 + 1)
+            .collect();
         let places = || (1..n).filter(|place| neighbours[place - 1]);
         let by_fit = places().map(|place| covariance(place - 1, place)).sum();
         if n > MOST_EXACT {
-            return Residuals { by_block, by_fit, slope: places().count() as f64, within };
+            return Residuals {
+                by_block,
+                by_fit,
+                slope: places().count() as f64,
+                within,
+            };
         }
-        // Of covariance H, and of H + ρH(L + L')H if neighbours, which L marks, have the correlation ρ: to first order in ρ.
-        let h: Vec<Vec<f64>> = (0..n).map(|row| (0..n).map(|column| covariance(row, column)).collect()).collect();
+        // Of covariance H, and of H + ρH(L + L')H if neighbours, which L marks, have the
+        // correlation ρ: to first order in ρ.
+        let h: Vec<Vec<f64>> = (0..n)
+            .map(|row| (0..n).map(|column| covariance(row, column)).collect())
+            .collect();
         let both = |row: usize, column: usize| {
             h[row][column - 1] * h[column][row - 1] + h[row][column] * h[column - 1][row - 1]
         };
-        let products: f64 =
-            places().flat_map(|row| places().map(move |column| (row, column))).map(|(r, c)| both(r, c)).sum();
+        let products: f64 = places()
+            .flat_map(|row| places().map(move |column| (row, column)))
+            .map(|(r, c)| both(r, c))
+            .sum();
         let trace: f64 = (0..n).map(|place| h[place][place]).sum();
-        let slope = if trace > 0.0 { products - 2.0 * by_fit * by_fit / trace } else { 0.0 };
-        Residuals { by_block, by_fit, slope: slope.max(0.0), within }
+        let slope = if trace > 0.0 {
+            products - 2.0 * by_fit * by_fit / trace
+        } else {
+            0.0
+        };
+        Residuals {
+            by_block,
+            by_fit,
+            slope: slope.max(0.0),
+            within,
+        }
     }
 
     /// Pairs of neighbouring blocks.
     pub fn neighbours(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let pairs = self.by_block.windows(2).filter(|pair| pair[1].0 == pair[0].0 + 1);
+        let pairs = self
+            .by_block
+            .windows(2)
+            .filter(|pair| pair[1].0 == pair[0].0 + 1);
         pairs.map(|pair| (pair[0].1, pair[1].1))
     }
 }
@@ -162,7 +201,17 @@ impl Difference {
         residuals: Residuals,
     ) -> Difference {
         let method = Method::PairedOnSlices;
-        Difference { mean, error, degrees, n, method, variance, residuals, unjudged: None, power: None }
+        Difference {
+            mean,
+            error,
+            degrees,
+            n,
+            method,
+            variance,
+            residuals,
+            unjudged: None,
+            power: None,
+        }
     }
 
     /// Of blocks that tell no error.
@@ -170,13 +219,25 @@ impl Difference {
         Difference::fitted(mean, 0.0, 0.0, 0.0, n, Residuals::default())
     }
 
-    fn paired(baseline: &[BlockValue], candidate: &[BlockValue]) -> Result<Option<Difference>, AnalysisError> {
-        let baseline: BTreeMap<u32, &BlockValue> = baseline.iter().map(|value| (value.block, value)).collect();
-        let candidate: BTreeMap<u32, &BlockValue> = candidate.iter().map(|value| (value.block, value)).collect();
-        let common = || candidate.iter().filter_map(|(block, c)| Some((*block, *baseline.get(block)?, *c)));
-        let difference =
-            |(block, b, c): (u32, &BlockValue, &BlockValue)| Ok((block, logarithm(c.value)? - logarithm(b.value)?));
-        let differences: Vec<(u32, f64)> = common().map(difference).collect::<Result<_, AnalysisError>>()?;
+    fn paired(
+        baseline: &[BlockValue],
+        candidate: &[BlockValue],
+    ) -> Result<Option<Difference>, AnalysisError> {
+        let baseline: BTreeMap<u32, &BlockValue> =
+            baseline.iter().map(|value| (value.block, value)).collect();
+        let candidate: BTreeMap<u32, &BlockValue> =
+            candidate.iter().map(|value| (value.block, value)).collect();
+        let common = || {
+            candidate
+                .iter()
+                .filter_map(|(block, c)| Some((*block, *baseline.get(block)?, *c)))
+        };
+        let difference = |(block, b, c): (u32, &BlockValue, &BlockValue)| {
+            Ok((block, logarithm(c.value)? - logarithm(b.value)?))
+        };
+        let differences: Vec<(u32, f64)> = common()
+            .map(difference)
+            .collect::<Result<_, AnalysisError>>()?;
         let within: Option<f64> = common().map(|(_, b, c)| Some(b.within? + c.within?)).sum();
         let within = within.map(|sum| sum / differences.len() as f64);
         Ok(Difference::of_differences(&differences, within))
@@ -184,7 +245,10 @@ impl Difference {
 
     /// From one difference of logarithms a block.
     pub(crate) fn of_blocks(differences: &[f64]) -> Option<Difference> {
-        Difference::of_differences(&(1..).zip(differences.iter().copied()).collect::<Vec<_>>(), None)
+        Difference::of_differences(
+            &(1..).zip(differences.iter().copied()).collect::<Vec<_>>(),
+            None,
+        )
     }
 
     fn of_differences(differences: &[(u32, f64)], within: Option<f64>) -> Option<Difference> {
@@ -192,17 +256,31 @@ impl Difference {
             return None;
         }
         let n = differences.len();
-        let (mean, sd) = mean_and_sd(&differences.iter().map(|(_, difference)| *difference).collect::<Vec<_>>());
+        let (mean, sd) = mean_and_sd(
+            &differences
+                .iter()
+                .map(|(_, difference)| *difference)
+                .collect::<Vec<_>>(),
+        );
         let degrees = (n as f64 - 1.0).max(1.0);
-        let by_block: Vec<(u32, f64)> = differences.iter().map(|(block, d)| (*block, d - mean)).collect();
+        let by_block: Vec<(u32, f64)> = differences
+            .iter()
+            .map(|(block, d)| (*block, d - mean))
+            .collect();
         // Each residual has the mean taken out, which all blocks share.
-        let covariance = |row: usize, column: usize| f64::from(u8::from(row == column)) - 1.0 / n as f64;
+        let covariance =
+            |row: usize, column: usize| f64::from(u8::from(row == column)) - 1.0 / n as f64;
         let residuals = Residuals::new(by_block, within, &covariance);
-        let fitted = Difference::fitted(mean, sd / (n as f64).sqrt(), sd * sd, degrees, n, residuals);
-        Some(Difference { method: Method::Paired, ..fitted })
+        let fitted =
+            Difference::fitted(mean, sd / (n as f64).sqrt(), sd * sd, degrees, n, residuals);
+        Some(Difference {
+            method: Method::Paired,
+            ..fitted
+        })
     }
 
-    /// From runs: a standard error with its degrees of freedom, and the reason why it is not judged, if any.
+    /// From runs: a standard error with its degrees of freedom, and the reason why it is not
+    /// judged, if any.
     fn of_runs(
         mean: f64,
         (error, degrees): (f64, f64),
@@ -211,7 +289,17 @@ impl Difference {
         unjudged: Option<Unjudged>,
         power: Option<Power>,
     ) -> Difference {
-        Difference { mean, error, degrees, n, method, variance: 0.0, residuals: Residuals::default(), unjudged, power }
+        Difference {
+            mean,
+            error,
+            degrees,
+            n,
+            method,
+            variance: 0.0,
+            residuals: Residuals::default(),
+            unjudged,
+            power,
+        }
     }
 
     /// Returns the mean difference of logarithms.
@@ -228,8 +316,8 @@ impl Difference {
         matches!(self.method, Method::Welch | Method::PairedRuns)
     }
 
-    /// Of a single run the variation between runs must be known from elsewhere; sides that share no session say nothing of how
-    /// sessions vary.
+    /// Of a single run the variation between runs must be known from elsewhere; sides that share no
+    /// session say nothing of how sessions vary.
     fn has_interval(&self) -> bool {
         let known = match self.is_of_runs() {
             true => match self.unjudged {
@@ -247,8 +335,8 @@ impl Difference {
         self.p_value_beyond(0.0)
     }
 
-    /// Probability of a difference at least as far from 0, either way, if the true one is the nearest within ±`theta`, a
-    /// logarithm.
+    /// Probability of a difference at least as far from 0, either way, if the true one is the
+    /// nearest within ±`theta`, a logarithm.
     pub(crate) fn p_value_beyond(&self, theta: f64) -> Option<f64> {
         let beyond = |distance: f64| match () {
             () if distance <= 0.0 => 1.0 - 0.5 * t_two_sided(distance / self.error, self.degrees),
@@ -261,7 +349,8 @@ impl Difference {
         }
     }
 
-    /// Returns the difference with its variance moderated by `prior`, and with its standard error times `inflation`.
+    /// Returns the difference with its variance moderated by `prior`, and with its standard error
+    /// times `inflation`.
     pub(crate) fn moderated(&self, prior: Option<&Line>, inflation: f64) -> Difference {
         let moderated = match prior {
             Some(prior) if !self.is_of_runs() && self.is_judged() => {
@@ -271,41 +360,69 @@ impl Difference {
                     true => self.error * (variance / self.variance).sqrt(),
                     false => (variance / self.n as f64).sqrt(),
                 };
-                Difference { error, degrees, ..self.clone() }
+                Difference {
+                    error,
+                    degrees,
+                    ..self.clone()
+                }
             }
             _ => self.clone(),
         };
         match self.is_of_runs() {
             true => moderated,
-            false => Difference { error: moderated.error * inflation, ..moderated },
+            false => Difference {
+                error: moderated.error * inflation,
+                ..moderated
+            },
         }
     }
 
     /// Returns the squared standard error in variances of one block's difference.
     pub(crate) fn leverage(&self) -> f64 {
-        if self.variance > 0.0 { self.error * self.error / self.variance } else { 1.0 / self.n as f64 }
+        if self.variance > 0.0 {
+            self.error * self.error / self.variance
+        } else {
+            1.0 / self.n as f64
+        }
     }
 
-    /// Returns the variance of one block's difference with its degrees of freedom, and the part that rounds explain if
-    /// it is positive.
+    /// Returns the variance of one block's difference with its degrees of freedom, and the part
+    /// that rounds explain if it is positive.
     pub(crate) fn known(&self) -> Known {
         let within = self.residuals.within.filter(|within| *within > 0.0);
-        Known { variance: self.variance, degrees: self.degrees, within }
+        Known {
+            variance: self.variance,
+            degrees: self.degrees,
+            within,
+        }
     }
 
     pub(crate) fn is_judged(&self) -> bool {
-        let enough = if self.is_of_runs() { self.unjudged.is_none() } else { self.n >= FEWEST_JUDGED };
+        let enough = if self.is_of_runs() {
+            self.unjudged.is_none()
+        } else {
+            self.n >= FEWEST_JUDGED
+        };
         enough && self.has_interval()
     }
 
     /// Returns the interval on the scale of logarithms.
     pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
         let half = t_quantile(level, self.degrees) * self.error;
-        self.has_interval().then_some(Interval { lo: self.mean - half, hi: self.mean + half })
+        self.has_interval().then_some(Interval {
+            lo: self.mean - half,
+            hi: self.mean + half,
+        })
     }
 
     /// Judged by the interval of `level`, which all analyses hold together.
-    pub(crate) fn judged(&self, level: f64, analysis: &Analysis, better: Better, theta: f64) -> Comparison {
+    pub(crate) fn judged(
+        &self,
+        level: f64,
+        analysis: &Analysis,
+        better: Better,
+        theta: f64,
+    ) -> Comparison {
         let nominal_level = 1.0 - analysis.nominal(1.0 - level);
         let interval = self.interval(nominal_level);
         let verdict = match interval {
@@ -323,7 +440,11 @@ impl Difference {
             verdict,
             unjudged: self.unjudged,
             power: self.power,
-            effect: interval.map(|_| Effect { log_ratio: self.mean, error: self.error, degrees: self.degrees }),
+            effect: interval.map(|_| Effect {
+                log_ratio: self.mean,
+                error: self.error,
+                degrees: self.degrees,
+            }),
         }
     }
 }
@@ -333,18 +454,20 @@ impl Difference {
 pub(crate) struct RunMeans {
     /// Means of logarithms, by the number of the run.
     means: BTreeMap<u32, f64>,
-    /// The mean of the squared standard errors of the runs' means, and its degrees of freedom; 0 where no run has blocks.
+    /// The mean of the squared standard errors of the runs' means, and its degrees of freedom; 0
+    /// where no run has blocks.
     within: f64,
     within_degrees: f64,
 }
 
 /// Two sides before they are judged.
 ///
-/// Blocks of one run share its random effects (allocation, placement, the state of the host), so the run is the unit.
-/// Each side is a sample of run means with equal weights, and the sides are compared by Welch's method. Three runs on a
-/// side leave two degrees of freedom for a variance; [`Prior`] borrows the rest from the other cases of the page. If
-/// the runs cannot show a component themselves (one run on a side, sides without a common session), it is added as a
-/// given one ([`Between`]) or leaves the pair unjudged.
+/// Blocks of one run share its random effects (allocation, placement, the state of the host), so
+/// the run is the unit. Each side is a sample of run means with equal weights, and the sides are
+/// compared by Welch's method. Three runs on a side leave two degrees of freedom for a variance;
+/// [`Prior`] borrows the rest from the other cases of the page. If the runs cannot show a component
+/// themselves (one run on a side, sides without a common session), it is added as a given one
+/// ([`Between`]) or leaves the pair unjudged.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RunContrast {
     /// Runs of the baseline and of the candidate.
@@ -371,21 +494,37 @@ impl RunMeans {
                 within_degrees += logs.len() - 1;
             }
         }
-        RunMeans { means, within: squares / f64::from(known.max(1)), within_degrees: within_degrees as f64 }
+        RunMeans {
+            means,
+            within: squares / f64::from(known.max(1)),
+            within_degrees: within_degrees as f64,
+        }
     }
 
     /// Of the values of one set.
     pub fn of_sample(sample: &Sample) -> Result<RunMeans, AnalysisError> {
-        let logs = sample.values.iter().zip(&sample.runs).map(|(value, run)| Ok((*run, logarithm(value.value)?)));
-        Ok(RunMeans::from_logs(logs.collect::<Result<Vec<_>, AnalysisError>>()?.into_iter()))
+        let logs = sample
+            .values
+            .iter()
+            .zip(&sample.runs)
+            .map(|(value, run)| Ok((*run, logarithm(value.value)?)));
+        Ok(RunMeans::from_logs(
+            logs.collect::<Result<Vec<_>, AnalysisError>>()?.into_iter(),
+        ))
     }
 
     /// Of the differences of two sets that took turns in the same blocks, candidate less baseline.
     pub fn of_pairs(baseline: &Sample, candidate: &Sample) -> Result<RunMeans, AnalysisError> {
-        let runs: BTreeMap<u32, u32> =
-            baseline.values.iter().zip(&baseline.runs).map(|(value, run)| (value.block, *run)).collect();
+        let runs: BTreeMap<u32, u32> = baseline
+            .values
+            .iter()
+            .zip(&baseline.runs)
+            .map(|(value, run)| (value.block, *run))
+            .collect();
         let (base, other) = (by_block(&baseline.values)?, by_block(&candidate.values)?);
-        let common = other.iter().filter_map(|(block, log)| Some((*runs.get(block)?, log - base.get(block)?)));
+        let common = other
+            .iter()
+            .filter_map(|(block, log)| Some((*runs.get(block)?, log - base.get(block)?)));
         Ok(RunMeans::from_logs(common))
     }
 
@@ -401,7 +540,10 @@ impl RunMeans {
     /// By side and run: its distance from the mean.
     pub fn residuals(&self, side: usize) -> BTreeMap<(usize, u32), f64> {
         let mean = self.moments().0;
-        self.means.iter().map(|(run, log)| ((side, *run), log - mean)).collect()
+        self.means
+            .iter()
+            .map(|(run, log)| ((side, *run), log - mean))
+            .collect()
     }
 
     /// Returns the mean of the runs, and the variance of one of them.
@@ -419,15 +561,22 @@ impl RunContrast {
     /// Fits the prior of the variances between runs to the cases of a page.
     pub(crate) fn prior(cases: &[RunContrast]) -> Option<Prior> {
         let variances: Vec<(f64, f64)> = cases.iter().flat_map(RunContrast::variances).collect();
-        let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(RunContrast::residuals).collect();
+        let residuals: Vec<BTreeMap<(usize, u32), f64>> =
+            cases.iter().map(RunContrast::residuals).collect();
         Prior::fit(&variances, &residuals)
     }
 
     /// Candidate and baseline run by run; `None` where a side is empty or no run has both.
-    pub fn between(baseline: &Sample, candidate: &Sample) -> Result<Option<RunContrast>, AnalysisError> {
+    pub fn between(
+        baseline: &Sample,
+        candidate: &Sample,
+    ) -> Result<Option<RunContrast>, AnalysisError> {
         let contrast = match baseline.is_paired_with(candidate) {
             true => RunContrast::Paired(RunMeans::of_pairs(baseline, candidate)?),
-            false => RunContrast::Independent(RunMeans::of_sample(baseline)?, RunMeans::of_sample(candidate)?),
+            false => RunContrast::Independent(
+                RunMeans::of_sample(baseline)?,
+                RunMeans::of_sample(candidate)?,
+            ),
         };
         let is_whole = contrast.sides().all(|side| side.runs() > 0);
         Ok(is_whole.then_some(contrast))
@@ -452,15 +601,20 @@ impl RunContrast {
         std::iter::once(first).chain(second)
     }
 
-    /// Returns the variance between the runs of each side with its degrees of freedom. A side with a single run is left
-    /// out.
+    /// Returns the variance between the runs of each side with its degrees of freedom. A side with
+    /// a single run is left out.
     fn variances(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.sides().filter(|side| side.runs() > 1).map(|side| (side.moments().1, side.degrees()))
+        self.sides()
+            .filter(|side| side.runs() > 1)
+            .map(|side| (side.moments().1, side.degrees()))
     }
 
     /// By side and run: its distance from the mean of the side.
     pub(crate) fn residuals(&self) -> BTreeMap<(usize, u32), f64> {
-        self.sides().enumerate().flat_map(|(place, side)| side.residuals(place)).collect()
+        self.sides()
+            .enumerate()
+            .flat_map(|(place, side)| side.residuals(place))
+            .collect()
     }
 
     /// Judged on these terms.
@@ -474,10 +628,16 @@ impl RunContrast {
             RunContrast::Paired(differences) => (differences.moments().0, Method::PairedRuns),
         };
         let few = least < FEWEST_RUNS_JUDGED;
-        let apart = terms.apart.filter(|_| matches!(self, RunContrast::Independent(..)));
+        let apart = terms
+            .apart
+            .filter(|_| matches!(self, RunContrast::Independent(..)));
         // The variance of one run on each side, the runs, and the degrees of freedom.
         let of_run = |side: &RunMeans| match terms.between_runs.filter(|_| few) {
-            Some(_) => (side.within, side.runs() as f64, side.within_degrees.max(1.0)),
+            Some(_) => (
+                side.within,
+                side.runs() as f64,
+                side.within_degrees.max(1.0),
+            ),
             None => {
                 let own = (side.moments().1, side.degrees());
                 let (variance, degrees) = terms.prior.map_or(own, |prior| prior.posterior(own));
@@ -486,31 +646,78 @@ impl RunContrast {
         };
         let sides: Vec<(f64, f64, f64)> = self.sides().map(of_run).collect();
         let (unjudged, stated) = match (few, apart) {
-            (true, _) if terms.between_runs.is_none() => {
-                (Some(if most == 1 { Unjudged::OneRun } else { Unjudged::FewRuns }), None)
+            (true, _) if terms.between_runs.is_none() => (
+                Some(if most == 1 {
+                    Unjudged::OneRun
+                } else {
+                    Unjudged::FewRuns
+                }),
+                None,
+            ),
+            (true, None) => (
+                None,
+                terms
+                    .between_runs
+                    .map(|between| (between, sides.iter().map(|side| side.1).collect())),
+            ),
+            (true, Some(_)) if terms.between_sessions.is_none() => {
+                (Some(Unjudged::NoSharedSession), None)
             }
-            (true, None) => {
-                (None, terms.between_runs.map(|between| (between, sides.iter().map(|side| side.1).collect())))
-            }
-            (true, Some(_)) if terms.between_sessions.is_none() => (Some(Unjudged::NoSharedSession), None),
-            (true, Some(sessions)) => (None, terms.between_sessions.map(|between| (between, weights(&sessions)))),
+            (true, Some(sessions)) => (
+                None,
+                terms
+                    .between_sessions
+                    .map(|between| (between, weights(&sessions))),
+            ),
             (false, None) => (None, None),
-            (false, Some(_)) if terms.between_sessions.is_none() => (Some(Unjudged::NoSharedSession), None),
-            (false, Some(sessions)) => (None, terms.between_sessions.map(|between| (between, weights(&sessions)))),
+            (false, Some(_)) if terms.between_sessions.is_none() => {
+                (Some(Unjudged::NoSharedSession), None)
+            }
+            (false, Some(sessions)) => (
+                None,
+                terms
+                    .between_sessions
+                    .map(|between| (between, weights(&sessions))),
+            ),
         };
-        let mut parts: Vec<(f64, f64)> =
-            sides.iter().map(|(variance, runs, degrees)| (variance / runs, *degrees)).collect();
+        let mut parts: Vec<(f64, f64)> = sides
+            .iter()
+            .map(|(variance, runs, degrees)| (variance / runs, *degrees))
+            .collect();
         // Runs that scatter by more than what is stated are not as alike as stated.
-        let excess = |side: &RunMeans| if few && side.runs() > 1 { side.moments().1 - side.within } else { 0.0 };
-        let fixed = stated.as_ref().map_or(0.0, |(between, runs): &(Between, Vec<f64>)| {
-            let sides = self.sides().map(|side| excess(side).max(between.sd * between.sd));
-            sides.zip(runs).map(|(variance, runs)| variance / runs).sum()
-        });
-        parts.extend(stated.as_ref().map(|(between, _)| (fixed, between.degrees())));
+        let excess = |side: &RunMeans| {
+            if few && side.runs() > 1 {
+                side.moments().1 - side.within
+            } else {
+                0.0
+            }
+        };
+        let fixed = stated
+            .as_ref()
+            .map_or(0.0, |(between, runs): &(Between, Vec<f64>)| {
+                let sides = self
+                    .sides()
+                    .map(|side| excess(side).max(between.sd * between.sd));
+                sides
+                    .zip(runs)
+                    .map(|(variance, runs)| variance / runs)
+                    .sum()
+            });
+        parts.extend(
+            stated
+                .as_ref()
+                .map(|(between, _)| (fixed, between.degrees())),
+        );
         // A single run shows no variation; only a prior or a stated component tells one.
         let is_known = least > 1 || terms.prior.is_some() || stated.is_some();
         let power = is_known
-            .then(|| Power::from_sides(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms))
+            .then(|| {
+                Power::from_sides(
+                    &sides,
+                    stated.as_ref().map(|(between, _)| (between, fixed, few)),
+                    terms,
+                )
+            })
             .flatten();
         let (error, degrees) = satterthwaite(&parts);
         Difference::of_runs(mean, (error, degrees), least, method, unjudged, power)
@@ -518,8 +725,13 @@ impl RunContrast {
 }
 
 impl Sample {
-    /// Returns the mean difference of logarithms of `candidate` from this sample. Comparisons between runs use `terms`.
-    pub fn difference(&self, candidate: &Sample, terms: &Terms) -> Result<Option<Difference>, AnalysisError> {
+    /// Returns the mean difference of logarithms of `candidate` from this sample. Comparisons
+    /// between runs use `terms`.
+    pub fn difference(
+        &self,
+        candidate: &Sample,
+        terms: &Terms,
+    ) -> Result<Option<Difference>, AnalysisError> {
         if self.is_compared_by_block(candidate) {
             return Difference::paired(&self.values, &candidate.values);
         }
@@ -533,8 +745,8 @@ fn weights(sessions: &[usize; 2]) -> Vec<f64> {
 
 /// Compares by block: d = ln(candidate / baseline) in every common block, exp(d̄ ± t·s/√n).
 ///
-/// `theta` is the smallest ratio that matters, 0.03 for 3 %. `None` where no block is in common. A block that occurs
-/// twice counts with its last value.
+/// `theta` is the smallest ratio that matters, 0.03 for 3 %. `None` where no block is in common. A
+/// block that occurs twice counts with its last value.
 pub fn paired(
     baseline: &[BlockValue],
     candidate: &[BlockValue],
@@ -545,16 +757,28 @@ pub fn paired(
         .map(|difference| difference.judged(LEVEL, &Analysis::Only, better, theta)))
 }
 
-/// Compares two independent samples of runs on logarithms by Welch's method; `None` where a side is empty.
+/// Compares two independent samples of runs on logarithms by Welch's method; `None` where a side is
+/// empty.
 pub fn welch(
     baseline: &[f64],
     candidate: &[f64],
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    let runs = |values: &[f64]| Sample::of_runs((0..).zip(values).map(|(run, v)| BlockValue::new(run, *v)).collect());
+    let runs = |values: &[f64]| {
+        Sample::of_runs(
+            (0..)
+                .zip(values)
+                .map(|(run, v)| BlockValue::new(run, *v))
+                .collect(),
+        )
+    };
     let contrast = RunContrast::between(&runs(baseline), &runs(candidate))?;
-    Ok(contrast.map(|contrast| contrast.difference(&Terms::default()).judged(LEVEL, &Analysis::Only, better, theta)))
+    Ok(contrast.map(|contrast| {
+        contrast
+            .difference(&Terms::default())
+            .judged(LEVEL, &Analysis::Only, better, theta)
+    }))
 }
 
 #[cfg(test)]
@@ -565,13 +789,21 @@ mod tests {
     use crate::verdict::Verdict;
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
-        (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
+        (1..)
+            .zip(values)
+            .map(|(block, value)| BlockValue::new(block, *value))
+            .collect()
     }
 
     #[test]
     fn a_rate_that_doubles_is_faster_and_a_time_that_doubles_is_slower() {
-        let (once, twice) = (blocks(&[100.0, 110.0, 95.0, 105.0, 99.0]), blocks(&[201.0, 219.0, 191.0, 210.0, 197.0]));
-        let rate = paired(&once, &twice, Better::Higher, 0.03).unwrap().unwrap();
+        let (once, twice) = (
+            blocks(&[100.0, 110.0, 95.0, 105.0, 99.0]),
+            blocks(&[201.0, 219.0, 191.0, 210.0, 197.0]),
+        );
+        let rate = paired(&once, &twice, Better::Higher, 0.03)
+            .unwrap()
+            .unwrap();
         assert_eq!(rate.verdict, Verdict::Faster);
         assert!(rate.ratio > 1.98 && rate.ratio < 2.02, "{}", rate.ratio);
         let time = paired(&once, &twice, Better::Lower, 0.03).unwrap().unwrap();
@@ -582,8 +814,13 @@ mod tests {
     fn only_blocks_in_common_count() {
         let long = blocks(&[100.0, 100.0, 100.0, 100.0, 100.0, 100.0]);
         let short = vec![BlockValue::new(2, 50.0), BlockValue::new(9, 70.0)];
-        let comparison = paired(&long, &short, Better::Higher, 0.03).unwrap().unwrap();
-        assert_eq!((comparison.n, comparison.verdict, comparison.interval), (1, Verdict::NotJudged, None));
+        let comparison = paired(&long, &short, Better::Higher, 0.03)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (comparison.n, comparison.verdict, comparison.interval),
+            (1, Verdict::NotJudged, None)
+        );
         assert!((comparison.ratio - 0.5).abs() < 1e-12);
         assert_eq!(paired(&long, &[], Better::Higher, 0.03), Ok(None));
         assert_eq!(welch(&[1.0], &[], Better::Higher, 0.03), Ok(None));
@@ -595,16 +832,27 @@ mod tests {
         let exact = paired(&a, &b, Better::Higher, 0.03).unwrap().unwrap();
         assert_eq!((exact.verdict, exact.p_value), (Verdict::Slower, Some(0.0)));
         let same = paired(&a, &a, Better::Higher, 0.03).unwrap().unwrap();
-        assert_eq!((same.verdict, same.ratio, same.p_value), (Verdict::Equivalent, 1.0, Some(1.0)));
-        let welch = welch(&[100.0; 6], &[90.0; 7], Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!(
+            (same.verdict, same.ratio, same.p_value),
+            (Verdict::Equivalent, 1.0, Some(1.0))
+        );
+        let welch = welch(&[100.0; 6], &[90.0; 7], Better::Higher, 0.03)
+            .unwrap()
+            .unwrap();
         assert_eq!((welch.verdict, welch.n), (Verdict::Slower, 6));
     }
 
     #[test]
     fn a_value_that_is_not_a_rate_is_an_error() {
         let (good, bad) = (blocks(&[1.0; 5]), blocks(&[1.0, 2.0, 0.0, 1.0, 1.0]));
-        assert_eq!(paired(&good, &bad, Better::Higher, 0.03), Err(AnalysisError::NotPositive(0.0)));
-        assert_eq!(welch(&[1.0, -3.0], &[1.0], Better::Higher, 0.03), Err(AnalysisError::NotPositive(-3.0)));
+        assert_eq!(
+            paired(&good, &bad, Better::Higher, 0.03),
+            Err(AnalysisError::NotPositive(0.0))
+        );
+        assert_eq!(
+            welch(&[1.0, -3.0], &[1.0], Better::Higher, 0.03),
+            Err(AnalysisError::NotPositive(-3.0))
+        );
     }
 
     proptest! {

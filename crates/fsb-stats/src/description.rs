@@ -1,5 +1,5 @@
-//! Plain statistics of plain values: the output of the 2023 micro-benchmark, and the marks of charts. The distributions
-//! of intervals and tests, from `statrs`, with safe ends.
+//! Plain statistics of plain values: the output of the 2023 micro-benchmark, and the marks of
+//! charts. The distributions of intervals and tests, from `statrs`, with safe ends.
 
 use std::f64::consts::PI;
 
@@ -35,7 +35,14 @@ pub fn describe(samples: &[f64]) -> Result<Description, AnalysisError> {
     let sorted = sorted(samples)?;
     let (mean, sd) = mean_and_sd(&sorted);
     let median = quantile_of_sorted(&sorted, 0.5);
-    Ok(Description { n: sorted.len(), mean, sd, median, min: sorted[0], max: sorted[sorted.len() - 1] })
+    Ok(Description {
+        n: sorted.len(),
+        mean,
+        sd,
+        median,
+        min: sorted[0],
+        max: sorted[sorted.len() - 1],
+    })
 }
 
 /// Returns the t-interval of the mean, mean ± t·s/√n, or `None` for fewer than two values.
@@ -46,53 +53,80 @@ pub fn t_interval(samples: &[f64], confidence: f64) -> Result<Option<Interval>, 
         return Ok(None);
     }
     let half = t_quantile(confidence, (n - 1) as f64) * sd / (n as f64).sqrt();
-    Ok(Some(Interval { lo: (mean - half).max(f64::MIN), hi: (mean + half).min(f64::MAX) }))
+    Ok(Some(Interval {
+        lo: (mean - half).max(f64::MIN),
+        hi: (mean + half).min(f64::MAX),
+    }))
 }
 
-/// Returns the value below which a share `q` of the values are, by linear interpolation (type 7 of Hyndman and Fan
-/// 1996).
+/// Returns the value below which a share `q` of the values are, by linear interpolation (type 7 of
+/// Hyndman and Fan 1996).
 pub fn quantile(samples: &[f64], q: f64) -> Result<f64, AnalysisError> {
     Ok(quantile_of_sorted(&sorted(samples)?, q.clamp(0.0, 1.0)))
 }
 
 pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    let (below, above) = (
+        sorted[place.floor() as usize],
+        sorted[place.ceil() as usize],
+    );
     let share = place - place.floor();
     below * (1.0 - share) + above * share
 }
 
 /// Mean and sample standard deviation, scaled first so that squares neither overflow nor vanish.
 ///
-/// The two passes are taken about the first value. The mean of equal values is then that value, and their deviation is
-/// exactly zero. A plain sum would leave a residue, from which a tiny interval would be computed.
+/// The two passes are taken about the first value. The mean of equal values is then that value, and
+/// their deviation is exactly zero. A plain sum would leave a residue, from which a tiny interval
+/// would be computed.
 pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let origin = values[0];
-    let shift = values.iter().map(|value| value / n - origin / n).sum::<f64>();
+    let shift = values
+        .iter()
+        .map(|value| value / n - origin / n)
+        .sum::<f64>();
     let mean = origin + shift;
-    let largest = values.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max).min(f64::MAX);
+    let largest = values
+        .iter()
+        .map(|value| (value - mean).abs())
+        .fold(0.0, f64::max)
+        .min(f64::MAX);
     if largest == 0.0 || values.len() < 2 {
         return (mean, 0.0);
     }
-    let squares: f64 = values.iter().map(|value| ((value - mean) / largest).powi(2)).sum();
+    let squares: f64 = values
+        .iter()
+        .map(|value| ((value - mean) / largest).powi(2))
+        .sum();
     (mean, (largest * (squares / (n - 1.0)).sqrt()).min(f64::MAX))
 }
 
-/// Returns the ratio of the geometric means of two samples, `after` divided by `before`, and its 95 % t interval with a
-/// common variance. The samples are logarithms. Returns `None` if no value repeats.
+/// Returns the ratio of the geometric means of two samples, `after` divided by `before`, and its 95
+/// % t interval with a common variance. The samples are logarithms. Returns `None` if no value
+/// repeats.
 pub fn ratio_of_means(before: &[f64], after: &[f64]) -> Option<(f64, Interval)> {
     if before.is_empty() || after.is_empty() {
         return None;
     }
-    let freedom = (before.len() + after.len()).checked_sub(2).filter(|freedom| *freedom > 0)? as f64;
+    let freedom = (before.len() + after.len())
+        .checked_sub(2)
+        .filter(|freedom| *freedom > 0)? as f64;
     let ((first, first_sd), (second, second_sd)) = (mean_and_sd(before), mean_and_sd(after));
     let squares = |sd: f64, n: usize| sd.powi(2) * (n - 1) as f64;
     let variance = (squares(first_sd, before.len()) + squares(second_sd, after.len())) / freedom;
     let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
     let half = t_quantile(LEVEL, freedom) * error;
     let difference = second - first;
-    Some((exp(difference), Interval { lo: difference - half, hi: difference + half }.exp()))
+    Some((
+        exp(difference),
+        Interval {
+            lo: difference - half,
+            hi: difference + half,
+        }
+        .exp(),
+    ))
 }
 
 fn sorted(samples: &[f64]) -> Result<Vec<f64>, AnalysisError> {
@@ -115,16 +149,20 @@ const MOST_DEGREES: f64 = 1e8;
 /// Returns the quantile of the χ² distribution with these degrees of freedom.
 pub(crate) fn chi_squared_quantile(probability: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
-    ChiSquared::new(degrees).map_or(degrees, |distribution| distribution.inverse_cdf(probability))
+    ChiSquared::new(degrees).map_or(degrees, |distribution| {
+        distribution.inverse_cdf(probability)
+    })
 }
 
 /// Returns the half-width, in standard errors, of a two-sided t-interval.
 ///
-/// Newton's method on the tail probability from a good first guess, within a bracket, for steps near the ends are
-/// rounded. (The library's own inverse runs forever at a thousand million degrees of freedom.)
+/// Newton's method on the tail probability from a good first guess, within a bracket, for steps
+/// near the ends are rounded. (The library's own inverse runs forever at a thousand million degrees
+/// of freedom.)
 pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
-    let scale = ln_gamma((degrees + 1.0) / 2.0) - ln_gamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();
+    let scale =
+        ln_gamma((degrees + 1.0) / 2.0) - ln_gamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();
     let density = |t: f64| libm::exp(scale - (degrees + 1.0) / 2.0 * libm::log1p(t * t / degrees));
     let (mut low, mut high) = (0.0, f64::MAX);
     let mut t = first_guess(level, degrees);
@@ -149,12 +187,18 @@ pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
     t
 }
 
-/// Returns the expansion of the quantile in powers of 1/ν (Fisher and Cornish 1960), from the normal quantile.
+/// Returns the expansion of the quantile in powers of 1/ν (Fisher and Cornish 1960), from the
+/// normal quantile.
 fn first_guess(level: f64, degrees: f64) -> f64 {
     let z = std::f64::consts::SQRT_2 * erf_inv(level);
     let (z2, nu) = (z * z, degrees);
-    let guess = z * (1.0 + (z2 + 1.0) / (4.0 * nu) + (5.0 * z2 * z2 + 16.0 * z2 + 3.0) / (96.0 * nu * nu));
-    if guess.is_finite() && guess > 0.0 { guess } else { 1.0 }
+    let guess =
+        z * (1.0 + (z2 + 1.0) / (4.0 * nu) + (5.0 * z2 * z2 + 16.0 * z2 + 3.0) / (96.0 * nu * nu));
+    if guess.is_finite() && guess > 0.0 {
+        guess
+    } else {
+        1.0
+    }
 }
 
 /// Returns the probability of a t at least so far from zero, either way.
@@ -166,18 +210,31 @@ pub(crate) fn t_two_sided(t: f64, degrees: f64) -> f64 {
     beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)).clamp(0.0, 1.0)
 }
 
-/// Returns the probability of an F of at least that size, with these degrees of freedom above and below.
+/// Returns the probability of an F of at least that size, with these degrees of freedom above and
+/// below.
 pub(crate) fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     if !f.is_finite() {
         return 0.0;
     }
-    let (above, below) = (above.clamp(FEWEST_DEGREES, MOST_DEGREES), below.clamp(FEWEST_DEGREES, MOST_DEGREES));
-    beta_reg(below / 2.0, above / 2.0, below / (below + above * f.max(0.0))).clamp(0.0, 1.0)
+    let (above, below) = (
+        above.clamp(FEWEST_DEGREES, MOST_DEGREES),
+        below.clamp(FEWEST_DEGREES, MOST_DEGREES),
+    );
+    beta_reg(
+        below / 2.0,
+        above / 2.0,
+        below / (below + above * f.max(0.0)),
+    )
+    .clamp(0.0, 1.0)
 }
 
 /// Returns the probability of a normal deviate at least so far from zero, either way.
 pub(crate) fn normal_two_sided(z: f64) -> f64 {
-    if z.is_finite() { erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0) } else { 0.0 }
+    if z.is_finite() {
+        erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
 }
 
 /// Returns the probability that a standard normal variable is below `z`.
@@ -200,7 +257,13 @@ mod tests {
     fn equal_values_have_no_spread_at_all() {
         let same = [0.1 + 0.2; 7];
         assert_eq!(describe(&same).unwrap().sd, 0.0);
-        assert_eq!(t_interval(&same, 0.999).unwrap(), Some(Interval { lo: same[0], hi: same[0] }));
+        assert_eq!(
+            t_interval(&same, 0.999).unwrap(),
+            Some(Interval {
+                lo: same[0],
+                hi: same[0]
+            })
+        );
     }
 
     #[test]
@@ -216,16 +279,31 @@ mod tests {
         // Student's t: 1.1 ± 3.182446 · √(0.1/3 · (1/2 + 1/3)).
         let half = 3.182446305 * (0.1f64 / 3.0 * (0.5 + 1.0 / 3.0)).sqrt();
         assert!((ratio.ln() - 1.1).abs() < 1e-12, "{ratio}");
-        assert!((interval.lo.ln() - 1.1 + half).abs() < 1e-6 && (interval.hi.ln() - 1.1 - half).abs() < 1e-6);
-        assert_eq!((ratio_of_means(&[1.0], &[2.0]), ratio_of_means(&[], &[1.0, 2.0])), (None, None));
+        assert!(
+            (interval.lo.ln() - 1.1 + half).abs() < 1e-6
+                && (interval.hi.ln() - 1.1 - half).abs() < 1e-6
+        );
+        assert_eq!(
+            (
+                ratio_of_means(&[1.0], &[2.0]),
+                ratio_of_means(&[], &[1.0, 2.0])
+            ),
+            (None, None)
+        );
     }
 
     #[test]
     fn nonsense_is_an_error() {
         assert_eq!(describe(&[]), Err(AnalysisError::Empty));
-        assert!(matches!(describe(&[1.0, f64::NAN]), Err(AnalysisError::NotFinite(_))));
+        assert!(matches!(
+            describe(&[1.0, f64::NAN]),
+            Err(AnalysisError::NotFinite(_))
+        ));
         for bad in [0.0, 1.0, -0.5, f64::NAN] {
-            assert!(matches!(t_interval(&[1.0, 2.0], bad), Err(AnalysisError::Level(_))), "{bad}");
+            assert!(
+                matches!(t_interval(&[1.0, 2.0], bad), Err(AnalysisError::Level(_))),
+                "{bad}"
+            );
         }
     }
 
@@ -246,7 +324,8 @@ mod tests {
 
     #[test]
     fn half_widths_are_those_of_scipy() {
-        let oracle: serde_json::Value = serde_json::from_str(include_str!("../tests/oracle/scipy.json")).unwrap();
+        let oracle: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/oracle/scipy.json")).unwrap();
         let cases = oracle["quantiles"].as_array().unwrap();
         assert!(cases.len() > 100);
         for case in cases {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::description::{Description, describe, mean_and_sd, normal_two_sided, quantile, t_quantile};
+use crate::description::{
+    Description, describe, mean_and_sd, normal_two_sided, quantile, t_quantile,
+};
 use crate::sample::{AnalysisError, logarithms};
 use crate::verdict::{Interval, exp};
 use crate::{FEWEST_JUDGED, LEVEL};
@@ -56,13 +58,27 @@ impl Estimate {
     /// Estimates from trial values **in run order**.
     pub fn from_values(values: &[f64]) -> Result<Estimate, AnalysisError> {
         let logs = logarithms(values)?;
-        let Description { n, mean, sd, median, min, max } = describe(values)?;
+        let Description {
+            n,
+            mean,
+            sd,
+            median,
+            min,
+            max,
+        } = describe(values)?;
         let (center, spread) = mean_and_sd(&logs);
         let interval = (n >= 2).then(|| {
             let half = t_quantile(LEVEL, (n - 1) as f64) * spread / (n as f64).sqrt();
             // Clamped because exp(ln x) may miss x by an ulp and the interval may be a point.
-            let Interval { lo, hi } = Interval { lo: center - half, hi: center + half }.exp();
-            Interval { lo: lo.min(exp(center)), hi: hi.max(exp(center)) }
+            let Interval { lo, hi } = Interval {
+                lo: center - half,
+                hi: center + half,
+            }
+            .exp();
+            Interval {
+                lo: lo.min(exp(center)),
+                hi: hi.max(exp(center)),
+            }
         });
         Ok(Estimate {
             value: exp(center),
@@ -96,7 +112,9 @@ impl Estimate {
 
     /// Returns the trend, where it is too clear to be chance.
     pub fn significant_trend(&self) -> Option<&Trend> {
-        self.trend.as_ref().filter(|trend| self.is_judged() && trend.is_significant())
+        self.trend
+            .as_ref()
+            .filter(|trend| self.is_judged() && trend.is_significant())
     }
 }
 
@@ -105,7 +123,9 @@ fn outliers(values: &[f64]) -> Result<Vec<usize>, AnalysisError> {
     let (q1, q3) = (quantile(values, 0.25)?, quantile(values, 0.75)?);
     let reach = 1.5 * (q3 - q1);
     let beyond = |value: f64| value < q1 - reach || value > q3 + reach;
-    Ok((0..values.len()).filter(|index| values.len() >= FEWEST_JUDGED && beyond(values[*index])).collect())
+    Ok((0..values.len())
+        .filter(|index| values.len() >= FEWEST_JUDGED && beyond(values[*index]))
+        .collect())
 }
 
 /// A trend is reported below this probability.
@@ -114,7 +134,8 @@ const TREND_LEVEL: f64 = 0.01;
 /// Beyond this many values the normal approximation is as good as counting.
 const MOST_COUNTED: usize = 40;
 
-/// Of more values, this many, evenly spread, tell the slope: pairs of all would fill gigabytes at tens of thousands.
+/// Of more values, this many, evenly spread, tell the slope: pairs of all would fill gigabytes at
+/// tens of thousands.
 const MOST_PAIRED: usize = 1000;
 
 /// A monotone drift of the values over the run.
@@ -138,13 +159,15 @@ impl Trend {
 
 /// Tests values in run order; `None` for fewer than three.
 ///
-/// The test is Mann-Kendall (Mann 1945; Kendall 1975). It was chosen over a rank correlation with a t approximation
-/// because its null distribution is known exactly. At five values, the approximation calls any ordered sequence
-/// certain. The exact probability is 2/120, and the test claims nothing.
+/// The test is Mann-Kendall (Mann 1945; Kendall 1975). It was chosen over a rank correlation with a
+/// t approximation because its null distribution is known exactly. At five values, the
+/// approximation calls any ordered sequence certain. The exact probability is 2/120, and the test
+/// claims nothing.
 ///
-/// The exact distribution comes from counting permutations with a given number of inversions. With ties, or with more
-/// than `MOST_COUNTED` values, the test uses the normal approximation with the tie correction and without a continuity
-/// correction. The size of the change is the slope of Theil and Sen (Sen 1968) on the logarithms.
+/// The exact distribution comes from counting permutations with a given number of inversions. With
+/// ties, or with more than `MOST_COUNTED` values, the test uses the normal approximation with the
+/// tie correction and without a continuity correction. The size of the change is the slope of Theil
+/// and Sen (Sen 1968) on the logarithms.
 pub fn trend(values: &[f64]) -> Result<Option<Trend>, AnalysisError> {
     let logs = logarithms(values)?;
     let n = values.len();
@@ -154,34 +177,53 @@ pub fn trend(values: &[f64]) -> Result<Option<Trend>, AnalysisError> {
     let mut slopes = slopes(&logs);
     let mut sorted = values.to_vec();
     // Sorting them by merging counts the pairs that are out of order.
-    let falling = inversions(&mut sorted, &mut vec![0.0; n], &mut |a, b| a.total_cmp(b).is_lt());
+    let falling = inversions(&mut sorted, &mut vec![0.0; n], &mut |a, b| {
+        a.total_cmp(b).is_lt()
+    });
     let ties = tie_sizes(&sorted);
     let pairs = n * (n - 1) / 2;
     let tied: usize = ties.iter().map(|t| t * (t - 1) / 2).sum();
     let score = (pairs - tied) as i64 - 2 * falling as i64;
     let (pairs, untied) = (pairs as f64, (pairs - tied) as f64);
     if untied == 0.0 {
-        return Ok(Some(Trend { tau: 0.0, p_value: 1.0, change: 1.0 }));
+        return Ok(Some(Trend {
+            tau: 0.0,
+            p_value: 1.0,
+            change: 1.0,
+        }));
     }
     let tau = score as f64 / (pairs * untied).sqrt();
-    let p_value = if ties.is_empty() && n <= MOST_COUNTED { exact(n, score) } else { approximate(n, score, &ties) };
-    Ok(Some(Trend { tau, p_value, change: exp(median(&mut slopes) * (n - 1) as f64) }))
+    let p_value = if ties.is_empty() && n <= MOST_COUNTED {
+        exact(n, score)
+    } else {
+        approximate(n, score, &ties)
+    };
+    Ok(Some(Trend {
+        tau,
+        p_value,
+        change: exp(median(&mut slopes) * (n - 1) as f64),
+    }))
 }
 
-/// Returns the slopes between all pairs of values per unit of the run order. The number of values is limited, so that
-/// the pairs fit into memory.
+/// Returns the slopes between all pairs of values per unit of the run order. The number of values
+/// is limited, so that the pairs fit into memory.
 fn slopes(logs: &[f64]) -> Vec<f64> {
     let n = logs.len();
     let used = n.min(MOST_PAIRED);
     let places: Vec<usize> = (0..used).map(|at| at * (n - 1) / (used - 1)).collect();
     let mut slopes = Vec::with_capacity(used * (used - 1) / 2);
     for (at, later) in places.iter().enumerate() {
-        slopes.extend(places[..at].iter().map(|earlier| (logs[*later] - logs[*earlier]) / (later - earlier) as f64));
+        slopes.extend(
+            places[..at]
+                .iter()
+                .map(|earlier| (logs[*later] - logs[*earlier]) / (later - earlier) as f64),
+        );
     }
     slopes
 }
 
-/// Returns the same median as [`quantile`](crate::quantile), without sorting the values on its two sides.
+/// Returns the same median as [`quantile`](crate::quantile), without sorting the values on its two
+/// sides.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let is_even = values.len().is_multiple_of(2);
@@ -189,19 +231,27 @@ fn median(values: &mut [f64]) -> f64 {
     if !is_even {
         return *above;
     }
-    let below = below.iter().copied().max_by(f64::total_cmp).unwrap_or(*above);
+    let below = below
+        .iter()
+        .copied()
+        .max_by(f64::total_cmp)
+        .unwrap_or(*above);
     below * 0.5 + *above * 0.5
 }
 
 /// Sorts the values and returns the number of pairs that were in falling order (Knight 1966).
-fn inversions(values: &mut [f64], spare: &mut [f64], is_less: &mut impl FnMut(&f64, &f64) -> bool) -> u64 {
+fn inversions(
+    values: &mut [f64],
+    spare: &mut [f64],
+    is_less: &mut impl FnMut(&f64, &f64) -> bool,
+) -> u64 {
     let middle = values.len() / 2;
     if middle == 0 {
         return 0;
     }
     let (left, right) = values.split_at_mut(middle);
-    let mut falling =
-        inversions(left, &mut spare[..middle], is_less) + inversions(right, &mut spare[middle..], is_less);
+    let mut falling = inversions(left, &mut spare[..middle], is_less)
+        + inversions(right, &mut spare[middle..], is_less);
     let (mut at_left, mut at_right) = (0, 0);
     for place in spare.iter_mut() {
         let takes_right = match (left.get(at_left), right.get(at_right)) {
@@ -224,13 +274,17 @@ fn inversions(values: &mut [f64], spare: &mut [f64], is_less: &mut impl FnMut(&f
 
 /// Sizes of the groups of equal values.
 fn tie_sizes(sorted: &[f64]) -> Vec<usize> {
-    sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).filter(|size| *size > 1).collect()
+    sorted
+        .chunk_by(|a, b| a == b)
+        .map(<[f64]>::len)
+        .filter(|size| *size > 1)
+        .collect()
 }
 
 /// Returns the share of all orders of `n` values whose score is at least as far from zero.
 ///
-/// Shares instead of counts are carried along, for 40! does not fit any integer: inserting the m-th value adds 0 to
-/// m − 1 inversions, each as likely as the other.
+/// Shares instead of counts are carried along, for 40! does not fit any integer: inserting the m-th
+/// value adds 0 to m − 1 inversions, each as likely as the other.
 fn exact(n: usize, score: i64) -> f64 {
     let most = n * (n - 1) / 2;
     let fewest = (most - score.unsigned_abs() as usize) / 2;
@@ -280,7 +334,13 @@ mod tests {
     #[test]
     fn invalid_rates_are_errors() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(matches!(Estimate::from_values(&[1.0, bad]), Err(AnalysisError::NotPositive(_))), "{bad}");
+            assert!(
+                matches!(
+                    Estimate::from_values(&[1.0, bad]),
+                    Err(AnalysisError::NotPositive(_))
+                ),
+                "{bad}"
+            );
         }
         assert_eq!(Estimate::from_values(&[]), Err(AnalysisError::Empty));
     }
@@ -329,7 +389,9 @@ mod tests {
 
     #[test]
     fn the_pairs_of_many_values_are_bounded() {
-        let rising: Vec<f64> = (0..5000).map(|place| (f64::from(place) * 1e-4).exp()).collect();
+        let rising: Vec<f64> = (0..5000)
+            .map(|place| (f64::from(place) * 1e-4).exp())
+            .collect();
         let logs: Vec<f64> = rising.iter().map(|value| value.ln()).collect();
         assert_eq!(slopes(&logs).len(), MOST_PAIRED * (MOST_PAIRED - 1) / 2);
         let found = trend(&rising).unwrap().unwrap();
@@ -340,7 +402,9 @@ mod tests {
     #[test]
     fn the_comparisons_of_a_trend_grow_with_n_log_n() {
         let comparisons = |n: u32| {
-            let mut values: Vec<f64> = (0..n).map(|place| f64::from(place.wrapping_mul(2_654_435_761) >> 7)).collect();
+            let mut values: Vec<f64> = (0..n)
+                .map(|place| f64::from(place.wrapping_mul(2_654_435_761) >> 7))
+                .collect();
             let mut count = 0;
             inversions(&mut values, &mut vec![0.0; n as usize], &mut |a, b| {
                 count += 1;
@@ -350,18 +414,30 @@ mod tests {
             count
         };
         let (few, many) = (comparisons(1000), comparisons(10_000));
-        assert!(many < 15 * few, "{few} comparisons for 1000 values, {many} for 10,000");
+        assert!(
+            many < 15 * few,
+            "{few} comparisons for 1000 values, {many} for 10,000"
+        );
     }
 
     #[test]
     fn equal_values_have_no_trend() {
-        assert_eq!(trend(&[7.0; 9]).unwrap(), Some(Trend { tau: 0.0, p_value: 1.0, change: 1.0 }));
+        assert_eq!(
+            trend(&[7.0; 9]).unwrap(),
+            Some(Trend {
+                tau: 0.0,
+                p_value: 1.0,
+                change: 1.0
+            })
+        );
         assert_eq!(trend(&[7.0, 8.0]).unwrap(), None);
     }
 
     #[test]
     fn a_steady_loss_is_measured() {
-        let falling: Vec<f64> = (0..10).map(|i| 100.0 * libm::pow(0.98, f64::from(i))).collect();
+        let falling: Vec<f64> = (0..10)
+            .map(|i| 100.0 * libm::pow(0.98, f64::from(i)))
+            .collect();
         let trend = trend(&falling).unwrap().unwrap();
         assert!((trend.change - libm::pow(0.98, 9.0)).abs() < 1e-12);
     }

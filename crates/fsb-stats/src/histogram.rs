@@ -1,8 +1,8 @@
 //! Latency histograms in records: HdrHistogram, V2, deflated, in base64.
 //!
-//! A record may come from any source, and its header states the length of the histogram. A deserializer that believes
-//! the header may allocate four gigabytes. So this module inflates the data first, within bounds, and parses them only
-//! if they are as long as the header states.
+//! A record may come from any source, and its header states the length of the histogram. A
+//! deserializer that believes the header may allocate four gigabytes. So this module inflates the
+//! data first, within bounds, and parses them only if they are as long as the header states.
 
 use std::io::Cursor;
 
@@ -12,7 +12,8 @@ use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
-/// The byte limit of an inflated histogram. A histogram of all 64 bits with four digits takes half of it.
+/// The byte limit of an inflated histogram. A histogram of all 64 bits with four digits takes half
+/// of it.
 const MOST: usize = 16 << 20;
 /// The cookies of a plain and of a deflated histogram, as hdrhistogram writes them.
 const PLAIN: u32 = 0x1c84_9313;
@@ -27,8 +28,8 @@ pub fn decode(text: &str) -> Option<Histogram<u64>> {
     Decoder::default().decode(text)
 }
 
-/// Decodes histograms one after another in the same memory, because a journal has one for each of hundreds of thousands
-/// of trials.
+/// Decodes histograms one after another in the same memory, because a journal has one for each of
+/// hundreds of thousands of trials.
 pub struct Decoder {
     bytes: Vec<u8>,
     plain: Vec<u8>,
@@ -39,7 +40,12 @@ pub struct Decoder {
 impl Default for Decoder {
     fn default() -> Decoder {
         let (bytes, plain) = Default::default();
-        Decoder { bytes, plain, inflate: Decompress::new(true), deserializer: Deserializer::new() }
+        Decoder {
+            bytes,
+            plain,
+            inflate: Decompress::new(true),
+            deserializer: Deserializer::new(),
+        }
     }
 }
 
@@ -62,8 +68,9 @@ impl Decoder {
         fits.then(|| self.deserializer.deserialize(&mut Cursor::new(plain)).ok())?
     }
 
-    /// Replaces histograms by their sum, which is not deflated. It skips texts that are no histogram, and histograms
-    /// that do not fit the first one. No text remains if a sum is above 2^63.
+    /// Replaces histograms by their sum, which is not deflated. It skips texts that are no
+    /// histogram, and histograms that do not fit the first one. No text remains if a sum is above
+    /// 2^63.
     pub fn merge(&mut self, texts: &mut Vec<String>) {
         let mut sum: Option<Histogram<u64>> = None;
         for found in texts.drain(..).filter_map(|text| self.decode(&text)) {
@@ -77,8 +84,8 @@ impl Decoder {
         texts.extend(encoded.map(|_| STANDARD.encode(bytes)));
     }
 
-    /// Inflates the data behind the cookie and the length. Returns `None` if they are no deflate stream, or if the
-    /// result is longer than any histogram.
+    /// Inflates the data behind the cookie and the length. Returns `None` if they are no deflate
+    /// stream, or if the result is longer than any histogram.
     fn inflate(&mut self) -> Option<()> {
         /// The initial buffer size, and its increment.
         const ROOM: usize = 16 << 10;
@@ -89,7 +96,10 @@ impl Decoder {
             self.plain.reserve(ROOM);
             let read = self.inflate.total_in() as usize;
             let had = self.plain.len();
-            let status = self.inflate.decompress_vec(&deflated[read..], &mut self.plain, FlushDecompress::None).ok()?;
+            let status = self
+                .inflate
+                .decompress_vec(&deflated[read..], &mut self.plain, FlushDecompress::None)
+                .ok()?;
             if status == Status::StreamEnd {
                 return Some(());
             }
@@ -115,14 +125,18 @@ mod tests {
 
     fn histogram(values: &[u64]) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
-        values.iter().for_each(|value| histogram.record(*value).unwrap());
+        values
+            .iter()
+            .for_each(|value| histogram.record(*value).unwrap());
         histogram
     }
 
     #[test]
     fn a_histogram_that_lies_about_its_length_is_none() {
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&histogram(&[1000]), &mut bytes).unwrap();
+        V2Serializer::new()
+            .serialize(&histogram(&[1000]), &mut bytes)
+            .unwrap();
         assert!(decode(&STANDARD.encode(&bytes)).is_some());
         bytes[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
         assert!(decode(&STANDARD.encode(&bytes)).is_none());
@@ -134,28 +148,45 @@ mod tests {
     #[test]
     fn a_stream_that_ends_too_early_is_none_and_the_decoder_goes_on() {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&histogram(&[1000, 70_000]), &mut bytes).unwrap();
+        V2DeflateSerializer::new()
+            .serialize(&histogram(&[1000, 70_000]), &mut bytes)
+            .unwrap();
         let mut decoder = Decoder::default();
         for cut in 0..bytes.len() {
-            assert!(decoder.decode(&STANDARD.encode(&bytes[..cut])).is_none(), "{cut}");
+            assert!(
+                decoder.decode(&STANDARD.encode(&bytes[..cut])).is_none(),
+                "{cut}"
+            );
         }
-        assert_eq!(decoder.decode(&STANDARD.encode(&bytes)), Some(histogram(&[1000, 70_000])));
+        assert_eq!(
+            decoder.decode(&STANDARD.encode(&bytes)),
+            Some(histogram(&[1000, 70_000]))
+        );
     }
 
     #[test]
     fn merge_sums_histograms_and_leaves_out_other_texts() {
         let text = |values: &[u64]| {
             let mut bytes = Vec::new();
-            V2DeflateSerializer::new().serialize(&histogram(values), &mut bytes).unwrap();
+            V2DeflateSerializer::new()
+                .serialize(&histogram(values), &mut bytes)
+                .unwrap();
             STANDARD.encode(bytes)
         };
         let mut decoder = Decoder::default();
-        let mut texts = vec!["nonsense".to_owned(), text(&[1000, 70_000]), text(&[5, 1000])];
+        let mut texts = vec![
+            "nonsense".to_owned(),
+            text(&[1000, 70_000]),
+            text(&[5, 1000]),
+        ];
         decoder.merge(&mut texts);
         texts.push(text(&[9]));
         decoder.merge(&mut texts);
         assert_eq!(texts.len(), 1);
-        assert_eq!(decode(&texts[0]), Some(histogram(&[5, 9, 1000, 1000, 70_000])));
+        assert_eq!(
+            decode(&texts[0]),
+            Some(histogram(&[5, 9, 1000, 1000, 70_000]))
+        );
         let mut texts = vec!["nonsense".to_owned()];
         decoder.merge(&mut texts);
         assert!(texts.is_empty());
@@ -163,7 +194,10 @@ mod tests {
 
     #[test]
     fn a_stream_that_never_ends_is_none() {
-        let mut bomb = flate2::write::ZlibEncoder::new(DEFLATED.to_be_bytes().to_vec(), flate2::Compression::best());
+        let mut bomb = flate2::write::ZlibEncoder::new(
+            DEFLATED.to_be_bytes().to_vec(),
+            flate2::Compression::best(),
+        );
         bomb.get_mut().extend([0; 4]);
         std::io::Write::write_all(&mut bomb, &vec![0; 2 * MOST]).unwrap();
         assert!(decode(&STANDARD.encode(bomb.finish().unwrap())).is_none());

@@ -1,26 +1,31 @@
 //! Estimates, comparisons and verdicts.
 //!
-//! Pure functions of numbers: no paths, no printing, no clock. Everything works on the logarithms of trial values,
-//! because differences between file systems multiply: a tenth slower at one size is a tenth slower at another.
+//! Pure functions of numbers: no paths, no printing, no clock. Everything works on the logarithms
+//! of trial values, because differences between file systems multiply: a tenth slower at one size
+//! is a tenth slower at another.
 //!
 //! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
 //! * [`Comparison`]: one cell against another, paired by block, or by Welch's method on runs.
-//! * [`Ranking`]: all targets of a case, with simultaneous intervals, letters and an outcome that follow from them;
-//!   [`Resolution`]: the largest possible difference in a case without a winner; [`hold_over_page`]: all cases
-//!   together.
-//! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, with one mean per run as a value.
+//! * [`Ranking`]: all targets of a case, with simultaneous intervals, letters and an outcome that
+//!   follow from them;
+//!   [`Resolution`]: the largest possible difference in a case without a winner;
+//!   [`hold_over_page`]: all cases together.
+//! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, with one mean per run as a
+//!   value.
 //! * [`CaseState`]: whether a case needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: analyses of the rounds within blocks.
-//! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is shown.
+//! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is
+//!   shown.
 //! * [`scalability`]: the universal scalability law, fitted to rates over clients.
 //! * [`cache_warm_up`]: the time constant with which the rate of reads from a cold cache rises.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
 //! * [`overall`]: one ratio over many workloads.
-//! * [`random_effects`]: one ratio over many hosts; [`moderator`]: whether a property of the hosts explains how they differ.
+//! * [`random_effects`]: one ratio over many hosts; [`moderator`]: whether a property of the hosts
+//!   explains how they differ.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
-//! No function returns NaN or infinity: an undefined value is `None`, and an invalid measurement is an
-//! [`AnalysisError`].
+//! No function returns NaN or infinity: an undefined value is `None`, and an invalid measurement is
+//! an [`AnalysisError`].
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -56,9 +61,13 @@ pub use comparison::{Comparison, Effect, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use knee::{Knee, knee};
-pub use page::{Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall};
+pub use page::{
+    Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall,
+};
 pub use planning::{CaseState, blocks_to_scale, warm_up_length};
-pub use random_effects::{GroupMean, Heterogeneity, Moderator, RandomEffects, TauMethod, moderator, random_effects};
+pub use random_effects::{
+    GroupMean, Heterogeneity, Moderator, RandomEffects, TauMethod, moderator, random_effects,
+};
 pub use ranking::{Pair, Ranking, RankingOutcome, Resolution};
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use sample::{AnalysisError, BlockValue, Method};
@@ -66,8 +75,8 @@ pub use scalability::{Parameter, Scalability, scalability};
 pub use terms::{Between, BetweenSource, Power, Unjudged};
 pub use verdict::{Interval, Verdict};
 
-/// Runs work whose parallel iterators use one thread per processor, or only this thread if no other can be started.
-/// Rayon's own pool panics in that case.
+/// Runs work whose parallel iterators use one thread per processor, or only this thread if no other
+/// can be started. Rayon's own pool panics in that case.
 pub fn in_parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     match POOL.get_or_init(|| pool_or_this_thread(ThreadPoolBuilder::new().build())) {
@@ -77,7 +86,13 @@ pub fn in_parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 fn pool_or_this_thread(pool: Result<ThreadPool, ThreadPoolBuildError>) -> Option<ThreadPool> {
-    pool.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()
+    pool.or_else(|_| {
+        ThreadPoolBuilder::new()
+            .num_threads(1)
+            .use_current_thread()
+            .build()
+    })
+    .ok()
 }
 
 /// The confidence level of all verdicts.
@@ -86,8 +101,8 @@ pub const LEVEL: f64 = 0.95;
 /// The fewest blocks of one run for a verdict. Fewer are only described.
 pub const FEWEST_JUDGED: usize = fsb_model::plan::FEWEST_BLOCKS_JUDGED as usize;
 
-/// The fewest runs on a side for a verdict. Fewer are only described, because a t-interval is meaningful from three
-/// runs on.
+/// The fewest runs on a side for a verdict. Fewer are only described, because a t-interval is
+/// meaningful from three runs on.
 pub const FEWEST_RUNS_JUDGED: usize = 3;
 
 #[cfg(test)]
@@ -98,7 +113,9 @@ mod tests {
 
     #[test]
     fn parallel_work_is_done_by_this_thread_where_no_other_can_be_made() {
-        let refused = ThreadPoolBuilder::new().spawn_handler(|_| Err(std::io::ErrorKind::WouldBlock.into())).build();
+        let refused = ThreadPoolBuilder::new()
+            .spawn_handler(|_| Err(std::io::ErrorKind::WouldBlock.into()))
+            .build();
         assert!(refused.is_err());
         // The thread that does the work belongs to that pool from then on.
         let sum = std::thread::spawn(|| {

@@ -1,13 +1,14 @@
 //! All cases of a page together, and one ratio over many workloads ([`overall`]).
 //!
-//! All cases of a run contribute to estimates that one case does not allow: the scale of variances ([`Line`]) and the
-//! correlation of neighbouring blocks ([`correlation`]). A case that ended at an interim analysis keeps the estimates
-//! of that analysis, so that it stays decided.
+//! All cases of a run contribute to estimates that one case does not allow: the scale of variances
+//! ([`Line`]) and the correlation of neighbouring blocks ([`correlation`]). A case that ended at an
+//! interim analysis keeps the estimates of that analysis, so that it stays decided.
 //!
-//! Each case excludes equality by chance once in twenty times. With twelve cases of equal targets every second page
-//! would show a significant difference. So every difference must be confirmed over all pairs of all cases: of pages of
-//! equal targets at most one in twenty shows a significant difference. A ratio beyond θ is confirmed in the same way,
-//! with the p-value of the nearest ratio within θ.
+//! Each case excludes equality by chance once in twenty times. With twelve cases of equal targets
+//! every second page would show a significant difference. So every difference must be confirmed
+//! over all pairs of all cases: of pages of equal targets at most one in twenty shows a significant
+//! difference. A ratio beyond θ is confirmed in the same way, with the p-value of the nearest ratio
+//! within θ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,28 +22,31 @@ use crate::ranking::{Fit, Pair, Ranking, holm};
 use crate::sample::{AnalysisError, Method, logarithm};
 use crate::verdict::exp;
 
-/// The level of a page whose pairs are compared by block. With it, one page of equals in twenty shows a significant
-/// difference even if neighbouring blocks have a correlation of 0.17.
+/// The level of a page whose pairs are compared by block. With it, one page of equals in twenty
+/// shows a significant difference even if neighbouring blocks have a correlation of 0.17.
 const ALPHA_OF_BLOCKS: f64 = 0.03;
-/// The expected correlation of neighbouring blocks before a run: mean and standard deviation. Runs on idle and on busy
-/// machines had -0.06 to +0.12.
+/// The expected correlation of neighbouring blocks before a run: mean and standard deviation. Runs
+/// on idle and on busy machines had -0.06 to +0.12.
 const USUAL: (f64, f64) = (0.13, 0.1);
-/// The limit of the correlation. A larger one would make intervals of any width, because too little independent
-/// information is left.
+/// The limit of the correlation. A larger one would make intervals of any width, because too little
+/// independent information is left.
 const LARGEST_CORRELATION: f64 = 0.8;
 
-/// Judges all pairs with the estimates of the page, and adjusts their p-values over it. A pair whose interval excludes
-/// equality without being confirmed becomes *perhaps* faster or slower. Letters and outcomes follow. Returns the
-/// correlation of neighbouring blocks, pooled over the page, or `None` if there are too few blocks for it.
-pub fn hold_over_page<'a>(rankings: impl IntoIterator<Item = &'a mut Ranking>) -> Option<Correlation> {
+/// Judges all pairs with the estimates of the page, and adjusts their p-values over it. A pair
+/// whose interval excludes equality without being confirmed becomes *perhaps* faster or slower.
+/// Letters and outcomes follow. Returns the correlation of neighbouring blocks, pooled over the
+/// page, or `None` if there are too few blocks for it.
+pub fn hold_over_page<'a>(
+    rankings: impl IntoIterator<Item = &'a mut Ranking>,
+) -> Option<Correlation> {
     let mut rankings: Vec<&mut Ranking> = rankings.into_iter().collect();
     let correlation = moderate(&mut rankings);
     confirm(rankings);
     correlation
 }
 
-/// Like [`hold_over_page`] for groups without common variances, such as those of different metrics. The correction
-/// covers all groups together.
+/// Like [`hold_over_page`] for groups without common variances, such as those of different metrics.
+/// The correction covers all groups together.
 pub fn hold_groups_over_page<'a>(groups: impl IntoIterator<Item = &'a mut [Ranking]>) {
     let mut all: Vec<&mut Ranking> = Vec::new();
     for group in groups {
@@ -56,37 +60,60 @@ pub fn hold_groups_over_page<'a>(groups: impl IntoIterator<Item = &'a mut [Ranki
 /// Judges the pairs of each run with the estimates from all cases of the run.
 fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
     let mut contexts: BTreeMap<(usize, Option<u32>), Context> = BTreeMap::new();
-    let keys: BTreeSet<(usize, Option<u32>)> =
-        rankings.iter().flat_map(|ranking| ranking.fits()).filter_map(|fit| Some((fit.run?, fit.ended))).collect();
+    let keys: BTreeSet<(usize, Option<u32>)> = rankings
+        .iter()
+        .flat_map(|ranking| ranking.fits())
+        .filter_map(|fit| Some((fit.run?, fit.ended)))
+        .collect();
     let whole: BTreeSet<(usize, Option<u32>)> = keys.iter().map(|(run, _)| (*run, None)).collect();
     for (run, ended) in keys.into_iter().chain(whole) {
         let of_row = |ranking: &&mut Ranking| -> Vec<Fit> {
-            let fits = ended.map_or_else(|| ranking.fits().to_vec(), |block| ranking.fits_up_to(block));
-            fits.into_iter().filter(|fit| fit.run == Some(run) && fit.difference.is_judged()).collect()
+            let fits = ended.map_or_else(
+                || ranking.fits().to_vec(),
+                |block| ranking.fits_up_to(block),
+            );
+            fits.into_iter()
+                .filter(|fit| fit.run == Some(run) && fit.difference.is_judged())
+                .collect()
         };
         let rows: Vec<Vec<Fit>> = rankings.iter().map(of_row).collect();
         contexts.insert((run, ended), Context::from_fits(&rows));
     }
     for ranking in rankings.iter_mut() {
-        ranking.judge(&|fit| match fit.run.and_then(|run| contexts.get(&(run, fit.ended))) {
-            Some(context) => context.moderated(&fit.difference),
-            None => fit.difference.clone(),
-        });
+        ranking.judge(
+            &|fit| match fit.run.and_then(|run| contexts.get(&(run, fit.ended))) {
+                Some(context) => context.moderated(&fit.difference),
+                None => fit.difference.clone(),
+            },
+        );
     }
-    contexts.iter().find(|((_, ended), _)| ended.is_none()).and_then(|(_, context)| context.correlation)
+    contexts
+        .iter()
+        .find(|((_, ended), _)| ended.is_none())
+        .and_then(|(_, context)| context.correlation)
 }
 
 /// Adjusts the p-values of all judged pairs over the page.
 pub(crate) fn confirm(mut rankings: Vec<&mut Ranking>) {
     let places = |p: fn(&Pair) -> Option<f64>| {
         let of_row = |(row, ranking): (usize, &&mut Ranking)| -> Vec<((usize, usize), f64)> {
-            let judged = ranking.pairs.iter().enumerate().filter(|(_, pair)| pair.adjusted_p.is_some());
-            judged.filter_map(|(place, pair)| Some(((row, place), p(pair)?))).collect()
+            let judged = ranking
+                .pairs
+                .iter()
+                .enumerate()
+                .filter(|(_, pair)| pair.adjusted_p.is_some());
+            judged
+                .filter_map(|(place, pair)| Some(((row, place), p(pair)?)))
+                .collect()
         };
-        let all: Vec<((usize, usize), f64)> = rankings.iter().enumerate().flat_map(of_row).collect();
+        let all: Vec<((usize, usize), f64)> =
+            rankings.iter().enumerate().flat_map(of_row).collect();
         holm(all)
     };
-    let (equal, within_theta) = (places(|pair| pair.comparison.p_value), places(|pair| pair.p_theta));
+    let (equal, within_theta) = (
+        places(|pair| pair.comparison.p_value),
+        places(|pair| pair.p_theta),
+    );
     for ((row, place), p) in equal {
         rankings[row].pairs[place].page_p = Some(p);
     }
@@ -109,7 +136,8 @@ pub(crate) fn confirm(mut rankings: Vec<&mut Ranking>) {
     }
 }
 
-/// Returns whether this pair differs significantly by more than θ on a page of `of` pairs, whatever the other pairs show.
+/// Returns whether this pair differs significantly by more than θ on a page of `of` pairs, whatever
+/// the other pairs show.
 pub(crate) fn is_borne_out(pair: &Pair, of: usize) -> bool {
     pair.p_theta.is_some_and(|p| p * of as f64 <= alpha(pair))
 }
@@ -137,19 +165,36 @@ impl Context {
     fn from_fits(rows: &[Vec<Fit>]) -> Context {
         let fits = || rows.iter().flatten();
         let residuals: Vec<BTreeMap<(usize, u32), f64>> = fits()
-            .map(|fit| fit.difference.residuals.by_block.iter().map(|(block, left)| ((0, *block), *left)).collect())
+            .map(|fit| {
+                fit.difference
+                    .residuals
+                    .by_block
+                    .iter()
+                    .map(|(block, left)| ((0, *block), *left))
+                    .collect()
+            })
             .collect();
         let share = effective_cases(&residuals) / residuals.len().max(1) as f64;
         let line = |follows: bool| {
-            let known = fits().map(|fit| fit.difference.known()).filter(|known| known.within.is_some() == follows);
+            let known = fits()
+                .map(|fit| fit.difference.known())
+                .filter(|known| known.within.is_some() == follows);
             Line::fit(&known.collect::<Vec<Known>>(), share)
         };
         let differences: Vec<&Difference> = fits().map(|fit| &fit.difference).collect();
-        Context { by_within: line(true), alone: line(false), correlation: correlation(&differences, share) }
+        Context {
+            by_within: line(true),
+            alone: line(false),
+            correlation: correlation(&differences, share),
+        }
     }
 
     fn moderated(&self, difference: &Difference) -> Difference {
-        let line = if difference.known().within.is_some() { self.by_within } else { self.alone };
+        let line = if difference.known().within.is_some() {
+            self.by_within
+        } else {
+            self.alone
+        };
         difference.moderated(line.as_ref(), inflation(self.correlation))
     }
 }
@@ -183,7 +228,8 @@ impl Correlation {
         self.estimate > Correlation::REMARKABLE && self.estimate > 2.0 * self.error
     }
 
-    /// Returns the factor by which the correlation makes standard errors larger: 1 for a negative correlation.
+    /// Returns the factor by which the correlation makes standard errors larger: 1 for a negative
+    /// correlation.
     pub fn inflation(self) -> f64 {
         inflation_of(self.expected())
     }
@@ -196,19 +242,26 @@ impl Correlation {
     }
 }
 
-/// Pools the products of neighbouring residuals over all pairs of targets, less what the fits themselves make. If the correlation is
-/// ρ, the variance of a mean is larger than that of independent blocks by (1 + ρ)/(1 − ρ), as in an autoregressive process
-/// of first order. Each pair counts as `share` of an independent one. `None` where no blocks are neighbours.
+/// Pools the products of neighbouring residuals over all pairs of targets, less what the fits
+/// themselves make. If the correlation is ρ, the variance of a mean is larger than that of
+/// independent blocks by (1 + ρ)/(1 − ρ), as in an autoregressive process of first order. Each pair
+/// counts as `share` of an independent one. `None` where no blocks are neighbours.
 fn correlation(differences: &[&Difference], share: f64) -> Option<Correlation> {
     let (mut products, mut slope) = (0.0, 0.0);
-    for difference in differences.iter().filter(|difference| difference.variance > 0.0) {
+    for difference in differences
+        .iter()
+        .filter(|difference| difference.variance > 0.0)
+    {
         let residuals = &difference.residuals;
         let sum: f64 = residuals.neighbours().map(|(a, b)| a * b).sum();
         products += sum / difference.variance - residuals.by_fit;
         slope += residuals.slope;
     }
     // The slope is the variance of the sum, too.
-    (share * slope > 1e-9).then(|| Correlation { estimate: products / slope, error: 1.0 / (share * slope).sqrt() })
+    (share * slope > 1e-9).then(|| Correlation {
+        estimate: products / slope,
+        error: 1.0 / (share * slope).sqrt(),
+    })
 }
 
 /// One workload's share in the whole.
@@ -216,26 +269,31 @@ fn correlation(differences: &[&Difference], share: f64) -> Option<Correlation> {
 pub struct Weighted<'a> {
     /// The weight; equal weights are the default everywhere.
     pub weight: f64,
-    /// All targets of the workload. The direction of its metric counts: times enter upside down, so that more is faster.
+    /// All targets of the workload. The direction of its metric counts: times enter upside down, so
+    /// that more is faster.
     pub ranking: &'a Ranking,
 }
 
 /// Returns the weighted geometric mean of ratios given as `(ratio, weight)`.
 pub fn geometric_mean(ratios: &[(f64, f64)]) -> Result<f64, AnalysisError> {
     let total = total_weight(ratios.iter().map(|(_, weight)| *weight))?;
-    let logs = ratios.iter().map(|(ratio, weight)| Ok(logarithm(*ratio)? * (weight / total)));
+    let logs = ratios
+        .iter()
+        .map(|(ratio, weight)| Ok(logarithm(*ratio)? * (weight / total)));
     Ok(exp(logs.sum::<Result<f64, AnalysisError>>()?))
 }
 
-/// Returns the geometric mean of the workloads' speed ratios of `candidate` to `baseline`, with an interval.
+/// Returns the geometric mean of the workloads' speed ratios of `candidate` to `baseline`, with an
+/// interval.
 ///
-/// It is the weighted sum of the workloads' own estimates, each from all of its blocks. The unit is the block: the
-/// residuals of each workload are summed by block before they are squared (a cluster-robust variance; Liang and Zeger
-/// 1986), so that workloads with a common random effect of a block do not count as independent. A workload that ended
-/// early has fewer blocks. The degrees of freedom are Satterthwaite's, for blocks with unequal weights. The ratio is
-/// one of speeds: more than 1 is faster. `correlation` is that of neighbouring blocks
-/// ([`hold_over_page`](crate::hold_over_page)). The interval is one of `compared` that hold together (Bonferroni).
-/// Returns `None` if a workload does not compare the two by block.
+/// It is the weighted sum of the workloads' own estimates, each from all of its blocks. The unit is
+/// the block: the residuals of each workload are summed by block before they are squared (a
+/// cluster-robust variance; Liang and Zeger 1986), so that workloads with a common random effect of
+/// a block do not count as independent. A workload that ended early has fewer blocks. The degrees
+/// of freedom are Satterthwaite's, for blocks with unequal weights. The ratio is one of speeds:
+/// more than 1 is faster. `correlation` is that of neighbouring blocks
+/// ([`hold_over_page`](crate::hold_over_page)). The interval is one of `compared` that hold
+/// together (Bonferroni). Returns `None` if a workload does not compare the two by block.
 pub fn overall(
     workloads: &[Weighted<'_>],
     baseline: usize,
@@ -250,14 +308,23 @@ pub fn overall(
     let mut blocks: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     let mut last: Option<&Fit> = None;
     for workload in workloads {
-        let is_meant = |fit: &&Fit| (fit.baseline, fit.candidate) == (baseline, candidate) && fit.run.is_some();
-        let Some(fit) = workload.ranking.fits().iter().find(is_meant) else { return Ok(None) };
-        let sign = if workload.ranking.better() == Better::Higher { 1.0 } else { -1.0 };
+        let is_meant = |fit: &&Fit| {
+            (fit.baseline, fit.candidate) == (baseline, candidate) && fit.run.is_some()
+        };
+        let Some(fit) = workload.ranking.fits().iter().find(is_meant) else {
+            return Ok(None);
+        };
+        let sign = if workload.ranking.better() == Better::Higher {
+            1.0
+        } else {
+            -1.0
+        };
         let share = sign * workload.weight / total;
         let difference = &fit.difference;
         mean += share * difference.mean;
         let residuals = &difference.residuals.by_block;
-        // The fit took a part of the residuals. The scale corrects for that with the degrees of freedom.
+        // The fit took a part of the residuals. The scale corrects for that with the degrees of
+        // freedom.
         let scale = share * (difference.leverage() / difference.degrees).sqrt();
         for (block, residual) in residuals {
             let (sum, variance) = blocks.entry(*block).or_default();
@@ -271,15 +338,36 @@ pub fn overall(
     let Some(last) = last else { return Ok(None) };
     let squares: f64 = blocks.values().map(|(sum, _)| sum * sum).sum();
     let variances = || blocks.values().map(|(_, variance)| *variance);
-    let (variance, fourth) = (variances().sum::<f64>(), variances().map(|variance| variance * variance).sum::<f64>());
-    let alike = if fourth > 0.0 { variance * variance / fourth } else { blocks.len() as f64 };
+    let (variance, fourth) = (
+        variances().sum::<f64>(),
+        variances().map(|variance| variance * variance).sum::<f64>(),
+    );
+    let alike = if fourth > 0.0 {
+        variance * variance / fourth
+    } else {
+        blocks.len() as f64
+    };
     let inflation = inflation(correlation);
     let n = blocks.len();
-    let difference =
-        Difference::fitted(mean, inflation * squares.sqrt(), 0.0, (alike - 1.0).max(1.0), n, Residuals::default());
-    let difference = Difference { method: Method::Paired, ..difference };
+    let difference = Difference::fitted(
+        mean,
+        inflation * squares.sqrt(),
+        0.0,
+        (alike - 1.0).max(1.0),
+        n,
+        Residuals::default(),
+    );
+    let difference = Difference {
+        method: Method::Paired,
+        ..difference
+    };
     let level = 1.0 - (1.0 - LEVEL) / compared.max(1) as f64;
-    Ok(Some(difference.judged(level, &last.analysis, Better::Higher, theta)))
+    Ok(Some(difference.judged(
+        level,
+        &last.analysis,
+        Better::Higher,
+        theta,
+    )))
 }
 
 fn total_weight(weights: impl ExactSizeIterator<Item = f64>) -> Result<f64, AnalysisError> {
@@ -287,7 +375,11 @@ fn total_weight(weights: impl ExactSizeIterator<Item = f64>) -> Result<f64, Anal
         return Err(AnalysisError::Empty);
     }
     weights.into_iter().try_fold(0.0, |sum, weight| {
-        if weight.is_finite() && weight > 0.0 { Ok(sum + weight) } else { Err(AnalysisError::Weight(weight)) }
+        if weight.is_finite() && weight > 0.0 {
+            Ok(sum + weight)
+        } else {
+            Err(AnalysisError::Weight(weight))
+        }
     })
 }
 
@@ -304,10 +396,17 @@ mod tests {
     fn row(gain: f64) -> Ranking {
         let scatter = [0.02, -0.03, 0.01, 0.03, -0.02, -0.01, 0.025, -0.025];
         let values = |center: f64, sign: f64| {
-            let value = |(block, noise): (u32, &f64)| BlockValue::new(block, center * libm::exp(sign * noise));
+            let value = |(block, noise): (u32, &f64)| {
+                BlockValue::new(block, center * libm::exp(sign * noise))
+            };
             (1..).zip(&scatter).map(value).collect::<Vec<_>>()
         };
-        Ranking::from_samples(&[values(100.0, 1.0), values(100.0 * gain, -0.5)], Better::Higher, 0.03).unwrap()
+        Ranking::from_samples(
+            &[values(100.0, 1.0), values(100.0 * gain, -0.5)],
+            Better::Higher,
+            0.03,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -316,17 +415,33 @@ mod tests {
             let mut page: Vec<Ranking> = (0..rows).map(|_| row(1.05)).collect();
             page.iter_mut().skip(1).for_each(|other| *other = row(1.0));
             hold_over_page(&mut page);
-            (page[0].verdict(0, 1), page[0].verdict(1, 0), page[0].outcome.clone())
+            (
+                page[0].verdict(0, 1),
+                page[0].verdict(1, 0),
+                page[0].outcome.clone(),
+            )
         };
         assert_eq!(verdicts(1).0, Verdict::ProbablyFaster);
         let (there, back, outcome) = verdicts(12);
-        assert_eq!((there, back), (Verdict::PerhapsFaster, Verdict::PerhapsSlower));
+        assert_eq!(
+            (there, back),
+            (Verdict::PerhapsFaster, Verdict::PerhapsSlower)
+        );
         assert_eq!(outcome, RankingOutcome::Undecided(vec![1, 0]));
-        assert_eq!(row(1.05).pairs[0].comparison.interval.map(|interval| interval.lo > 1.0), Some(true));
+        assert_eq!(
+            row(1.05).pairs[0]
+                .comparison
+                .interval
+                .map(|interval| interval.lo > 1.0),
+            Some(true)
+        );
     }
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
-        (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
+        (1..)
+            .zip(values)
+            .map(|(block, value)| BlockValue::new(block, *value))
+            .collect()
     }
 
     #[test]
@@ -334,8 +449,14 @@ mod tests {
         assert!((geometric_mean(&[(4.0, 1.0), (1.0, 1.0)]).unwrap() - 2.0).abs() < 1e-12);
         assert!((geometric_mean(&[(8.0, 1.0), (1.0, 2.0)]).unwrap() - 2.0).abs() < 1e-12);
         assert_eq!(geometric_mean(&[]), Err(AnalysisError::Empty));
-        assert_eq!(geometric_mean(&[(2.0, 0.0)]), Err(AnalysisError::Weight(0.0)));
-        assert_eq!(geometric_mean(&[(-2.0, 1.0)]), Err(AnalysisError::NotPositive(-2.0)));
+        assert_eq!(
+            geometric_mean(&[(2.0, 0.0)]),
+            Err(AnalysisError::Weight(0.0))
+        );
+        assert_eq!(
+            geometric_mean(&[(-2.0, 1.0)]),
+            Err(AnalysisError::NotPositive(-2.0))
+        );
     }
 
     fn ranked(baseline: &[f64], candidate: &[f64], better: Better) -> Ranking {
@@ -343,8 +464,17 @@ mod tests {
     }
 
     fn combined(rows: &[Ranking]) -> Option<Comparison> {
-        let workloads: Vec<Weighted<'_>> = rows.iter().map(|ranking| Weighted { weight: 1.0, ranking }).collect();
-        let none = Correlation { estimate: 0.0, error: 1e-9 };
+        let workloads: Vec<Weighted<'_>> = rows
+            .iter()
+            .map(|ranking| Weighted {
+                weight: 1.0,
+                ranking,
+            })
+            .collect();
+        let none = Correlation {
+            estimate: 0.0,
+            error: 1e-9,
+        };
         overall(&workloads, 0, 1, Some(none), 0.03, 1).unwrap()
     }
 
@@ -356,7 +486,10 @@ mod tests {
         assert!((doubled.ratio - 2.0).abs() < 1e-12);
         assert_eq!(doubled.verdict, Verdict::Faster);
         let balanced = combined(&[rate, time]).unwrap();
-        assert_eq!((balanced.ratio, balanced.verdict), (1.0, Verdict::Equivalent));
+        assert_eq!(
+            (balanced.ratio, balanced.verdict),
+            (1.0, Verdict::Equivalent)
+        );
     }
 
     const NOISE: [f64; 8] = [0.03, -0.05, 0.02, 0.04, -0.03, -0.02, 0.05, -0.04];
@@ -370,9 +503,19 @@ mod tests {
     #[test]
     fn the_interval_is_that_of_the_mean_over_workloads_in_each_block() {
         let other: Vec<f64> = NOISE.iter().rev().map(|noise| 0.5 * noise + 0.1).collect();
-        let means: Vec<f64> = NOISE.iter().zip(&other).map(|(a, b)| (a + b) / 2.0).collect();
-        let (whole, paired) = (combined(&[noisy(&NOISE), noisy(&other)]).unwrap(), noisy(&means));
-        let (ours, theirs) = (whole.interval.unwrap(), paired.pairs[0].comparison.interval.unwrap());
+        let means: Vec<f64> = NOISE
+            .iter()
+            .zip(&other)
+            .map(|(a, b)| (a + b) / 2.0)
+            .collect();
+        let (whole, paired) = (
+            combined(&[noisy(&NOISE), noisy(&other)]).unwrap(),
+            noisy(&means),
+        );
+        let (ours, theirs) = (
+            whole.interval.unwrap(),
+            paired.pairs[0].comparison.interval.unwrap(),
+        );
         assert!(
             (ours.lo / theirs.lo - 1.0).abs() < 1e-9 && (ours.hi / theirs.hi - 1.0).abs() < 1e-9,
             "{ours:?} {theirs:?}"
@@ -384,16 +527,29 @@ mod tests {
         let whole = combined(&[noisy(&NOISE), noisy(&NOISE[..5])]).unwrap();
         assert_eq!(whole.n, 8);
         let cut = combined(&[noisy(&NOISE[..5]), noisy(&NOISE[..5])]).unwrap();
-        assert!(whole.interval.unwrap().relative_half_width() < cut.interval.unwrap().relative_half_width());
+        assert!(
+            whole.interval.unwrap().relative_half_width()
+                < cut.interval.unwrap().relative_half_width()
+        );
         assert_eq!(combined(&[noisy(&NOISE), noisy(&[])]), None);
     }
 
     #[test]
     fn shared_luck_is_not_averaged_out() {
         let opposite: Vec<f64> = NOISE.iter().map(|noise| -noise).collect();
-        let shared = combined(&[noisy(&NOISE), noisy(&NOISE)]).unwrap().interval.unwrap();
+        let shared = combined(&[noisy(&NOISE), noisy(&NOISE)])
+            .unwrap()
+            .interval
+            .unwrap();
         let one = noisy(&NOISE).pairs[0].comparison.interval.unwrap();
         assert!((shared.lo / one.lo - 1.0).abs() < 1e-9);
-        assert!(combined(&[noisy(&NOISE), noisy(&opposite)]).unwrap().interval.unwrap().relative_half_width() < 1e-9);
+        assert!(
+            combined(&[noisy(&NOISE), noisy(&opposite)])
+                .unwrap()
+                .interval
+                .unwrap()
+                .relative_half_width()
+                < 1e-9
+        );
     }
 }

@@ -1,14 +1,15 @@
-//! Variances borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
+//! Variances borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3,
+//! 2004).
 //!
-//! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀). Its scale s₀² and
-//! its degrees of freedom d₀ follow from the mean and the variance of the logarithms. The posterior variance of a case
-//! is (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. For variances between runs, [`Prior`] has one scale.
-//! For variances between blocks, [`Line`] lets the scale follow from the variances within blocks, as limma's trend
-//! does.
+//! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀).
+//! Its scale s₀² and its degrees of freedom d₀ follow from the mean and the variance of the
+//! logarithms. The posterior variance of a case is (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees
+//! of freedom. For variances between runs, [`Prior`] has one scale. For variances between blocks,
+//! [`Line`] lets the scale follow from the variances within blocks, as limma's trend does.
 //!
-//! Smyth's cases are independent. The cases here are measured in the same runs and share their random effects, which
-//! makes their variances similar and d₀ too large. So d₀ + d never exceeds d times the number of effectively
-//! independent cases.
+//! Smyth's cases are independent. The cases here are measured in the same runs and share their
+//! random effects, which makes their variances similar and d₀ too large. So d₀ + d never exceeds d
+//! times the number of effectively independent cases.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ use statrs::function::gamma::digamma;
 
 /// The fewest variances for a prior.
 const FEWEST_VARIANCES: usize = 3;
-/// Variances below this share of their median are raised to it, as limma does. Otherwise a logarithm of zero would
-/// dominate the fit.
+/// Variances below this share of their median are raised to it, as limma does. Otherwise a
+/// logarithm of zero would dominate the fit.
 const SMALLEST_SHARE: f64 = 1e-5;
 
 /// The assumed distribution of the variances of the cases.
@@ -30,13 +31,21 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
-    /// Fits the prior for one pair of sets from the variances of a page's cases, with their degrees of freedom, and from the
-    /// residuals of each case. Returns `None` if there are too few cases, or if none varies.
-    pub fn fit(variances: &[(f64, f64)], residuals: &[BTreeMap<(usize, u32), f64>]) -> Option<Prior> {
+    /// Fits the prior for one pair of sets from the variances of a page's cases, with their degrees
+    /// of freedom, and from the residuals of each case. Returns `None` if there are too few cases,
+    /// or if none varies.
+    pub fn fit(
+        variances: &[(f64, f64)],
+        residuals: &[BTreeMap<(usize, u32), f64>],
+    ) -> Option<Prior> {
         let fitted = Prior::fitted(variances)?;
-        let mean_degrees = variances.iter().map(|(_, degrees)| degrees).sum::<f64>() / variances.len() as f64;
+        let mean_degrees =
+            variances.iter().map(|(_, degrees)| degrees).sum::<f64>() / variances.len() as f64;
         let most = mean_degrees * (effective_cases(residuals) - 1.0);
-        (most > 0.0).then_some(Prior { degrees: fitted.degrees.min(most), ..fitted })
+        (most > 0.0).then_some(Prior {
+            degrees: fitted.degrees.min(most),
+            ..fitted
+        })
     }
 
     /// From variances with their degrees of freedom, as if they were independent.
@@ -53,24 +62,40 @@ impl Prior {
         }
         let lifted = |variance: f64| variance.max(SMALLEST_SHARE * median);
         let n = variances.len() as f64;
-        let logs: Vec<f64> =
-            variances.iter().map(|(s2, d)| libm::log(lifted(*s2)) - digamma(d / 2.0) + libm::log(d / 2.0)).collect();
+        let logs: Vec<f64> = variances
+            .iter()
+            .map(|(s2, d)| libm::log(lifted(*s2)) - digamma(d / 2.0) + libm::log(d / 2.0))
+            .collect();
         let mean = logs.iter().sum::<f64>() / n;
         let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        let excess = spread - variances.iter().map(|(_, d)| trigamma(d / 2.0)).sum::<f64>() / n;
+        let excess = spread
+            - variances
+                .iter()
+                .map(|(_, d)| trigamma(d / 2.0))
+                .sum::<f64>()
+                / n;
         if excess <= 0.0 {
             let variance = variances.iter().map(|(s2, _)| lifted(*s2)).sum::<f64>() / n;
-            return Some(Prior { degrees: f64::INFINITY, variance });
+            return Some(Prior {
+                degrees: f64::INFINITY,
+                variance,
+            });
         }
         let half = inverse_trigamma(excess);
-        Some(Prior { degrees: 2.0 * half, variance: libm::exp(mean + digamma(half) - libm::log(half)) })
+        Some(Prior {
+            degrees: 2.0 * half,
+            variance: libm::exp(mean + digamma(half) - libm::log(half)),
+        })
     }
 
     /// Returns the variance and the degrees of freedom of a case, moderated by the other cases.
     pub fn posterior(&self, (variance, degrees): (f64, f64)) -> (f64, f64) {
         let degrees = degrees.max(0.0);
         let sum = self.degrees + degrees;
-        ((self.degrees * self.variance + degrees * variance) / sum, sum)
+        (
+            (self.degrees * self.variance + degrees * variance) / sum,
+            sum,
+        )
     }
 }
 
@@ -96,8 +121,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Fits a line to the variances of a page, each of which counts as `share` of an independent one. `None` if there are too
-    /// few, or if none varies.
+    /// Fits a line to the variances of a page, each of which counts as `share` of an independent
+    /// one. `None` if there are too few, or if none varies.
     pub fn fit(known: &[Known], share: f64) -> Option<Line> {
         let follows = known.iter().all(|known| known.within.is_some());
         let effects = if follows { 2.0 } else { 1.0 };
@@ -119,36 +144,72 @@ impl Line {
         let mean = known.iter().map(log).sum::<f64>() / n;
         let place = |known: &Known| libm::log(known.within.unwrap_or(1.0).max(f64::MIN_POSITIVE));
         let center = known.iter().map(place).sum::<f64>() / n;
-        let squares = known.iter().map(|known| (place(known) - center).powi(2)).sum::<f64>();
-        let products = known.iter().map(|known| (place(known) - center) * (log(known) - mean)).sum::<f64>();
+        let squares = known
+            .iter()
+            .map(|known| (place(known) - center).powi(2))
+            .sum::<f64>();
+        let products = known
+            .iter()
+            .map(|known| (place(known) - center) * (log(known) - mean))
+            .sum::<f64>();
         // More scatter within blocks never means less between them.
-        let slope = if squares > 0.0 { f64::max(products / squares, 0.0) } else { 0.0 };
+        let slope = if squares > 0.0 {
+            f64::max(products / squares, 0.0)
+        } else {
+            0.0
+        };
         let left = |known: &Known| log(known) - mean - slope * (place(known) - center);
-        // Variances that share a target scatter less than independent ones around what is fitted to them.
-        let spread = known.iter().map(|known| left(known).powi(2)).sum::<f64>() / (n * (1.0 - effects / independent));
-        // As if the spread were a standard error larger: of few cases it is known badly, and variances that are taken for more
-        // alike than they are make lucky cases significant.
+        // Variances that share a target scatter less than independent ones around what is fitted to
+        // them.
+        let spread = known.iter().map(|known| left(known).powi(2)).sum::<f64>()
+            / (n * (1.0 - effects / independent));
+        // As if the spread were a standard error larger: of few cases it is known badly, and
+        // variances that are taken for more alike than they are make lucky cases significant.
         let upper = spread * (1.0 + (2.0 / (independent - effects)).sqrt());
-        let excess = upper - known.iter().map(|known| trigamma(known.degrees / 2.0)).sum::<f64>() / n;
+        let excess = upper
+            - known
+                .iter()
+                .map(|known| trigamma(known.degrees / 2.0))
+                .sum::<f64>()
+                / n;
         let mean_degrees = known.iter().map(|known| known.degrees).sum::<f64>() / n;
-        let half = if excess > 0.0 { inverse_trigamma(excess) } else { f64::INFINITY };
-        let scale = if half.is_finite() { digamma(half) - libm::log(half) } else { 0.0 };
+        let half = if excess > 0.0 {
+            inverse_trigamma(excess)
+        } else {
+            f64::INFINITY
+        };
+        let scale = if half.is_finite() {
+            digamma(half) - libm::log(half)
+        } else {
+            0.0
+        };
         // What all variances together tell of one scale.
         let degrees = f64::min(2.0 * half * share, mean_degrees * (independent - effects));
-        Some(Line { degrees, intercept: mean + scale, slope, center })
+        Some(Line {
+            degrees,
+            intercept: mean + scale,
+            slope,
+            center,
+        })
     }
 
     /// Returns a variance and its degrees of freedom, moderated by the other cases of the page.
     pub fn posterior(&self, known: &Known) -> (f64, f64) {
-        let place = known.within.map_or(self.center, |within| libm::log(within.max(f64::MIN_POSITIVE)));
+        let place = known.within.map_or(self.center, |within| {
+            libm::log(within.max(f64::MIN_POSITIVE))
+        });
         let variance = libm::exp(self.intercept + self.slope * (place - self.center));
-        Prior { degrees: self.degrees, variance }.posterior((known.variance, known.degrees))
+        Prior {
+            degrees: self.degrees,
+            variance,
+        }
+        .posterior((known.variance, known.degrees))
     }
 }
 
-/// Returns the number of independent cases with as much information on the variance as these, whose runs share random
-/// effects. For m cases it is m / (1 + (m − 1) ρ²). Here ρ² is the mean square of the correlation of two cases over
-/// their runs, corrected for its expectation by chance.
+/// Returns the number of independent cases with as much information on the variance as these, whose
+/// runs share random effects. For m cases it is m / (1 + (m − 1) ρ²). Here ρ² is the mean square of
+/// the correlation of two cases over their runs, corrected for its expectation by chance.
 ///
 /// Each case has its residuals by side and run.
 pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
@@ -159,7 +220,8 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
             let mut sides: Vec<usize> = common.iter().map(|(side, ..)| *side).collect();
             sides.dedup();
             let degrees = common.len() as f64 - sides.len() as f64;
-            let product = |f: fn(f64, f64) -> f64| common.iter().map(|(_, a, b)| f(*a, *b)).sum::<f64>();
+            let product =
+                |f: fn(f64, f64) -> f64| common.iter().map(|(_, a, b)| f(*a, *b)).sum::<f64>();
             let squares = product(|a, _| a * a) * product(|_, b| b * b);
             if degrees > 1.5 && squares > 0.0 {
                 let chance = 1.0 / degrees;
@@ -176,9 +238,12 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
     m / (1.0 + (m - 1.0) * f64::clamp(sum / pairs, 0.0, 1.0))
 }
 
-/// Returns the side and both residuals of each run that two cases have in common. The cases are merged in the order of
-/// their runs: a page of thousands of cases has millions of pairs.
-fn common(one: &BTreeMap<(usize, u32), f64>, other: &BTreeMap<(usize, u32), f64>) -> Vec<(usize, f64, f64)> {
+/// Returns the side and both residuals of each run that two cases have in common. The cases are
+/// merged in the order of their runs: a page of thousands of cases has millions of pairs.
+fn common(
+    one: &BTreeMap<(usize, u32), f64>,
+    other: &BTreeMap<(usize, u32), f64>,
+) -> Vec<(usize, f64, f64)> {
     let mut others = other.iter().peekable();
     let mut found = Vec::with_capacity(one.len());
     for (run, a) in one {
@@ -200,7 +265,8 @@ fn trigamma(x: f64) -> f64 {
     let y = 1.0 / (x * x);
     sum + 1.0 / x
         + y / 2.0
-        + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y * (1.0 / 30.0 - y * 5.0 / 66.0))))
+        + y / x
+            * (1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y * (1.0 / 30.0 - y * 5.0 / 66.0))))
 }
 
 /// Inverts the trigamma function, which falls, by bisection on the logarithm.
@@ -208,7 +274,11 @@ fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (libm::log(1e-8), libm::log(1e12));
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
-        if trigamma(libm::exp(middle)) > value { low = middle } else { high = middle }
+        if trigamma(libm::exp(middle)) > value {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     libm::exp(f64::midpoint(low, high))
 }
@@ -223,24 +293,36 @@ mod tests {
     use crate::terms::Terms;
 
     fn numbers(value: &Value) -> Vec<f64> {
-        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|number| number.as_f64().unwrap())
+            .collect()
     }
 
     #[track_caller]
     fn close(ours: f64, theirs: &Value, what: &str) {
         let theirs = theirs.as_f64().unwrap();
-        assert!((ours - theirs).abs() <= 1e-7 * theirs.abs().max(1e-12), "{what}: {ours} is not SciPy's {theirs}");
+        assert!(
+            (ours - theirs).abs() <= 1e-7 * theirs.abs().max(1e-12),
+            "{what}: {ours} is not SciPy's {theirs}"
+        );
     }
 
     fn sample(logs: &[f64]) -> Sample {
-        let values = (0..).zip(logs).map(|(run, log)| BlockValue::new(run, libm::exp(*log))).collect();
+        let values = (0..)
+            .zip(logs)
+            .map(|(run, log)| BlockValue::new(run, libm::exp(*log)))
+            .collect();
         Sample::of_runs(values)
     }
 
     /// `tests/oracle/runs.py` computes the same with NumPy and SciPy.
     #[test]
     fn priors_and_moderated_intervals_are_those_of_scipy() {
-        let oracle: Value = serde_json::from_str(include_str!("../tests/oracle/runs.json")).unwrap();
+        let oracle: Value =
+            serde_json::from_str(include_str!("../tests/oracle/runs.json")).unwrap();
         for page in oracle["pages"].as_array().unwrap() {
             let name = page["name"].as_str().unwrap();
             let cases: Vec<RunContrast> = page["cases"]
@@ -249,7 +331,9 @@ mod tests {
                 .iter()
                 .map(|case| {
                     let side = |key: &str| sample(&numbers(&case[key]));
-                    RunContrast::between(&side("baseline"), &side("candidate")).unwrap().unwrap()
+                    RunContrast::between(&side("baseline"), &side("candidate"))
+                        .unwrap()
+                        .unwrap()
                 })
                 .collect();
             let residuals: Vec<_> = cases.iter().map(RunContrast::residuals).collect();
@@ -261,7 +345,10 @@ mod tests {
                 close(prior.variance, &page["prior"]["variance"], name);
             }
             for (contrast, case) in cases.iter().zip(page["cases"].as_array().unwrap()) {
-                let difference = contrast.difference(&Terms { prior, ..Terms::default() });
+                let difference = contrast.difference(&Terms {
+                    prior,
+                    ..Terms::default()
+                });
                 let interval = difference.interval(0.95).unwrap();
                 close(interval.lo, &case["ci95"][0], name);
                 close(interval.hi, &case["ci95"][1], name);
@@ -273,12 +360,21 @@ mod tests {
     /// `tests/oracle/limma.R` has them from limma's `fitFDist` and `squeezeVar`.
     #[test]
     fn priors_of_independent_cases_are_those_of_limma() {
-        let pages: Value = serde_json::from_str(include_str!("../tests/oracle/limma.json")).unwrap();
+        let pages: Value =
+            serde_json::from_str(include_str!("../tests/oracle/limma.json")).unwrap();
         for page in pages.as_array().unwrap() {
             let name = page["name"].as_str().unwrap();
-            let known: Vec<_> = numbers(&page["variances"]).into_iter().zip(numbers(&page["degrees"])).collect();
+            let known: Vec<_> = numbers(&page["variances"])
+                .into_iter()
+                .zip(numbers(&page["degrees"]))
+                .collect();
             let prior = Prior::fitted(&known).unwrap();
-            let near = |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-6, "{name}: {ours} {theirs}");
+            let near = |ours: f64, theirs: f64| {
+                assert!(
+                    (ours / theirs - 1.0).abs() < 1e-6,
+                    "{name}: {ours} {theirs}"
+                )
+            };
             match page["prior"][0].as_f64() {
                 Some(degrees) => near(prior.degrees, degrees),
                 None => assert!(prior.degrees.is_infinite(), "{name}: {}", prior.degrees),
@@ -286,8 +382,15 @@ mod tests {
             near(prior.variance, page["prior"][1].as_f64().unwrap());
             for (known, theirs) in known.into_iter().zip(numbers(&page["posterior"])) {
                 // With infinite degrees of freedom, the posterior variance is the prior variance.
-                let ours = if prior.degrees.is_finite() { prior.posterior(known).0 } else { prior.variance };
-                assert!((ours / theirs - 1.0).abs() < 1e-6, "{name}: {known:?}: {ours} {theirs}");
+                let ours = if prior.degrees.is_finite() {
+                    prior.posterior(known).0
+                } else {
+                    prior.variance
+                };
+                assert!(
+                    (ours / theirs - 1.0).abs() < 1e-6,
+                    "{name}: {known:?}: {ours} {theirs}"
+                );
             }
         }
     }
@@ -298,7 +401,10 @@ mod tests {
         assert!((trigamma(1.0) - squared / 6.0).abs() < 1e-12);
         assert!((trigamma(0.5) - squared / 2.0).abs() < 1e-12);
         for x in [0.01, 0.5, 3.0, 40.0, 1e5] {
-            assert!((inverse_trigamma(trigamma(x)) / x - 1.0).abs() < 1e-7, "{x}");
+            assert!(
+                (inverse_trigamma(trigamma(x)) / x - 1.0).abs() < 1e-7,
+                "{x}"
+            );
         }
     }
 
@@ -309,7 +415,9 @@ mod tests {
             let side = |side: usize| sample(&luck[side].map(|log| scale * log));
             RunContrast::between(&side(0), &side(1)).unwrap().unwrap()
         };
-        let shared: Vec<RunContrast> = (1..=12).map(|scale| case(1.0 + 0.1 * f64::from(scale))).collect();
+        let shared: Vec<RunContrast> = (1..=12)
+            .map(|scale| case(1.0 + 0.1 * f64::from(scale)))
+            .collect();
         assert_eq!(RunContrast::prior(&shared), None);
     }
 }

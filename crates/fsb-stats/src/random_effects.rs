@@ -1,13 +1,15 @@
 //! Random-effects meta-analysis: one ratio over many hosts whose true ratios differ.
 //!
 //! The estimate yᵢ of host i is normal around its own true log-ratio with the variance vᵢ. The true log-ratios are normal
-//! around μ with the variance τ². The estimator of τ² is restricted maximum likelihood (REML; Viechtbauer 2005). The
-//! estimate by the moments of Q (DerSimonian and Laird 1986) is reported, too. The interval of μ is the one of Hartung
-//! and Knapp (2001) and Sidik and Jonkman (2002). The prediction interval is the one of Higgins, Thompson and
-//! Spiegelhalter (2009), with the standard error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
+//! around μ with the variance τ². The estimator of τ² is restricted maximum likelihood (REML;
+//! Viechtbauer 2005). The estimate by the moments of Q (DerSimonian and Laird 1986) is reported,
+//! too. The interval of μ is the one of Hartung and Knapp (2001) and Sidik and Jonkman (2002). The
+//! prediction interval is the one of Higgins, Thompson and Spiegelhalter (2009), with the standard
+//! error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
 //!
-//! The functions here estimate the means of several groups with a common τ², because the test of a property of the
-//! hosts ([`moderator`](crate::moderator)) needs them. Without a property, all hosts are one group.
+//! The functions here estimate the means of several groups with a common τ², because the test of a
+//! property of the hosts ([`moderator`](crate::moderator)) needs them. Without a property, all
+//! hosts are one group.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
@@ -18,11 +20,13 @@ use crate::comparison::Effect;
 use crate::description::{f_upper, t_quantile, t_two_sided};
 use crate::verdict::{Interval, exp};
 
-/// The smallest standard error of a log-ratio: 0.01 %. Values without scatter would have infinite weight.
+/// The smallest standard error of a log-ratio: 0.01 %. Values without scatter would have infinite
+/// weight.
 const SMALLEST_ERROR: f64 = 1e-4;
 /// The maximum number of steps of Fisher scoring.
 const MOST_STEPS: u32 = 100;
-/// Fisher scoring ends when a step changes τ² by less than this share of τ² and of the smallest variance.
+/// Fisher scoring ends when a step changes τ² by less than this share of τ² and of the smallest
+/// variance.
 const TOLERANCE: f64 = 1e-10;
 /// A prediction interval needs at least this number of hosts.
 const FEWEST_PREDICTED: usize = 3;
@@ -39,7 +43,8 @@ pub struct RandomEffects {
     pub interval: Option<Interval>,
     /// The two-sided p-value of the hypothesis that the mean ratio is 1. Absent for one host.
     pub p_value: Option<f64>,
-    /// The interval that contains the true ratio of the next host with a probability of 95 %. Absent below three hosts.
+    /// The interval that contains the true ratio of the next host with a probability of 95 %.
+    /// Absent below three hosts.
     pub prediction: Option<Interval>,
     /// The differences between hosts. Absent for one host.
     pub heterogeneity: Option<Heterogeneity>,
@@ -55,12 +60,13 @@ pub struct Heterogeneity {
     pub method: TauMethod,
     /// The DerSimonian–Laird estimate of τ.
     pub tau_dl: f64,
-    /// The share of the variance between estimates that is not due to their errors: I² (Higgins and Thompson 2002).
+    /// The share of the variance between estimates that is not due to their errors: I² (Higgins and
+    /// Thompson 2002).
     pub i_squared: f64,
     /// Cochran's Q.
     pub q: f64,
-    /// The p-value of the hypothesis that all true ratios are equal, by Welch's test. This test allows for the degrees
-    /// of freedom of the hosts' standard errors.
+    /// The p-value of the hypothesis that all true ratios are equal, by Welch's test. This test
+    /// allows for the degrees of freedom of the hosts' standard errors.
     pub p_value: f64,
     /// The number of steps of Fisher scoring. Each step reads all hosts once.
     #[serde(skip)]
@@ -74,7 +80,8 @@ pub struct Heterogeneity {
 pub enum TauMethod {
     /// Restricted maximum likelihood.
     Reml,
-    /// The moments of Q, because Fisher scoring did not converge within the maximum number of steps.
+    /// The moments of Q, because Fisher scoring did not converge within the maximum number of
+    /// steps.
     DerSimonianLaird,
 }
 
@@ -86,17 +93,35 @@ pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
         [only] => {
             let ratio = exp(only.log_ratio);
             let (interval, p_value, prediction, heterogeneity) = (None, None, None, None);
-            return Some(RandomEffects { n, ratio, interval, p_value, prediction, heterogeneity });
+            return Some(RandomEffects {
+                n,
+                ratio,
+                interval,
+                p_value,
+                prediction,
+                heterogeneity,
+            });
         }
         _ => {}
     }
     let data = GroupedEffects::new(effects, vec![0; n], 1);
     let fit = data.fit();
     let (mean, error) = (fit.means[0], fit.errors[0]);
-    let around = |half: f64| Interval { lo: mean - half, hi: mean + half }.exp();
-    let prediction = (n >= FEWEST_PREDICTED)
-        .then(|| around(t_quantile(LEVEL, n as f64 - 2.0) * (fit.tau_squared + error * error).sqrt()));
-    let p_value = if error > 0.0 { t_two_sided(mean / error, fit.freedom) } else { f64::from(u8::from(mean == 0.0)) };
+    let around = |half: f64| {
+        Interval {
+            lo: mean - half,
+            hi: mean + half,
+        }
+        .exp()
+    };
+    let prediction = (n >= FEWEST_PREDICTED).then(|| {
+        around(t_quantile(LEVEL, n as f64 - 2.0) * (fit.tau_squared + error * error).sqrt())
+    });
+    let p_value = if error > 0.0 {
+        t_two_sided(mean / error, fit.freedom)
+    } else {
+        f64::from(u8::from(mean == 0.0))
+    };
     Some(RandomEffects {
         n,
         ratio: exp(mean),
@@ -131,8 +156,8 @@ struct GroupSums {
     mean: f64,
 }
 
-/// The sums over all groups, for one value of τ². `w` is the weight 1/(v + τ²), and `d` the difference from the mean of
-/// the group.
+/// The sums over all groups, for one value of τ². `w` is the weight 1/(v + τ²), and `d` the
+/// difference from the mean of the group.
 #[derive(Debug, Clone)]
 struct Sums {
     groups: Vec<GroupSums>,
@@ -153,19 +178,32 @@ struct Fit {
     pub means: Vec<f64>,
     /// The standard errors of the means by Hartung and Knapp.
     pub errors: Vec<f64>,
-    /// The degrees of freedom of the standard errors: the number of estimates minus the number of groups.
+    /// The degrees of freedom of the standard errors: the number of estimates minus the number of
+    /// groups.
     pub freedom: f64,
 }
 
 impl GroupedEffects {
     pub fn new(effects: &[Effect], groups: Vec<usize>, count: usize) -> GroupedEffects {
-        let variances = effects.iter().map(|effect| effect.error.max(SMALLEST_ERROR).powi(2)).collect();
-        GroupedEffects { effects: effects.to_vec(), variances, groups, count }
+        let variances = effects
+            .iter()
+            .map(|effect| effect.error.max(SMALLEST_ERROR).powi(2))
+            .collect();
+        GroupedEffects {
+            effects: effects.to_vec(),
+            variances,
+            groups,
+            count,
+        }
     }
 
     /// Returns the estimates as one group.
     pub fn together(&self) -> GroupedEffects {
-        GroupedEffects { groups: vec![0; self.effects.len()], count: 1, ..self.clone() }
+        GroupedEffects {
+            groups: vec![0; self.effects.len()],
+            count: 1,
+            ..self.clone()
+        }
     }
 
     fn freedom(&self) -> f64 {
@@ -183,7 +221,9 @@ impl GroupedEffects {
             group.cubes += w * w * w;
             group.mean += w * effect.log_ratio;
         }
-        groups.iter_mut().for_each(|group| group.mean /= group.weight);
+        groups
+            .iter_mut()
+            .for_each(|group| group.mean /= group.weight);
         let (mut residual, mut residual_squares, mut trace) = (0.0, 0.0, 0.0);
         for ((variance, effect), group) in each() {
             let (w, group) = (weight(variance), &groups[*group]);
@@ -192,17 +232,26 @@ impl GroupedEffects {
             residual_squares += w * w * d * d;
             trace += w * (1.0 - w / group.weight);
         }
-        Sums { groups, residual, residual_squares, trace }
+        Sums {
+            groups,
+            residual,
+            residual_squares,
+            trace,
+        }
     }
 
     /// Returns τ² by the moments of Q.
     fn der_simonian_laird(&self) -> f64 {
         let sums = self.sums(0.0);
-        if sums.trace > 0.0 { ((sums.residual - self.freedom()) / sums.trace).max(0.0) } else { 0.0 }
+        if sums.trace > 0.0 {
+            ((sums.residual - self.freedom()) / sums.trace).max(0.0)
+        } else {
+            0.0
+        }
     }
 
-    /// Returns τ² by restricted maximum likelihood and the number of steps, or `None` if Fisher scoring does not
-    /// converge.
+    /// Returns τ² by restricted maximum likelihood and the number of steps, or `None` if Fisher
+    /// scoring does not converge.
     fn restricted_maximum_likelihood(&self, start: f64) -> Option<(f64, u32)> {
         let smallest = self.variances.iter().copied().fold(f64::MAX, f64::min);
         let mut tau_squared = start;
@@ -235,17 +284,38 @@ impl GroupedEffects {
         };
         let (sums, freedom) = (self.sums(tau_squared), self.freedom());
         let scale = sums.residual / freedom;
-        let errors = sums.groups.iter().map(|group| (scale / group.weight).sqrt()).collect();
+        let errors = sums
+            .groups
+            .iter()
+            .map(|group| (scale / group.weight).sqrt())
+            .collect();
         let means = sums.groups.iter().map(|group| group.mean).collect();
-        Fit { tau_squared, method, steps, means, errors, freedom }
+        Fit {
+            tau_squared,
+            method,
+            steps,
+            means,
+            errors,
+            freedom,
+        }
     }
 
-    /// Returns the F statistic of Knapp and Hartung (2003) of equal group means, with τ² by the moments of Q.
+    /// Returns the F statistic of Knapp and Hartung (2003) of equal group means, with τ² by the
+    /// moments of Q.
     pub fn f_statistic(&self) -> f64 {
-        let Sums { groups, residual, .. } = self.sums(self.der_simonian_laird());
+        let Sums {
+            groups, residual, ..
+        } = self.sums(self.der_simonian_laird());
         let weight: f64 = groups.iter().map(|group| group.weight).sum();
-        let mean = groups.iter().map(|group| group.weight * group.mean).sum::<f64>() / weight;
-        let between: f64 = groups.iter().map(|group| group.weight * (group.mean - mean).powi(2)).sum();
+        let mean = groups
+            .iter()
+            .map(|group| group.weight * group.mean)
+            .sum::<f64>()
+            / weight;
+        let between: f64 = groups
+            .iter()
+            .map(|group| group.weight * (group.mean - mean).powi(2))
+            .sum();
         let between = between / (self.count as f64 - 1.0);
         (between / (residual / self.freedom())).min(f64::MAX)
     }
@@ -278,20 +348,22 @@ impl GroupedEffects {
 
 // A test of whether a property of the hosts explains the differences between their ratios.
 //
-// Hosts with the same value of the property are a group. The null hypothesis is that all groups have the same mean.
-// The statistic is the F of Knapp and Hartung (2003) in a mixed-effects model with a common τ². Its p-value comes from
-// permutations of the property over the hosts (Higgins and Thompson 2004). The F distribution assumes normal ratios:
-// with it, two unusual hosts that share a property by chance would make the property significant. The permutations end
-// as soon as the result cannot be significant (Besag and Clifford 1991).
+// Hosts with the same value of the property are a group. The null hypothesis is that all groups
+// have the same mean. The statistic is the F of Knapp and Hartung (2003) in a mixed-effects model
+// with a common τ². Its p-value comes from permutations of the property over the hosts (Higgins and
+// Thompson 2004). The F distribution assumes normal ratios: with it, two unusual hosts that share a
+// property by chance would make the property significant. The permutations end as soon as the
+// result cannot be significant (Besag and Clifford 1991).
 
-/// The largest corrected p-value that is significant. `1 − LEVEL` is slightly larger because of rounding.
+/// The largest corrected p-value that is significant. `1 − LEVEL` is slightly larger because of
+/// rounding.
 const ALPHA: f64 = 0.05;
 /// The seed of the permutations. A fixed seed makes the p-value reproducible.
 const SEED: u64 = 0x0066_6c65_6574;
 /// The minimum number of permutations of a significant test.
 const FEWEST: u32 = 999;
-/// The number of permutations per test that the correction counts. With it, the smallest possible corrected p-value is
-/// 0.01.
+/// The number of permutations per test that the correction counts. With it, the smallest possible
+/// corrected p-value is 0.01.
 const FOR_EACH_TEST: u32 = 100;
 
 /// The difference between groups of hosts.
@@ -300,8 +372,8 @@ const FOR_EACH_TEST: u32 = 100;
 pub struct Moderator {
     /// The groups, in the order of their numbers.
     pub groups: Vec<GroupMean>,
-    /// The p-value of the hypothesis that the property has no effect, times the number of tests. An upper bound if the
-    /// permutations ended early.
+    /// The p-value of the hypothesis that the property has no effect, times the number of tests. An
+    /// upper bound if the permutations ended early.
     pub p_value: f64,
     /// The number of permutations.
     pub permutations: u32,
@@ -328,11 +400,14 @@ impl Moderator {
     }
 }
 
-/// Tests the difference between groups. `groups` has the group of each estimate, numbered from 0 without gaps, at least
-/// two estimates in each; `tests` is the number of properties that are tested. Returns `None` for fewer than two groups.
+/// Tests the difference between groups. `groups` has the group of each estimate, numbered from 0
+/// without gaps, at least two estimates in each; `tests` is the number of properties that are
+/// tested. Returns `None` for fewer than two groups.
 pub fn moderator(effects: &[Effect], groups: &[usize], tests: usize) -> Option<Moderator> {
     let count = groups.iter().max()? + 1;
-    let sizes: Vec<usize> = (0..count).map(|group| groups.iter().filter(|other| **other == group).count()).collect();
+    let sizes: Vec<usize> = (0..count)
+        .map(|group| groups.iter().filter(|other| **other == group).count())
+        .collect();
     if count < 2 || sizes.iter().any(|size| *size < 2) {
         return None;
     }
@@ -340,13 +415,33 @@ pub fn moderator(effects: &[Effect], groups: &[usize], tests: usize) -> Option<M
     let fit = data.fit();
     let whole = data.together().fit();
     let group = |(place, size): (usize, &usize)| {
-        let (mean, half) = (fit.means[place], t_quantile(LEVEL, fit.freedom) * fit.errors[place]);
-        GroupMean { n: *size, ratio: exp(mean), interval: Interval { lo: mean - half, hi: mean + half }.exp() }
+        let (mean, half) = (
+            fit.means[place],
+            t_quantile(LEVEL, fit.freedom) * fit.errors[place],
+        );
+        GroupMean {
+            n: *size,
+            ratio: exp(mean),
+            interval: Interval {
+                lo: mean - half,
+                hi: mean + half,
+            }
+            .exp(),
+        }
     };
-    let explained = if whole.tau_squared > 0.0 { 1.0 - fit.tau_squared / whole.tau_squared } else { 0.0 };
+    let explained = if whole.tau_squared > 0.0 {
+        1.0 - fit.tau_squared / whole.tau_squared
+    } else {
+        0.0
+    };
     let found = sizes.iter().enumerate().map(group).collect();
     let (p_value, permutations) = permute(&mut data, tests);
-    Some(Moderator { groups: found, p_value, permutations, explained: explained.max(0.0) })
+    Some(Moderator {
+        groups: found,
+        p_value,
+        permutations,
+        explained: explained.max(0.0),
+    })
 }
 
 /// Returns the corrected p-value, and the number of permutations.
@@ -384,7 +479,11 @@ mod tests {
     use super::*;
 
     fn effect(log_ratio: f64, error: f64) -> Effect {
-        Effect { log_ratio, error, degrees: 9.0 }
+        Effect {
+            log_ratio,
+            error,
+            degrees: 9.0,
+        }
     }
 
     #[test]
@@ -402,38 +501,75 @@ mod tests {
 
     #[test]
     fn equal_hosts_have_no_heterogeneity_and_different_ones_have() {
-        let equal: Vec<Effect> = (0..10).map(|host| effect(0.1 + 0.001 * f64::from(host % 2), 0.02)).collect();
+        let equal: Vec<Effect> = (0..10)
+            .map(|host| effect(0.1 + 0.001 * f64::from(host % 2), 0.02))
+            .collect();
         let found = random_effects(&equal).unwrap().heterogeneity.unwrap();
-        assert!(found.tau == 0.0 && found.i_squared == 0.0 && found.p_value > 0.9, "{found:?}");
-        let different: Vec<Effect> = (0..10).map(|host| effect(0.1 * f64::from(host % 2), 0.005)).collect();
+        assert!(
+            found.tau == 0.0 && found.i_squared == 0.0 && found.p_value > 0.9,
+            "{found:?}"
+        );
+        let different: Vec<Effect> = (0..10)
+            .map(|host| effect(0.1 * f64::from(host % 2), 0.005))
+            .collect();
         let found = random_effects(&different).unwrap().heterogeneity.unwrap();
-        assert!(found.i_squared > 0.95 && found.p_value < 1e-6 && (0.04..0.07).contains(&found.tau), "{found:?}");
+        assert!(
+            found.i_squared > 0.95 && found.p_value < 1e-6 && (0.04..0.07).contains(&found.tau),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn values_without_scatter_are_finite() {
-        let found = random_effects(&[effect(0.1, 0.0), effect(0.2, 0.0), effect(0.3, 0.5)]).unwrap();
+        let found =
+            random_effects(&[effect(0.1, 0.0), effect(0.2, 0.0), effect(0.3, 0.5)]).unwrap();
         let prediction = found.prediction.unwrap();
-        assert!(prediction.lo.is_finite() && prediction.hi.is_finite() && prediction.lo < found.ratio);
+        assert!(
+            prediction.lo.is_finite() && prediction.hi.is_finite() && prediction.lo < found.ratio
+        );
         let same = random_effects(&[effect(0.0, 0.0); 4]).unwrap();
         assert_eq!((same.ratio, same.p_value), (1.0, Some(1.0)));
     }
 
     #[test]
     fn the_statistic_of_groups_is_that_of_metafor() {
-        let all: serde_json::Value = serde_json::from_str(include_str!("../tests/oracle/random_effects.json")).unwrap();
+        let all: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/oracle/random_effects.json")).unwrap();
         let numbers = |value: &serde_json::Value| -> Vec<f64> {
-            value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+            value
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|number| number.as_f64().unwrap())
+                .collect()
         };
         let mut compared = 0;
-        for case in all.as_array().unwrap().iter().filter(|case| !case["moderator"].is_null()) {
+        for case in all
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|case| !case["moderator"].is_null())
+        {
             let (y, v) = (numbers(&case["y"]), numbers(&case["v"]));
-            let effects: Vec<Effect> = y.iter().zip(&v).map(|(y, v)| effect(*y, v.sqrt())).collect();
-            let groups =
-                numbers(&case["moderator"]["groups"]).iter().map(|group| *group as usize - 1).collect::<Vec<_>>();
+            let effects: Vec<Effect> = y
+                .iter()
+                .zip(&v)
+                .map(|(y, v)| effect(*y, v.sqrt()))
+                .collect();
+            let groups = numbers(&case["moderator"]["groups"])
+                .iter()
+                .map(|group| *group as usize - 1)
+                .collect::<Vec<_>>();
             let count = groups.iter().max().unwrap() + 1;
-            let (ours, theirs) = (GroupedEffects::new(&effects, groups, count).f_statistic(), &case["moderator"]["f"]);
-            assert!((ours / theirs.as_f64().unwrap() - 1.0).abs() < 1e-9, "{}: {ours} {theirs}", case["name"]);
+            let (ours, theirs) = (
+                GroupedEffects::new(&effects, groups, count).f_statistic(),
+                &case["moderator"]["f"],
+            );
+            assert!(
+                (ours / theirs.as_f64().unwrap() - 1.0).abs() < 1e-9,
+                "{}: {ours} {theirs}",
+                case["name"]
+            );
             compared += 1;
         }
         assert_eq!(compared, 3);
@@ -441,7 +577,11 @@ mod tests {
 
     fn effects(most: usize) -> impl Strategy<Value = Vec<Effect>> {
         let one = (-2.0f64..2.0, 1e-4f64..0.5, 1.0f64..40.0);
-        let one = one.prop_map(|(log_ratio, error, degrees)| Effect { log_ratio, error, degrees });
+        let one = one.prop_map(|(log_ratio, error, degrees)| Effect {
+            log_ratio,
+            error,
+            degrees,
+        });
         prop::collection::vec(one, 3..most)
     }
 
@@ -472,7 +612,11 @@ mod tests {
     fn hosts(ratios: &[f64], scatter: f64, seed: u64) -> Vec<Effect> {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
-        let host = |ratio: &f64| Effect { log_ratio: ratio + scatter * normal(), error: 0.01, degrees: 12.0 };
+        let host = |ratio: &f64| Effect {
+            log_ratio: ratio + scatter * normal(),
+            error: 0.01,
+            degrees: 12.0,
+        };
         ratios.iter().map(host).collect()
     }
 
@@ -480,21 +624,32 @@ mod tests {
     fn two_hosts_of_forty_that_differ_are_found() {
         let mut ratios = vec![0.09; 40];
         (ratios[7], ratios[30]) = (-0.2, -0.25);
-        let groups: Vec<usize> = (0..40).map(|host| usize::from(host == 7 || host == 30)).collect();
+        let groups: Vec<usize> = (0..40)
+            .map(|host| usize::from(host == 7 || host == 30))
+            .collect();
         let found = moderator(&hosts(&ratios, 0.02, 1), &groups, 10).unwrap();
         assert!(found.is_significant() && found.explained > 0.8, "{found:?}");
         assert_eq!((found.groups[0].n, found.groups[1].n), (38, 2));
-        assert!(found.groups[0].interval.lo > 1.0 && found.groups[1].interval.hi < 1.0, "{found:?}");
+        assert!(
+            found.groups[0].interval.lo > 1.0 && found.groups[1].interval.hi < 1.0,
+            "{found:?}"
+        );
         // The same hosts, divided by a property that does not separate the unusual ones.
         let others: Vec<usize> = (0..40).map(|host| host % 2).collect();
-        assert!(!moderator(&hosts(&ratios, 0.02, 1), &others, 10).unwrap().is_significant());
+        assert!(
+            !moderator(&hosts(&ratios, 0.02, 1), &others, 10)
+                .unwrap()
+                .is_significant()
+        );
     }
 
     #[test]
     fn four_hosts_in_two_groups_prove_nothing() {
         let effects = hosts(&[0.0, 0.0, 0.5, 0.5], 0.001, 2);
         assert!(
-            !moderator(&effects, &[0, 0, 1, 1], 1).unwrap().is_significant(),
+            !moderator(&effects, &[0, 0, 1, 1], 1)
+                .unwrap()
+                .is_significant(),
             "there are three ways to divide them"
         );
         assert_eq!(moderator(&effects, &[0, 0, 0, 0], 1), None);
@@ -518,6 +673,9 @@ mod tests {
         let effects = hosts(&[0.1; 30], 0.05, 3);
         let groups: Vec<usize> = (0..30).map(|host| host % 2).collect();
         let found = moderator(&effects, &groups, 10).unwrap();
-        assert!(found.p_value > 0.05 && found.permutations < FEWEST, "{found:?}");
+        assert!(
+            found.p_value > 0.05 && found.permutations < FEWEST,
+            "{found:?}"
+        );
     }
 }

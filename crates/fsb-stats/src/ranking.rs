@@ -1,9 +1,10 @@
 //! All targets of one case: every pair, letters and an outcome, from one set of intervals.
 //!
-//! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each has 1 − α/m. Holm's
-//! levels are not simultaneous: once one is rejected, the others are shorter than all of them together allow. Verdicts
-//! come from these intervals and from the corrections for the page ([`hold_over_page`](crate::hold_over_page)). Letters
-//! and the outcome come from the verdicts, so they cannot contradict each other.
+//! With more than two targets the intervals hold together, by Bonferroni's levels: of m pairs each
+//! has 1 − α/m. Holm's levels are not simultaneous: once one is rejected, the others are shorter
+//! than all of them together allow. Verdicts come from these intervals and from the corrections for
+//! the page ([`hold_over_page`](crate::hold_over_page)). Letters and the outcome come from the
+//! verdicts, so they cannot contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,19 +30,23 @@ pub struct Pair {
     pub candidate: usize,
     /// The comparison of the two.
     pub comparison: Comparison,
-    /// The p-value of equality after Holm's adjustment over the pairs of the case; absent where not judged.
+    /// The p-value of equality after Holm's adjustment over the pairs of the case; absent where not
+    /// judged.
     pub adjusted_p: Option<f64>,
-    /// The p-value of a ratio of no more than θ, either way, at all analyses together; absent without an interval.
+    /// The p-value of a ratio of no more than θ, either way, at all analyses together; absent
+    /// without an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_theta: Option<f64>,
-    /// The p-value of equality after the adjustment over the pairs of all cases, once [`hold_over_page`](crate::hold_over_page)
-    /// has seen them.
+    /// The p-value of equality after the adjustment over the pairs of all cases, once
+    /// [`hold_over_page`](crate::hold_over_page) has seen them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p: Option<f64>,
-    /// [`Pair::p_theta`] after the adjustment over the pairs of all cases. The verdicts *faster* and *slower* need it.
+    /// [`Pair::p_theta`] after the adjustment over the pairs of all cases. The verdicts *faster*
+    /// and *slower* need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p_theta: Option<f64>,
-    /// The standard deviation of one block's difference of logarithms; absent where they are not paired or not judged.
+    /// The standard deviation of one block's difference of logarithms; absent where they are not
+    /// paired or not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
@@ -71,7 +76,8 @@ pub enum RankingOutcome {
 pub struct Ranking {
     /// Every pair of targets that have blocks in common.
     pub pairs: Vec<Pair>,
-    /// Letters by target, `a` for the best; absent where the target has no values or nothing could be judged.
+    /// Letters by target, `a` for the best; absent where the target has no values or nothing could
+    /// be judged.
     pub letters: Vec<Option<String>>,
     /// The outcome of the case.
     pub outcome: RankingOutcome,
@@ -114,30 +120,43 @@ pub(crate) struct Fit {
 impl Pair {
     /// Removes the verdict, and with it the interval and p-values. The ratio stays.
     fn withhold(&mut self) {
-        (self.comparison.verdict, self.comparison.interval, self.adjusted_p) = (Verdict::NotJudged, None, None);
+        (
+            self.comparison.verdict,
+            self.comparison.interval,
+            self.adjusted_p,
+        ) = (Verdict::NotJudged, None, None);
         (self.comparison.effect, self.p_theta, self.spread) = (None, None, None);
     }
 }
 
 impl Ranking {
-    /// Ranks targets by the trials of one workload, one entry per target, which is empty if the target has no trials.
-    pub fn from_samples(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+    /// Ranks targets by the trials of one workload, one entry per target, which is empty if the
+    /// target has no trials.
+    pub fn from_samples(
+        samples: &[Vec<BlockValue>],
+        better: Better,
+        theta: f64,
+    ) -> Result<Ranking, AnalysisError> {
         Ranking::of_run(samples, &Analyses::default(), better, theta)
     }
 
-    /// Like [`Ranking::from_samples`] for a run with interim analyses. The intervals hold at all of them together.
+    /// Like [`Ranking::from_samples`] for a run with interim analyses. The intervals hold at all of
+    /// them together.
     pub fn of_run(
         samples: &[Vec<BlockValue>],
         analyses: &Analyses,
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        let samples: Vec<Sample> = samples.iter().map(|values| Sample::of_blocks(values.clone(), analyses)).collect();
+        let samples: Vec<Sample> = samples
+            .iter()
+            .map(|values| Sample::of_blocks(values.clone(), analyses))
+            .collect();
         Ranking::of_samples(&samples, &|_, _| Terms::default(), better, theta)
     }
 
-    /// Ranks sets. Some of them may share blocks. `terms` gives the terms for comparing the runs of two sets, baseline
-    /// and candidate.
+    /// Ranks sets. Some of them may share blocks. `terms` gives the terms for comparing the runs of
+    /// two sets, baseline and candidate.
     pub(crate) fn of_samples(
         samples: &[Sample],
         terms: &dyn Fn(usize, usize) -> Terms,
@@ -145,20 +164,44 @@ impl Ranking {
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
         let fits = fit_all(samples, terms)?;
-        let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
-        let basis = Basis { samples: samples.to_vec(), fits, better, theta };
-        let mut ranking = Ranking { merits, basis: Some(basis), ..Ranking::without_pairs(0, RankingOutcome::Nothing) };
+        let merits = samples
+            .iter()
+            .map(|sample| merit(sample, better))
+            .collect::<Result<_, AnalysisError>>()?;
+        let basis = Basis {
+            samples: samples.to_vec(),
+            fits,
+            better,
+            theta,
+        };
+        let mut ranking = Ranking {
+            merits,
+            basis: Some(basis),
+            ..Ranking::without_pairs(0, RankingOutcome::Nothing)
+        };
         ranking.judge(&|fit| fit.difference.clone());
         ranking.conclude();
         Ok(ranking)
     }
 
-    /// Judges every pair of the case by the difference that `moderated` returns, independent of other cases.
+    /// Judges every pair of the case by the difference that `moderated` returns, independent of
+    /// other cases.
     pub(crate) fn judge(&mut self, moderated: &dyn Fn(&Fit) -> Difference) {
-        let Some(Basis { fits, better, theta, .. }) = &self.basis else { return };
+        let Some(Basis {
+            fits,
+            better,
+            theta,
+            ..
+        }) = &self.basis
+        else {
+            return;
+        };
         let log_theta = libm::log1p(*theta);
         let differences: Vec<Difference> = fits.iter().map(moderated).collect();
-        let judged = differences.iter().filter(|difference| difference.is_judged()).count();
+        let judged = differences
+            .iter()
+            .filter(|difference| difference.is_judged())
+            .count();
         let level = |difference: &Difference| match difference.is_judged() {
             true => 1.0 - (1.0 - LEVEL) / judged as f64,
             false => LEVEL,
@@ -168,20 +211,25 @@ impl Ranking {
             candidate: fit.candidate,
             comparison: difference.judged(level(difference), &fit.analysis, *better, *theta),
             adjusted_p: None,
-            p_theta: difference.p_value_beyond(log_theta).map(|p| fit.analysis.overall(p)),
+            p_theta: difference
+                .p_value_beyond(log_theta)
+                .map(|p| fit.analysis.overall(p)),
             page_p: None,
             page_p_theta: None,
             spread: fit.difference.spread().filter(|_| difference.is_judged()),
         };
         let described = |known: &Pair| {
-            let is_same = |fit: &Fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate);
+            let is_same =
+                |fit: &Fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate);
             !fits.iter().any(is_same)
         };
         let judged: Vec<Pair> = fits.iter().zip(&differences).map(pair).collect();
         self.pairs.retain(described);
         self.pairs.extend(judged);
-        self.pairs.sort_by_key(|pair| (pair.candidate, pair.baseline));
-        let p_values: Vec<(usize, f64)> = (0..).zip(&self.pairs).filter_map(judged_p_value).collect();
+        self.pairs
+            .sort_by_key(|pair| (pair.candidate, pair.baseline));
+        let p_values: Vec<(usize, f64)> =
+            (0..).zip(&self.pairs).filter_map(judged_p_value).collect();
         for (place, p) in holm(p_values) {
             self.pairs[place].adjusted_p = Some(p);
         }
@@ -189,9 +237,14 @@ impl Ranking {
 
     /// Returns the pairs that share the blocks of a run, with the values up to `block` alone.
     pub(crate) fn fits_up_to(&self, block: u32) -> Vec<Fit> {
-        let samples = self.basis.iter().flat_map(|basis| &basis.samples).map(|sample| sample.up_to(block));
+        let samples = self
+            .basis
+            .iter()
+            .flat_map(|basis| &basis.samples)
+            .map(|sample| sample.up_to(block));
         // The same values were fitted before.
-        let fits = fit_all(&samples.collect::<Vec<_>>(), &|_, _| Terms::default()).unwrap_or_default();
+        let fits =
+            fit_all(&samples.collect::<Vec<_>>(), &|_, _| Terms::default()).unwrap_or_default();
         fits.into_iter().filter(|fit| fit.run.is_some()).collect()
     }
 
@@ -207,7 +260,9 @@ impl Ranking {
 
     /// Returns the direction that is good.
     pub(crate) fn better(&self) -> Better {
-        self.basis.as_ref().map_or(Better::Higher, |basis| basis.better)
+        self.basis
+            .as_ref()
+            .map_or(Better::Higher, |basis| basis.better)
     }
 
     /// Returns all pairs before they are judged.
@@ -235,8 +290,8 @@ impl Ranking {
         }
     }
 
-    /// Bars targets from winning, so that the outcome is that of the others. If no other target has values, all may
-    /// win. Pairs and letters stay.
+    /// Bars targets from winning, so that the outcome is that of the others. If no other target has
+    /// values, all may win. Pairs and letters stay.
     pub fn bar(&mut self, targets: impl IntoIterator<Item = usize>) {
         self.barred = targets.into_iter().collect();
         if self.merits.iter().any(Option::is_some) {
@@ -248,7 +303,8 @@ impl Ranking {
     pub fn may_win(&self, target: usize) -> bool {
         let has_values = |other: usize| self.merits[other].is_some();
         !self.barred.contains(&target)
-            || (0..self.merits.len()).all(|other| self.barred.contains(&other) || !has_values(other))
+            || (0..self.merits.len())
+                .all(|other| self.barred.contains(&other) || !has_values(other))
     }
 
     /// Removes all verdicts: verdicts, intervals, letters and the outcome. Ratios stay.
@@ -258,7 +314,8 @@ impl Ranking {
         (self.outcome, self.basis) = (RankingOutcome::NotJudged, None);
     }
 
-    /// Removes the verdicts on all pairs of a target for which `unjudged` returns a reason. Their ratios stay.
+    /// Removes the verdicts on all pairs of a target for which `unjudged` returns a reason. Their
+    /// ratios stay.
     pub(crate) fn withhold_pairs(&mut self, unjudged: &dyn Fn(usize) -> Option<Unjudged>) {
         for pair in &mut self.pairs {
             if let Some(reason) = unjudged(pair.baseline).or_else(|| unjudged(pair.candidate)) {
@@ -271,11 +328,18 @@ impl Ranking {
     /// Derives letters and outcome from the verdicts on the pairs.
     pub(crate) fn conclude(&mut self) {
         let order = self.by_merit();
-        let contest: Vec<usize> = order.iter().copied().filter(|target| self.may_win(*target)).collect();
+        let contest: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|target| self.may_win(*target))
+            .collect();
         self.outcome = self.find_outcome(&contest);
         self.letters = vec![None; self.merits.len()];
         if self.outcome != RankingOutcome::NotJudged
-            && self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged)
+            && self
+                .pairs
+                .iter()
+                .any(|pair| pair.comparison.verdict != Verdict::NotJudged)
         {
             let places: Vec<usize> = (0..order.len()).collect();
             let shown = letters(&places, |a, b| self.verdict(order[a], order[b]).is_sure());
@@ -285,38 +349,62 @@ impl Ranking {
         }
     }
 
-    /// Returns the comparison of `candidate` with `baseline`, or the inverse one if the pair is stored the other way
-    /// round.
+    /// Returns the comparison of `candidate` with `baseline`, or the inverse one if the pair is
+    /// stored the other way round.
     pub fn comparison(&self, baseline: usize, candidate: usize) -> Option<Comparison> {
         let (first, second) = (baseline.min(candidate), baseline.max(candidate));
         // Pairs are sorted in this order.
-        let found = self.pairs.binary_search_by_key(&(second, first), |pair| (pair.candidate, pair.baseline)).ok()?;
+        let found = self
+            .pairs
+            .binary_search_by_key(&(second, first), |pair| (pair.candidate, pair.baseline))
+            .ok()?;
         let comparison = &self.pairs[found].comparison;
-        Some(if baseline < candidate { comparison.clone() } else { comparison.inverse() })
+        Some(if baseline < candidate {
+            comparison.clone()
+        } else {
+            comparison.inverse()
+        })
     }
 
     /// Returns the verdict on `candidate`. It is not judged if they share no block.
     pub fn verdict(&self, baseline: usize, candidate: usize) -> Verdict {
-        self.comparison(baseline, candidate).map_or(Verdict::NotJudged, |comparison| comparison.verdict)
+        self.comparison(baseline, candidate)
+            .map_or(Verdict::NotJudged, |comparison| comparison.verdict)
     }
 
-    /// Returns whether a target is slower than every one of `others`, by more than the smallest ratio that matters.
+    /// Returns whether a target is slower than every one of `others`, by more than the smallest
+    /// ratio that matters.
     pub fn is_slower_than_all(&self, target: usize, others: &[usize]) -> bool {
-        others.iter().all(|other| self.verdict(*other, target) == Verdict::Slower)
+        others
+            .iter()
+            .all(|other| self.verdict(*other, target) == Verdict::Slower)
     }
 
-    /// Returns the targets from best to worst: by the number of targets that beat it, then by its mean. (If blocks are
-    /// missing, the mean alone may point the other way than the blocks in common.)
+    /// Returns the targets from best to worst: by the number of targets that beat it, then by its
+    /// mean. (If blocks are missing, the mean alone may point the other way than the blocks in
+    /// common.)
     fn by_merit(&self) -> Vec<usize> {
-        let present: Vec<usize> = (0..self.merits.len()).filter(|target| self.merits[*target].is_some()).collect();
-        let key = |target: usize| Some((self.beaten_by(target, &present), self.merits[target]?, target));
-        let mut keyed: Vec<(usize, f64, usize)> = present.iter().filter_map(|target| key(*target)).collect();
+        let present: Vec<usize> = (0..self.merits.len())
+            .filter(|target| self.merits[*target].is_some())
+            .collect();
+        let key = |target: usize| {
+            Some((
+                self.beaten_by(target, &present),
+                self.merits[target]?,
+                target,
+            ))
+        };
+        let mut keyed: Vec<(usize, f64, usize)> =
+            present.iter().filter_map(|target| key(*target)).collect();
         keyed.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         keyed.into_iter().map(|(_, _, target)| target).collect()
     }
 
     fn beaten_by(&self, target: usize, among: &[usize]) -> usize {
-        among.iter().filter(|other| self.verdict(target, **other) == Verdict::Faster).count()
+        among
+            .iter()
+            .filter(|other| self.verdict(target, **other) == Verdict::Faster)
+            .count()
     }
 
     fn find_outcome(&self, order: &[usize]) -> RankingOutcome {
@@ -326,18 +414,32 @@ impl Ranking {
         if others == 0 {
             return RankingOutcome::Alone(best);
         }
-        let of_contest = |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
-        let contest = || self.pairs.iter().filter(of_contest).map(|pair| &pair.comparison);
-        // If runs cannot be compared, the winner within one run may be slower than sets of another run.
+        let of_contest =
+            |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
+        let contest = || {
+            self.pairs
+                .iter()
+                .filter(of_contest)
+                .map(|pair| &pair.comparison)
+        };
+        // If runs cannot be compared, the winner within one run may be slower than sets of another
+        // run.
         if contest().all(|comparison| comparison.verdict == Verdict::NotJudged)
             || contest().any(|comparison| comparison.unjudged.is_some())
         {
             return RankingOutcome::NotJudged;
         }
-        if order[1..].iter().all(|other| self.verdict(*other, best) == Verdict::Faster) {
+        if order[1..]
+            .iter()
+            .all(|other| self.verdict(*other, best) == Verdict::Faster)
+        {
             return RankingOutcome::Winner(best);
         }
-        let top: Vec<usize> = order.iter().copied().filter(|target| self.beaten_by(*target, order) == 0).collect();
+        let top: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|target| self.beaten_by(*target, order) == 0)
+            .collect();
         let equivalent = |a: usize, b: usize| a == b || self.verdict(a, b) == Verdict::Equivalent;
         if top.len() > 1 && top.iter().all(|a| top.iter().all(|b| equivalent(*a, *b))) {
             return RankingOutcome::Tie(top);
@@ -345,8 +447,8 @@ impl Ranking {
         RankingOutcome::Undecided(self.contenders(order, top))
     }
 
-    /// Returns targets that may be the fastest: the unbeaten; if there is only one, also those it does not beat; if
-    /// there is none (a circle, possible only if blocks are missing), all.
+    /// Returns targets that may be the fastest: the unbeaten; if there is only one, also those it
+    /// does not beat; if there is none (a circle, possible only if blocks are missing), all.
     fn contenders(&self, order: &[usize], top: Vec<usize>) -> Vec<usize> {
         match top[..] {
             [] => order.to_vec(),
@@ -364,13 +466,24 @@ impl Ranking {
 fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> {
     let logs = by_block(&sample.values)?;
     let mean = logs.values().sum::<f64>() / logs.len() as f64;
-    Ok((!logs.is_empty()).then_some(if better == Better::Higher { -mean } else { mean }))
+    Ok((!logs.is_empty()).then_some(if better == Better::Higher {
+        -mean
+    } else {
+        mean
+    }))
 }
 
 /// Returns the pairs of samples whose difference has a value.
-fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<Vec<Fit>, AnalysisError> {
+fn fit_all(
+    samples: &[Sample],
+    terms: &dyn Fn(usize, usize) -> Terms,
+) -> Result<Vec<Fit>, AnalysisError> {
     let mut models = BTreeMap::new();
-    for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
+    for shared in samples
+        .iter()
+        .filter_map(|sample| sample.shares_blocks)
+        .collect::<BTreeSet<_>>()
+    {
         models.extend(Model::from_samples(samples, shared)?.map(|model| (shared, model)));
     }
     let mut fits = Vec::new();
@@ -379,17 +492,28 @@ fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<
             let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
             let run = b.shares_blocks.filter(|_| b.is_compared_by_block(c));
             let difference = match run.and_then(|shared| models.get(&shared)) {
-                Some(model) if b.has_slices() && c.has_slices() => model.difference(baseline, candidate),
+                Some(model) if b.has_slices() && c.has_slices() => {
+                    model.difference(baseline, candidate)
+                }
                 _ => b.difference(c, &terms(baseline, candidate))?,
             };
-            let Some(difference) = difference else { continue };
+            let Some(difference) = difference else {
+                continue;
+            };
             let last = run.map(|shared| last_block(samples, shared));
             let analysis = match last.zip(run) {
                 Some((last, shared)) => Analysis::new(&b.analyses, last, lost(samples, shared)),
                 None => Analysis::Only,
             };
             let ended = last.filter(|last| ended_early(&b.analyses, *last));
-            fits.push(Fit { baseline, candidate, difference, analysis, run, ended });
+            fits.push(Fit {
+                baseline,
+                candidate,
+                difference,
+                analysis,
+                run,
+                ended,
+            });
         }
     }
     Ok(fits)
@@ -397,20 +521,36 @@ fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<
 
 /// Returns the last block of a case in a run.
 fn last_block(samples: &[Sample], shared: usize) -> u32 {
-    let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
-    sharing.flat_map(|sample| &sample.values).map(|value| value.block).max().unwrap_or(0)
+    let sharing = samples
+        .iter()
+        .filter(|sample| sample.shares_blocks == Some(shared));
+    sharing
+        .flat_map(|sample| &sample.values)
+        .map(|value| value.block)
+        .max()
+        .unwrap_or(0)
 }
 
-/// Returns the degrees of freedom that the model of a pair takes. At most two slice effects belong to a pair, as the
-/// module `model` explains.
+/// Returns the degrees of freedom that the model of a pair takes. At most two slice effects belong
+/// to a pair, as the module `model` explains.
 fn lost(samples: &[Sample], shared: usize) -> u32 {
-    let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
-    let slices: BTreeSet<u32> = sharing.flat_map(|sample| &sample.values).filter_map(|value| value.slice).collect();
+    let sharing = samples
+        .iter()
+        .filter(|sample| sample.shares_blocks == Some(shared));
+    let slices: BTreeSet<u32> = sharing
+        .flat_map(|sample| &sample.values)
+        .filter_map(|value| value.slice)
+        .collect();
     1 + (slices.len() as u32).saturating_sub(1).min(2)
 }
 
 fn judged_p_value((place, pair): (usize, &Pair)) -> Option<(usize, f64)> {
-    Some((place, pair.comparison.p_value.filter(|_| pair.comparison.verdict != Verdict::NotJudged)?))
+    Some((
+        place,
+        pair.comparison
+            .p_value
+            .filter(|_| pair.comparison.verdict != Verdict::NotJudged)?,
+    ))
 }
 
 /// Returns Holm's adjusted p-values (Holm 1979), each with its place.
@@ -425,12 +565,13 @@ pub(crate) fn holm<P>(mut p_values: Vec<(P, f64)>) -> Vec<(P, f64)> {
     p_values
 }
 
-/// Returns the compact letter display: the letters of each target. Targets that share a letter are not significantly
-/// different. `order` is a permutation of the targets from best to worst.
+/// Returns the compact letter display: the letters of each target. Targets that share a letter are
+/// not significantly different. `order` is a permutation of the targets from best to worst.
 ///
-/// Insert and absorb, after Piepho 2004 ("An algorithm for a letter-based representation of all-pairwise comparisons",
-/// J. Comput. Graph. Stat. 13). The first column holds all targets. Every pair that differs splits the columns that
-/// hold both, and a column inside another is absorbed. Two targets then share a column exactly if they do not differ.
+/// Insert and absorb, after Piepho 2004 ("An algorithm for a letter-based representation of
+/// all-pairwise comparisons", J. Comput. Graph. Stat. 13). The first column holds all targets.
+/// Every pair that differs splits the columns that hold both, and a column inside another is
+/// absorbed. Two targets then share a column exactly if they do not differ.
 fn letters(order: &[usize], differs: impl Fn(usize, usize) -> bool) -> Vec<String> {
     // Columns hold ranks, so that comparing them as sequences sorts them by merit.
     let mut columns: Vec<Vec<usize>> = vec![(0..order.len()).collect()];
@@ -453,7 +594,13 @@ fn letters(order: &[usize], differs: impl Fn(usize, usize) -> bool) -> Vec<Strin
 
 /// Splits every column that holds both targets into two, each without one of them.
 fn split(columns: Vec<Vec<usize>>, first: usize, second: usize) -> Vec<Vec<usize>> {
-    let without = |column: &[usize], gone: usize| column.iter().copied().filter(|rank| *rank != gone).collect();
+    let without = |column: &[usize], gone: usize| {
+        column
+            .iter()
+            .copied()
+            .filter(|rank| *rank != gone)
+            .collect()
+    };
     columns
         .into_iter()
         .flat_map(|column| {
@@ -471,7 +618,10 @@ fn absorb(mut columns: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     columns.sort_by_key(|column| std::cmp::Reverse(column.len()));
     let mut kept: Vec<Vec<usize>> = Vec::with_capacity(columns.len());
     for column in columns {
-        if !kept.iter().any(|larger| column.iter().all(|rank| larger.contains(rank))) {
+        if !kept
+            .iter()
+            .any(|larger| column.iter().all(|rank| larger.contains(rank)))
+        {
             kept.push(column);
         }
     }
@@ -518,17 +668,24 @@ impl Resolution {
 }
 
 impl Ranking {
-    /// Returns the largest change that the intervals between the contenders leave possible, or `None` if a target wins
-    /// or none is judged.
+    /// Returns the largest change that the intervals between the contenders leave possible, or
+    /// `None` if a target wins or none is judged.
     pub fn resolution(&self) -> Option<Resolution> {
         match &self.outcome {
-            RankingOutcome::Tie(tied) => {
-                self.intervals(tied).map(possible_change).reduce(f64::max).map(Resolution::EqualWithin)
-            }
+            RankingOutcome::Tie(tied) => self
+                .intervals(tied)
+                .map(possible_change)
+                .reduce(f64::max)
+                .map(Resolution::EqualWithin),
             RankingOutcome::Undecided(open) => {
                 // The change of a pair that was not compared is unknown.
-                let is_whole = self.intervals(open).count() == open.len() * open.len().saturating_sub(1) / 2;
-                let change = self.intervals(open).map(possible_change).reduce(f64::max).filter(|_| is_whole)?;
+                let is_whole =
+                    self.intervals(open).count() == open.len() * open.len().saturating_sub(1) / 2;
+                let change = self
+                    .intervals(open)
+                    .map(possible_change)
+                    .reduce(f64::max)
+                    .filter(|_| is_whole)?;
                 Some(match () {
                     () if change > Resolution::LARGEST => Resolution::Undecided(change),
                     () if self.intervals(open).any(|interval| !interval.contains(1.0)) => {
@@ -544,17 +701,22 @@ impl Ranking {
     /// Returns the judged intervals between these targets.
     fn intervals(&self, targets: &[usize]) -> impl Iterator<Item = Interval> {
         let among = |place: &usize| targets.contains(place);
-        let pairs = self.pairs.iter().filter(move |pair| among(&pair.baseline) && among(&pair.candidate));
+        let pairs = self
+            .pairs
+            .iter()
+            .filter(move |pair| among(&pair.baseline) && among(&pair.candidate));
         pairs.filter_map(|pair| judged_interval(&pair.comparison))
     }
 }
 
 fn judged_interval(comparison: &Comparison) -> Option<Interval> {
-    comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged)
+    comparison
+        .interval
+        .filter(|_| comparison.verdict != Verdict::NotJudged)
 }
 
-/// Returns the larger of the two ratios that the interval leaves possible, whichever target is the baseline, as a
-/// change.
+/// Returns the larger of the two ratios that the interval leaves possible, whichever target is the
+/// baseline, as a change.
 fn possible_change(interval: Interval) -> f64 {
     interval.hi.max(1.0 / interval.lo).min(f64::MAX) - 1.0
 }
@@ -568,13 +730,20 @@ mod tests {
     use crate::sample::BlockValue;
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
-        (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
+        (1..)
+            .zip(values)
+            .map(|(block, value)| BlockValue::new(block, *value))
+            .collect()
     }
 
     /// Ten blocks around `center`, with a scatter of ±`spread` that differs by `phase`.
     fn around(center: f64, spread: f64, phase: usize) -> Vec<BlockValue> {
         let pattern = [0.3, -0.8, 0.9, -0.2, 0.5, -0.6, 0.1, -0.9, 0.7, 0.0];
-        blocks(&(0..10).map(|i| center * (1.0 + spread * pattern[(i * (phase + 1) + phase) % 10])).collect::<Vec<_>>())
+        blocks(
+            &(0..10)
+                .map(|i| center * (1.0 + spread * pattern[(i * (phase + 1) + phase) % 10]))
+                .collect::<Vec<_>>(),
+        )
     }
 
     fn rank(samples: &[Vec<BlockValue>]) -> Ranking {
@@ -582,29 +751,54 @@ mod tests {
     }
 
     fn shown(ranking: &Ranking) -> Vec<&str> {
-        ranking.letters.iter().map(|letters| letters.as_deref().unwrap_or("-")).collect()
+        ranking
+            .letters
+            .iter()
+            .map(|letters| letters.as_deref().unwrap_or("-"))
+            .collect()
     }
 
     #[test]
     fn the_fastest_wins_and_has_the_letter_a() {
-        let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
+        let samples = [
+            around(100.0, 0.01, 0),
+            around(130.0, 0.01, 2),
+            around(70.0, 0.01, 6),
+        ];
         let ranking = rank(&samples);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(1), vec!["b", "a", "c"]));
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::Winner(1), vec!["b", "a", "c"])
+        );
         let times = Ranking::from_samples(&samples, Better::Lower, 0.03).unwrap();
-        assert_eq!((times.outcome.clone(), shown(&times)), (RankingOutcome::Winner(2), vec!["b", "c", "a"]));
+        assert_eq!(
+            (times.outcome.clone(), shown(&times)),
+            (RankingOutcome::Winner(2), vec!["b", "c", "a"])
+        );
         assert_eq!(times.verdict(0, 1), Verdict::Slower);
         assert_eq!(times.verdict(1, 0), Verdict::Faster);
     }
 
     #[test]
     fn equals_at_the_top_tie() {
-        let ranking = rank(&[around(100.0, 0.005, 0), around(100.5, 0.005, 2), around(90.0, 0.005, 6)]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Tie(vec![1, 0]), vec!["a", "a", "b"]));
+        let ranking = rank(&[
+            around(100.0, 0.005, 0),
+            around(100.5, 0.005, 2),
+            around(90.0, 0.005, 6),
+        ]);
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::Tie(vec![1, 0]), vec!["a", "a", "b"])
+        );
     }
 
     #[test]
     fn overlapping_intervals_are_undecided() {
-        let ranking = rank(&[around(100.0, 0.2, 0), around(103.0, 0.2, 2), around(50.0, 0.01, 6)]);
+        let ranking = rank(&[
+            around(100.0, 0.2, 0),
+            around(103.0, 0.2, 2),
+            around(50.0, 0.01, 6),
+        ]);
         assert_eq!(
             (ranking.outcome.clone(), shown(&ranking)),
             (RankingOutcome::Undecided(vec![1, 0]), vec!["a", "a", "b"])
@@ -614,9 +808,18 @@ mod tests {
     #[test]
     fn missing_targets_are_left_out_of_the_contest() {
         let ranking = rank(&[around(100.0, 0.01, 0), vec![], around(70.0, 0.01, 6)]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(0), vec!["a", "-", "b"]));
-        assert_eq!(ranking.pairs[0].comparison.level, LEVEL, "one pair needs no adjustment");
-        assert_eq!(rank(&[vec![], around(1.0, 0.1, 0)]).outcome, RankingOutcome::Alone(1));
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::Winner(0), vec!["a", "-", "b"])
+        );
+        assert_eq!(
+            ranking.pairs[0].comparison.level, LEVEL,
+            "one pair needs no adjustment"
+        );
+        assert_eq!(
+            rank(&[vec![], around(1.0, 0.1, 0)]).outcome,
+            RankingOutcome::Alone(1)
+        );
         assert_eq!(rank(&[vec![], vec![]]).outcome, RankingOutcome::Nothing);
         assert_eq!(rank(&[]).outcome, RankingOutcome::Nothing);
     }
@@ -625,31 +828,63 @@ mod tests {
     fn few_blocks_are_not_judged_and_may_still_win_later() {
         let few = |values: &[f64]| blocks(values);
         let ranking = rank(&[few(&[1.0, 1.1, 1.2]), few(&[9.0, 9.1, 9.2])]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::NotJudged, vec!["-", "-"]));
-        // Two judged targets and one with three blocks: it may be the fastest, so no target has won.
-        let mixed = rank(&[around(100.0, 0.01, 0), around(130.0, 0.01, 2), few(&[500.0, 510.0, 490.0])]);
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::NotJudged, vec!["-", "-"])
+        );
+        // Two judged targets and one with three blocks: it may be the fastest, so no target has
+        // won.
+        let mixed = rank(&[
+            around(100.0, 0.01, 0),
+            around(130.0, 0.01, 2),
+            few(&[500.0, 510.0, 490.0]),
+        ]);
         assert_eq!(mixed.outcome, RankingOutcome::Undecided(vec![2, 1]));
     }
 
     #[test]
     fn intervals_of_a_row_hold_together() {
-        let ranking = rank(&[around(100.0, 0.01, 0), around(100.2, 0.01, 2), around(70.0, 0.01, 6)]);
-        assert!(ranking.pairs.iter().all(|pair| (pair.comparison.level - (1.0 - 0.05 / 3.0)).abs() < 1e-12));
+        let ranking = rank(&[
+            around(100.0, 0.01, 0),
+            around(100.2, 0.01, 2),
+            around(70.0, 0.01, 6),
+        ]);
+        assert!(
+            ranking
+                .pairs
+                .iter()
+                .all(|pair| (pair.comparison.level - (1.0 - 0.05 / 3.0)).abs() < 1e-12)
+        );
     }
 
     #[test]
     fn a_barred_target_is_compared_and_does_not_win() {
-        let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
+        let samples = [
+            around(100.0, 0.01, 0),
+            around(130.0, 0.01, 2),
+            around(70.0, 0.01, 6),
+        ];
         let mut ranking = rank(&samples);
         ranking.bar([1]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(0), vec!["b", "a", "c"]));
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::Winner(0), vec!["b", "a", "c"])
+        );
         assert_eq!(ranking.verdict(0, 1), Verdict::Faster);
         crate::hold_over_page([&mut ranking]);
-        assert_eq!(ranking.outcome, RankingOutcome::Winner(0), "the page does not lift the bar");
+        assert_eq!(
+            ranking.outcome,
+            RankingOutcome::Winner(0),
+            "the page does not lift the bar"
+        );
         ranking.bar([1, 2]);
         assert_eq!(ranking.outcome, RankingOutcome::Alone(0));
         ranking.bar([0, 1, 2]);
-        assert_eq!(ranking.outcome, RankingOutcome::Winner(1), "if all are barred, all may win");
+        assert_eq!(
+            ranking.outcome,
+            RankingOutcome::Winner(1),
+            "if all are barred, all may win"
+        );
         let mut nothing = rank(&[vec![], vec![]]);
         nothing.bar([0]);
         assert_eq!(nothing.outcome, RankingOutcome::Nothing);
@@ -658,7 +893,11 @@ mod tests {
     #[test]
     fn slower_than_all_means_every_one() {
         // The third is slower than the first; its wide interval reaches the second.
-        let ranking = rank(&[around(130.0, 0.01, 0), around(103.0, 0.15, 2), around(96.0, 0.05, 6)]);
+        let ranking = rank(&[
+            around(130.0, 0.01, 0),
+            around(103.0, 0.15, 2),
+            around(96.0, 0.05, 6),
+        ]);
         assert_eq!(ranking.verdict(0, 2), Verdict::Slower);
         assert_ne!(ranking.verdict(1, 2), Verdict::Slower);
         assert!(ranking.is_slower_than_all(2, &[0]) && !ranking.is_slower_than_all(2, &[0, 1]));
@@ -667,7 +906,10 @@ mod tests {
     fn any_row() -> impl Strategy<Value = Vec<Vec<BlockValue>>> {
         let value = (0u32..14, 0.8f64..1.3);
         let target = prop::collection::vec(value, 0..14).prop_map(|pairs| {
-            pairs.into_iter().map(|(block, value)| BlockValue::new(block, value)).collect::<Vec<_>>()
+            pairs
+                .into_iter()
+                .map(|(block, value)| BlockValue::new(block, value))
+                .collect::<Vec<_>>()
         });
         prop::collection::vec(target, 0..6)
     }
@@ -675,8 +917,14 @@ mod tests {
     /// Complete blocks with centres that really differ, so that every verdict occurs.
     fn complete_row() -> impl Strategy<Value = Vec<Vec<BlockValue>>> {
         (2usize..6, 5usize..11).prop_flat_map(|(targets, n)| {
-            prop::collection::vec((0.9f64..1.15, prop::collection::vec(0.98f64..1.02, n)), targets).prop_map(|rows| {
-                rows.into_iter().map(|(c, noise)| blocks(&noise.iter().map(|x| c * x).collect::<Vec<_>>())).collect()
+            prop::collection::vec(
+                (0.9f64..1.15, prop::collection::vec(0.98f64..1.02, n)),
+                targets,
+            )
+            .prop_map(|rows| {
+                rows.into_iter()
+                    .map(|(c, noise)| blocks(&noise.iter().map(|x| c * x).collect::<Vec<_>>()))
+                    .collect()
             })
         })
     }
@@ -695,9 +943,15 @@ mod tests {
             prop_assert!(!comparison.verdict.differs() || excludes);
             prop_assert!(comparison.verdict != Verdict::Inconclusive || !excludes);
             // Letters and verdicts agree.
-            let (a, b) = (ranking.letters[pair.baseline].as_ref(), ranking.letters[pair.candidate].as_ref());
+            let (a, b) = (
+                ranking.letters[pair.baseline].as_ref(),
+                ranking.letters[pair.candidate].as_ref(),
+            );
             let (a, b) = (a.unwrap(), b.unwrap());
-            prop_assert_eq!(a.chars().any(|letter| b.contains(letter)), !comparison.verdict.is_sure());
+            prop_assert_eq!(
+                a.chars().any(|letter| b.contains(letter)),
+                !comparison.verdict.is_sure()
+            );
             // What the interval excludes, Holm's test rejects.
             let p = pair.adjusted_p.unwrap();
             prop_assert!(p < 0.05 + 1e-9 || !excludes, "{p} {interval:?}");
@@ -705,8 +959,16 @@ mod tests {
         // The winner is the one with nothing but an a, alone.
         if let RankingOutcome::Winner(winner) = ranking.outcome {
             prop_assert_eq!(ranking.letters[winner].as_deref(), Some("a"));
-            let others = ranking.letters.iter().enumerate().filter(|(index, _)| *index != winner);
-            prop_assert!(others.flat_map(|(_, letters)| letters).all(|letters| !letters.contains('a')));
+            let others = ranking
+                .letters
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| *index != winner);
+            prop_assert!(
+                others
+                    .flat_map(|(_, letters)| letters)
+                    .all(|letters| !letters.contains('a'))
+            );
         }
         if let RankingOutcome::Tie(top) | RankingOutcome::Undecided(top) = &ranking.outcome {
             prop_assert!(top.len() > 1);
@@ -754,12 +1016,17 @@ mod tests {
     }
 
     fn letters_of(order: &[usize], pairs: &[(usize, usize)]) -> Vec<String> {
-        letters(order, |a, b| pairs.contains(&(a, b)) || pairs.contains(&(b, a)))
+        letters(order, |a, b| {
+            pairs.contains(&(a, b)) || pairs.contains(&(b, a))
+        })
     }
 
     #[test]
     fn the_best_has_a() {
-        assert_eq!(letters_of(&[1, 0, 2], &[(0, 1), (0, 2), (1, 2)]), ["b", "a", "c"]);
+        assert_eq!(
+            letters_of(&[1, 0, 2], &[(0, 1), (0, 2), (1, 2)]),
+            ["b", "a", "c"]
+        );
         assert_eq!(letters_of(&[0, 1, 2], &[]), ["a", "a", "a"]);
         assert_eq!(letters_of(&[0, 1, 2], &[(0, 2)]), ["a", "ab", "b"]);
         assert_eq!(letters_of(&[], &[]), Vec::<String>::new());
@@ -774,7 +1041,10 @@ mod tests {
 
     #[test]
     fn there_are_more_letters_than_the_alphabet_has() {
-        assert_eq!((letter(25), letter(26), letter(53)), ("z".into(), "a1".into(), "b2".into()));
+        assert_eq!(
+            (letter(25), letter(26), letter(53)),
+            ("z".into(), "a1".into(), "b2".into())
+        );
     }
 
     proptest! {
@@ -799,7 +1069,10 @@ mod tests {
 
     /// Returns the resolution of two targets with this interval and verdict.
     fn of_two(lo: f64, hi: f64, verdict: Verdict) -> Option<Resolution> {
-        let samples = [blocks(&[1.0, 1.1, 0.9, 1.0, 1.05]), blocks(&[1.0, 0.9, 1.1, 1.05, 1.0])];
+        let samples = [
+            blocks(&[1.0, 1.1, 0.9, 1.0, 1.05]),
+            blocks(&[1.0, 0.9, 1.1, 1.05, 1.0]),
+        ];
         let mut ranking = Ranking::from_samples(&samples, Better::Higher, 0.03).unwrap();
         let comparison = &mut ranking.pairs[0].comparison;
         (comparison.interval, comparison.verdict) = (Some(Interval { lo, hi }), verdict);
@@ -811,15 +1084,40 @@ mod tests {
     fn a_resolution_derives_from_the_interval() {
         let near = |found: Option<Resolution>, expected: Resolution| {
             let found = found.unwrap();
-            assert!((found.change() - expected.change()).abs() < 1e-9, "{found:?} {expected:?}");
-            assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&expected), "{found:?}");
+            assert!(
+                (found.change() - expected.change()).abs() < 1e-9,
+                "{found:?} {expected:?}"
+            );
+            assert_eq!(
+                std::mem::discriminant(&found),
+                std::mem::discriminant(&expected),
+                "{found:?}"
+            );
         };
-        near(of_two(0.98, 1.01, Verdict::Equivalent), Resolution::EqualWithin(1.0 / 0.98 - 1.0));
-        near(of_two(0.95, 1.04, Verdict::Inconclusive), Resolution::NoDifferenceAbove(1.0 / 0.95 - 1.0));
-        near(of_two(0.93, 0.99, Verdict::PerhapsSlower), Resolution::NoMoreThan(1.0 / 0.93 - 1.0));
-        near(of_two(1.01, 1.08, Verdict::ProbablyFaster), Resolution::NoMoreThan(0.08));
-        near(of_two(0.70, 1.05, Verdict::Inconclusive), Resolution::Undecided(1.0 / 0.70 - 1.0));
-        near(of_two(1.01, 1.48, Verdict::PerhapsFaster), Resolution::Undecided(0.48));
+        near(
+            of_two(0.98, 1.01, Verdict::Equivalent),
+            Resolution::EqualWithin(1.0 / 0.98 - 1.0),
+        );
+        near(
+            of_two(0.95, 1.04, Verdict::Inconclusive),
+            Resolution::NoDifferenceAbove(1.0 / 0.95 - 1.0),
+        );
+        near(
+            of_two(0.93, 0.99, Verdict::PerhapsSlower),
+            Resolution::NoMoreThan(1.0 / 0.93 - 1.0),
+        );
+        near(
+            of_two(1.01, 1.08, Verdict::ProbablyFaster),
+            Resolution::NoMoreThan(0.08),
+        );
+        near(
+            of_two(0.70, 1.05, Verdict::Inconclusive),
+            Resolution::Undecided(1.0 / 0.70 - 1.0),
+        );
+        near(
+            of_two(1.01, 1.48, Verdict::PerhapsFaster),
+            Resolution::Undecided(0.48),
+        );
         assert_eq!(of_two(1.04, 1.48, Verdict::Faster), None);
         assert_eq!(of_two(0.70, 1.05, Verdict::NotJudged), None);
     }

@@ -1,4 +1,5 @@
-//! Analyses of the rounds within blocks: their share of the scatter, and whether they are stationary.
+//! Analyses of the rounds within blocks: their share of the scatter, and whether they are
+//! stationary.
 
 use std::collections::BTreeMap;
 
@@ -22,27 +23,39 @@ pub struct RoundLogs {
 pub struct Scatter {
     /// Of the ratio of one round, within a block.
     pub between_rounds: f64,
-    /// Of the ratio of a whole block, beyond the effect of its rounds: layout, and everything else that each block
-    /// creates again.
+    /// Of the ratio of a whole block, beyond the effect of its rounds: layout, and everything else
+    /// that each block creates again.
     pub between_blocks: f64,
 }
 
-/// Splits the variance of a block's difference by the method of moments. `spread` is the standard deviation of that
-/// difference, without the effects of slices. Rounds of a block with the same index are pairs. Returns `None` if no
-/// block has two rounds.
+/// Splits the variance of a block's difference by the method of moments. `spread` is the standard
+/// deviation of that difference, without the effects of slices. Rounds of a block with the same
+/// index are pairs. Returns `None` if no block has two rounds.
 pub fn scatter(spread: f64, baseline: &[RoundLogs], candidate: &[RoundLogs]) -> Option<Scatter> {
-    let baseline: BTreeMap<u32, &[f64]> =
-        baseline.iter().map(|rounds| (rounds.block, rounds.logs.as_slice())).collect();
+    let baseline: BTreeMap<u32, &[f64]> = baseline
+        .iter()
+        .map(|rounds| (rounds.block, rounds.logs.as_slice()))
+        .collect();
     let (mut squares, mut degrees, mut means, mut blocks) = (0.0, 0.0, 0.0, 0.0);
     for rounds in candidate {
-        let Some(theirs) = baseline.get(&rounds.block) else { continue };
-        let differences: Vec<f64> = rounds.logs.iter().zip(*theirs).map(|(c, b)| c - b).collect();
+        let Some(theirs) = baseline.get(&rounds.block) else {
+            continue;
+        };
+        let differences: Vec<f64> = rounds
+            .logs
+            .iter()
+            .zip(*theirs)
+            .map(|(c, b)| c - b)
+            .collect();
         let n = differences.len() as f64;
         if n < 2.0 {
             continue;
         }
         let mean = differences.iter().sum::<f64>() / n;
-        squares += differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>();
+        squares += differences
+            .iter()
+            .map(|d| (d - mean) * (d - mean))
+            .sum::<f64>();
         degrees += n - 1.0;
         means += 1.0 / n;
         blocks += 1.0;
@@ -53,10 +66,14 @@ pub fn scatter(spread: f64, baseline: &[RoundLogs], candidate: &[RoundLogs]) -> 
     let rounds = squares / degrees;
     let beyond = (spread * spread - rounds * means / blocks).max(0.0);
     let relative = |variance: f64| libm::expm1(variance.sqrt()).min(f64::MAX);
-    Some(Scatter { between_rounds: relative(rounds), between_blocks: relative(beyond) })
+    Some(Scatter {
+        between_rounds: relative(rounds),
+        between_blocks: relative(beyond),
+    })
 }
 
-/// The significance level of a trend: half of a hundredth, because the analysis looks for kinds as well.
+/// The significance level of a trend: half of a hundredth, because the analysis looks for kinds as
+/// well.
 const TREND_LEVEL: f64 = 0.005;
 /// Fewer rounds than this have no trend.
 const FEWEST_ROUNDS: usize = 3;
@@ -84,11 +101,16 @@ pub enum NotStationary {
     },
 }
 
-/// Judges the rates of one cell, round by round in each block. A trend is one that a t-test on the slopes of the blocks
-/// finds (p < 0.005) and that changes the rate by more than `theta` from first to last round. Trends are checked before
-/// kinds, because a trend can look like two kinds.
-pub fn stationarity(blocks: &[Vec<f64>], theta: f64) -> Result<Option<NotStationary>, AnalysisError> {
-    let logs = blocks.iter().map(|block| block.iter().map(|rate| logarithm(*rate)).collect());
+/// Judges the rates of one cell, round by round in each block. A trend is one that a t-test on the
+/// slopes of the blocks finds (p < 0.005) and that changes the rate by more than `theta` from first
+/// to last round. Trends are checked before kinds, because a trend can look like two kinds.
+pub fn stationarity(
+    blocks: &[Vec<f64>],
+    theta: f64,
+) -> Result<Option<NotStationary>, AnalysisError> {
+    let logs = blocks
+        .iter()
+        .map(|block| block.iter().map(|rate| logarithm(*rate)).collect());
     let logs: Vec<Vec<f64>> = logs.collect::<Result<_, AnalysisError>>()?;
     if let Some(trend) = trend(&logs, theta) {
         return Ok(Some(trend));
@@ -102,8 +124,11 @@ pub fn stationarity(blocks: &[Vec<f64>], theta: f64) -> Result<Option<NotStation
 }
 
 fn trend(blocks: &[Vec<f64>], theta: f64) -> Option<NotStationary> {
-    let slopes: Vec<f64> =
-        blocks.iter().filter(|block| block.len() >= FEWEST_ROUNDS).map(|block| slope(block)).collect();
+    let slopes: Vec<f64> = blocks
+        .iter()
+        .filter(|block| block.len() >= FEWEST_ROUNDS)
+        .map(|block| slope(block))
+        .collect();
     if slopes.len() < FEWEST_JUDGED {
         return None;
     }
@@ -115,7 +140,10 @@ fn trend(blocks: &[Vec<f64>], theta: f64) -> Option<NotStationary> {
     }
     let n = slopes.len() as f64;
     let p_value = t_two_sided(mean / (sd / n.sqrt()), n - 1.0);
-    (p_value < TREND_LEVEL).then(|| NotStationary::Trend { change: exp(change), p_value })
+    (p_value < TREND_LEVEL).then(|| NotStationary::Trend {
+        change: exp(change),
+        p_value,
+    })
 }
 
 /// Returns the slope of the least-squares line through the rounds of a block.
@@ -136,8 +164,8 @@ const FEWEST: usize = 20;
 const SHARE: f64 = 0.1;
 /// The kinds differ by more than this ratio.
 const RATIO: f64 = 1.25;
-/// The difference of the kinds is at least this many times the scatter within them. For a normal distribution cut in the
-/// middle it is 2.7 times, for a uniform one 3.5 times.
+/// The difference of the kinds is at least this many times the scatter within them. For a normal
+/// distribution cut in the middle it is 2.7 times, for a uniform one 3.5 times.
 const SCATTERS: f64 = 5.0;
 
 /// Logarithms that come in two kinds.
@@ -151,16 +179,18 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Returns whether the rarer kind occurs in a third of the blocks. Slow samples in only a block or two are outliers
-    /// of the run.
+    /// Returns whether the rarer kind occurs in a third of the blocks. Slow samples in only a block
+    /// or two are outliers of the run.
     fn occur_throughout(&self, blocks: &[Vec<f64>]) -> bool {
         let (middle, rarer_is_fast) = (f64::midpoint(self.fast, self.slow), self.fast_share < 0.5);
-        let has_rarer = |block: &&Vec<f64>| block.iter().any(|log| (*log > middle) == rarer_is_fast);
+        let has_rarer =
+            |block: &&Vec<f64>| block.iter().any(|log| (*log > middle) == rarer_is_fast);
         3 * blocks.iter().filter(has_rarer).count() >= blocks.len()
     }
 }
 
-/// Returns the split of the sorted logarithms with the least scatter within, if it meets the criteria for kinds.
+/// Returns the split of the sorted logarithms with the least scatter within, if it meets the
+/// criteria for kinds.
 fn kinds(logs: &[f64]) -> Option<Kinds> {
     let n = logs.len();
     if n < FEWEST {
@@ -202,19 +232,27 @@ mod tests {
 
     use super::*;
 
-    /// Returns the mean estimates of the variances over many simulated runs of twelve blocks with nine rounds.
+    /// Returns the mean estimates of the variances over many simulated runs of twelve blocks with
+    /// nine rounds.
     fn recovered(rounds: f64, blocks: f64) -> (f64, f64) {
         const RUNS: usize = 400;
         let mut random = Pcg64::seed_from_u64(5);
         let (mut within, mut beyond) = (0.0, 0.0);
         for _ in 0..RUNS {
-            let mut normal =
-                |sd: f64| sd * <StandardNormal as rand_distr::Distribution<f64>>::sample(&StandardNormal, &mut random);
+            let mut normal = |sd: f64| {
+                sd * <StandardNormal as rand_distr::Distribution<f64>>::sample(
+                    &StandardNormal,
+                    &mut random,
+                )
+            };
             let (mut a, mut b, mut means) = (Vec::new(), Vec::new(), Vec::new());
             for block in 1..=12 {
                 let luck = normal(blocks);
                 let base: Vec<f64> = (0..9).map(|_| 20.0 + normal(0.5)).collect();
-                let other: Vec<f64> = base.iter().map(|base| base + luck + normal(rounds)).collect();
+                let other: Vec<f64> = base
+                    .iter()
+                    .map(|base| base + luck + normal(rounds))
+                    .collect();
                 means.push(other.iter().zip(&base).map(|(o, b)| o - b).sum::<f64>() / 9.0);
                 a.push(RoundLogs { block, logs: base });
                 b.push(RoundLogs { block, logs: other });
@@ -230,15 +268,24 @@ mod tests {
     #[test]
     fn both_variances_are_found_again() {
         let (rounds, blocks) = recovered(0.06, 0.03);
-        assert!((rounds / 0.06 - 1.0).abs() < 0.02 && (blocks / 0.03 - 1.0).abs() < 0.05, "{rounds} {blocks}");
+        assert!(
+            (rounds / 0.06 - 1.0).abs() < 0.02 && (blocks / 0.03 - 1.0).abs() < 0.05,
+            "{rounds} {blocks}"
+        );
         // Truncated at nothing: a little is left where there is none.
         let (rounds, blocks) = recovered(0.06, 0.0);
-        assert!((rounds / 0.06 - 1.0).abs() < 0.02 && blocks < 0.012, "{rounds} {blocks}");
+        assert!(
+            (rounds / 0.06 - 1.0).abs() < 0.02 && blocks < 0.012,
+            "{rounds} {blocks}"
+        );
     }
 
     #[test]
     fn single_rounds_tell_nothing() {
-        let one = [RoundLogs { block: 1, logs: vec![3.0] }];
+        let one = [RoundLogs {
+            block: 1,
+            logs: vec![3.0],
+        }];
         assert_eq!(scatter(0.1, &one, &one), None);
         assert_eq!(scatter(0.1, &one, &[]), None);
     }
@@ -247,20 +294,27 @@ mod tests {
         StandardNormal.sample(random)
     }
 
-    /// Returns nine rounds in each of twelve blocks, 20 k/s with a scatter of blocks, each sample changed by a
-    /// function.
+    /// Returns nine rounds in each of twelve blocks, 20 k/s with a scatter of blocks, each sample
+    /// changed by a function.
     fn cell(random: &mut Pcg64, change: impl Fn(&mut Pcg64, usize) -> f64) -> Vec<Vec<f64>> {
         let block = |random: &mut Pcg64| {
             let luck = 0.03 * normal(random);
-            (0..9).map(|round| 20e3 * libm::exp(luck + change(random, round))).collect()
+            (0..9)
+                .map(|round| 20e3 * libm::exp(luck + change(random, round)))
+                .collect()
         };
         (0..12).map(|_| block(random)).collect()
     }
 
-    fn share(change: impl Fn(&mut Pcg64, usize) -> f64, found: impl Fn(Option<NotStationary>) -> bool) -> f64 {
+    fn share(
+        change: impl Fn(&mut Pcg64, usize) -> f64,
+        found: impl Fn(Option<NotStationary>) -> bool,
+    ) -> f64 {
         const CELLS: usize = 2000;
         let mut random = Pcg64::seed_from_u64(77);
-        let fires = (0..CELLS).filter(|_| found(stationarity(&cell(&mut random, &change), 0.03).unwrap())).count();
+        let fires = (0..CELLS)
+            .filter(|_| found(stationarity(&cell(&mut random, &change), 0.03).unwrap()))
+            .count();
         fires as f64 / CELLS as f64
     }
 
@@ -271,8 +325,12 @@ mod tests {
             ("quiet", |random, _| 0.02 * normal(random)),
             ("noisy", |random, _| 0.2 * normal(random)),
             ("wild", |random, _| 0.8 * normal(random)),
-            ("uniform", |random, _| (random.next_u64() % 1000) as f64 * 1e-3),
-            ("skewed", |random, _| 0.3 * libm::log((1 + random.next_u64() % 1000) as f64 * 1e-3)),
+            ("uniform", |random, _| {
+                (random.next_u64() % 1000) as f64 * 1e-3
+            }),
+            ("skewed", |random, _| {
+                0.3 * libm::log((1 + random.next_u64() % 1000) as f64 * 1e-3)
+            }),
         ];
         for (name, noise) in noises {
             let fires = share(noise, |found| found.is_some());
@@ -283,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_loss_over_the_rounds_is_found() {
-        let falling = |random: &mut Pcg64, round: usize| 0.05 * normal(random) - 0.12 * round as f64 / 8.0;
+        let falling =
+            |random: &mut Pcg64, round: usize| 0.05 * normal(random) - 0.12 * round as f64 / 8.0;
         let found = share(
             falling,
             |found| matches!(found, Some(NotStationary::Trend { change, .. }) if (0.8..0.97).contains(&change)),
@@ -293,7 +352,8 @@ mod tests {
 
     #[test]
     fn a_trend_smaller_than_what_matters_is_none() {
-        let falling = |random: &mut Pcg64, round: usize| 0.002 * normal(random) - 0.01 * round as f64 / 8.0;
+        let falling =
+            |random: &mut Pcg64, round: usize| 0.002 * normal(random) - 0.01 * round as f64 / 8.0;
         assert_eq!(share(falling, |found| found.is_some()), 0.0);
     }
 
@@ -301,10 +361,19 @@ mod tests {
     fn two_kinds_are_found_with_their_shares() {
         let kinds = |random: &mut Pcg64, _| {
             let slow = random.next_u64() % 100 >= 62;
-            0.06 * normal(random) + if slow { libm::log(6.5 / 20.0) } else { libm::log(17.7 / 20.0) }
+            0.06 * normal(random)
+                + if slow {
+                    libm::log(6.5 / 20.0)
+                } else {
+                    libm::log(17.7 / 20.0)
+                }
         };
         let found = share(kinds, |found| match found {
-            Some(NotStationary::TwoKinds { fast_share, fast, slow }) => {
+            Some(NotStationary::TwoKinds {
+                fast_share,
+                fast,
+                slow,
+            }) => {
                 (0.45..0.78).contains(&fast_share)
                     && (fast / 17.7e3 - 1.0).abs() < 0.06
                     && (slow / 6.5e3 - 1.0).abs() < 0.06

@@ -11,11 +11,12 @@ pub struct BlockValue {
     pub block: u32,
     /// The value, a rate or a time.
     pub value: f64,
-    /// The slice of the medium that it was measured on, if targets exchange slices. Unique over segments of a run.
+    /// The slice of the medium that it was measured on, if targets exchange slices. Unique over
+    /// segments of a run.
     #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
-    /// The squared standard error of the value's logarithm, from the samples that it is the mean of. Absent for fewer
-    /// than two samples.
+    /// The squared standard error of the value's logarithm, from the samples that it is the mean
+    /// of. Absent for fewer than two samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
 }
@@ -23,7 +24,12 @@ pub struct BlockValue {
 impl BlockValue {
     /// Returns a value that was measured on the whole medium.
     pub fn new(block: u32, value: f64) -> BlockValue {
-        BlockValue { block, value, slice: None, within: None }
+        BlockValue {
+            block,
+            value,
+            slice: None,
+            within: None,
+        }
     }
 }
 
@@ -46,8 +52,8 @@ pub enum Method {
 /// The values of one target or set, each of one block of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// An index of shared blocks. Samples with the same index took turns in the same blocks of the same runs; others
-    /// are independent.
+    /// An index of shared blocks. Samples with the same index took turns in the same blocks of the
+    /// same runs; others are independent.
     pub shares_blocks: Option<usize>,
     /// The interim analyses of the run.
     pub analyses: Analyses,
@@ -60,24 +66,41 @@ pub(crate) struct Sample {
 impl Sample {
     /// Returns the values of one target in the blocks of one run.
     pub fn of_blocks(values: Vec<BlockValue>, analyses: &Analyses) -> Sample {
-        Sample { shares_blocks: Some(0), analyses: analyses.clone(), runs: vec![0; values.len()], values }
+        Sample {
+            shares_blocks: Some(0),
+            analyses: analyses.clone(),
+            runs: vec![0; values.len()],
+            values,
+        }
     }
 
     /// Returns one value for each of several runs.
     pub fn of_runs(values: Vec<BlockValue>) -> Sample {
-        Sample { runs: (0..).zip(&values).map(|(run, _)| run).collect(), values, ..Sample::default() }
+        Sample {
+            runs: (0..).zip(&values).map(|(run, _)| run).collect(),
+            values,
+            ..Sample::default()
+        }
     }
 
     /// Returns the sample without its values.
     pub fn emptied(&self) -> Sample {
-        Sample { values: Vec::new(), runs: Vec::new(), ..self.clone() }
+        Sample {
+            values: Vec::new(),
+            runs: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Returns the sample without the values of blocks after this one.
     pub fn up_to(&self, block: u32) -> Sample {
         let kept = |(value, _): &(&BlockValue, &u32)| value.block <= block;
         let (values, runs) = self.values.iter().zip(&self.runs).filter(kept).unzip();
-        Sample { values, runs, ..self.clone() }
+        Sample {
+            values,
+            runs,
+            ..self.clone()
+        }
     }
 
     /// Returns whether the two took turns.
@@ -85,7 +108,8 @@ impl Sample {
         self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
     }
 
-    /// Returns whether the two took turns in the blocks of one run: then blocks are the units, otherwise runs are.
+    /// Returns whether the two took turns in the blocks of one run: then blocks are the units,
+    /// otherwise runs are.
     pub fn is_compared_by_block(&self, other: &Sample) -> bool {
         let mut runs = self.runs.iter().chain(&other.runs);
         let first = runs.next();
@@ -99,7 +123,10 @@ impl Sample {
 }
 
 pub(crate) fn by_block(values: &[BlockValue]) -> Result<BTreeMap<u32, f64>, AnalysisError> {
-    values.iter().map(|value| Ok((value.block, logarithm(value.value)?))).collect()
+    values
+        .iter()
+        .map(|value| Ok((value.block, logarithm(value.value)?)))
+        .collect()
 }
 
 /// The reason why numbers cannot be analysed.
@@ -108,7 +135,8 @@ pub enum AnalysisError {
     /// There is nothing to analyse.
     #[error("there are no values")]
     Empty,
-    /// A rate or a time must be a finite number above zero. Anything else is a fault of the measurement.
+    /// A rate or a time must be a finite number above zero. Anything else is a fault of the
+    /// measurement.
     #[error("{0} is not a measurement: rates and times are finite and above zero")]
     NotPositive(f64),
     /// Plain statistics need finite numbers.
@@ -129,10 +157,18 @@ pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, AnalysisError> {
 
 /// Returns the logarithm of a rate or a time.
 pub(crate) fn logarithm(value: f64) -> Result<f64, AnalysisError> {
-    if value.is_finite() && value > 0.0 { Ok(libm::log(value)) } else { Err(AnalysisError::NotPositive(value)) }
+    if value.is_finite() && value > 0.0 {
+        Ok(libm::log(value))
+    } else {
+        Err(AnalysisError::NotPositive(value))
+    }
 }
 
 /// Checks a level of confidence.
 pub(crate) fn level(level: f64) -> Result<f64, AnalysisError> {
-    if level > 0.0 && level < 1.0 { Ok(level) } else { Err(AnalysisError::Level(level)) }
+    if level > 0.0 && level < 1.0 {
+        Ok(level)
+    } else {
+        Err(AnalysisError::Level(level))
+    }
 }

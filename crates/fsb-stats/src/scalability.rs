@@ -1,10 +1,11 @@
-//! The universal scalability law: X(n) = λn / (1 + σ(n − 1) + κn(n − 1)), with the rate X of n clients (Gunther, "Guerrilla
-//! Capacity Planning", 2007, chapter 4).
+//! The universal scalability law: X(n) = λn / (1 + σ(n − 1) + κn(n − 1)), with the rate X of n
+//! clients (Gunther, "Guerrilla Capacity Planning", 2007, chapter 4).
 //!
-//! Dividing by X makes the law linear: n / X = a + b(n − 1) + cn(n − 1), with a = 1/λ, b = σ/λ and c = κ/λ. The fit
-//! minimises the squares of the relative errors of n / X, because scatter of rates is relative. b and c are not negative.
-//! Each combination of the two at zero or above is solved, and the best one that is feasible is the solution (Lawson and
-//! Hanson 1974). Intervals are percentile bootstraps over blocks, as those of [`knee`](crate::knee()).
+//! Dividing by X makes the law linear: n / X = a + b(n − 1) + cn(n − 1), with a = 1/λ, b = σ/λ and
+//! c = κ/λ. The fit minimises the squares of the relative errors of n / X, because scatter of rates
+//! is relative. b and c are not negative. Each combination of the two at zero or above is solved,
+//! and the best one that is feasible is the solution (Lawson and Hanson 1974). Intervals are
+//! percentile bootstraps over blocks, as those of [`knee`](crate::knee()).
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -38,33 +39,47 @@ pub struct Scalability {
     pub sigma: Parameter,
     /// Coherency, κ: the share of the work that is added for each pair of clients.
     pub kappa: Parameter,
-    /// The number of clients with the highest rate, √((1 − σ)/κ). `None` if κ is 0: no peak is seen.
+    /// The number of clients with the highest rate, √((1 − σ)/κ). `None` if κ is 0: no peak is
+    /// seen.
     pub peak: Option<f64>,
     /// The largest relative error of a level: 0.02 if the law misses a rate by 2 %.
     pub misfit: f64,
 }
 
-/// Fits the law to a curve of rates. `levels` are numbers of clients, and `blocks` holds the rates at all levels, in their
-/// order, block by block. Returns `None` for fewer than four levels, or too few blocks to judge.
+/// Fits the law to a curve of rates. `levels` are numbers of clients, and `blocks` holds the rates
+/// at all levels, in their order, block by block. Returns `None` for fewer than four levels, or too
+/// few blocks to judge.
 ///
 /// # Errors
 /// Fails if a rate is not positive.
-pub fn scalability(levels: &[u64], blocks: &[Vec<f64>]) -> Result<Option<Scalability>, AnalysisError> {
+pub fn scalability(
+    levels: &[u64],
+    blocks: &[Vec<f64>],
+) -> Result<Option<Scalability>, AnalysisError> {
     let fits = |block: &Vec<f64>| block.len() == levels.len();
     if levels.len() < FEWEST_LEVELS || blocks.len() < FEWEST_JUDGED || !blocks.iter().all(fits) {
         return Ok(None);
     }
-    let logs: Vec<Vec<f64>> = blocks.iter().map(|block| logarithms(block)).collect::<Result<_, _>>()?;
+    let logs: Vec<Vec<f64>> = blocks
+        .iter()
+        .map(|block| logarithms(block))
+        .collect::<Result<_, _>>()?;
     let mean = |drawn: &[&Vec<f64>]| -> Vec<f64> {
-        let mean = |level: usize| drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64;
-        (0..levels.len()).map(|level| libm::exp(mean(level))).collect()
+        let mean =
+            |level: usize| drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64;
+        (0..levels.len())
+            .map(|level| libm::exp(mean(level)))
+            .collect()
     };
     let rates = mean(&logs.iter().collect::<Vec<_>>());
-    let Some(found) = fit(levels, &rates) else { return Ok(None) };
+    let Some(found) = fit(levels, &rates) else {
+        return Ok(None);
+    };
     let mut random = Pcg64::seed_from_u64(SEED);
     let mut resampled = || {
-        let drawn: Vec<&Vec<f64>> =
-            (0..logs.len()).map(|_| &logs[(random.next_u64() % logs.len() as u64) as usize]).collect();
+        let drawn: Vec<&Vec<f64>> = (0..logs.len())
+            .map(|_| &logs[(random.next_u64() % logs.len() as u64) as usize])
+            .collect();
         fit(levels, &mean(&drawn))
     };
     let all: Vec<[f64; 3]> = (0..RESAMPLES).filter_map(|_| resampled()).collect();
@@ -73,14 +88,28 @@ pub fn scalability(levels: &[u64], blocks: &[Vec<f64>]) -> Result<Option<Scalabi
         values.sort_by(f64::total_cmp);
         let tail = values.len() / 40;
         let ends = values.get(tail).zip(values.iter().rev().nth(tail));
-        let (lo, hi) = ends.map_or((found[at], found[at]), |(lo, hi)| (lo.min(found[at]), hi.max(found[at])));
-        Parameter { value: found[at], interval: Interval { lo, hi } }
+        let (lo, hi) = ends.map_or((found[at], found[at]), |(lo, hi)| {
+            (lo.min(found[at]), hi.max(found[at]))
+        });
+        Parameter {
+            value: found[at],
+            interval: Interval { lo, hi },
+        }
     };
     let [_, sigma, kappa] = found;
-    let misfit =
-        levels.iter().zip(&rates).map(|(n, rate)| (law(found, *n as f64) / rate - 1.0).abs()).fold(0.0, f64::max);
+    let misfit = levels
+        .iter()
+        .zip(&rates)
+        .map(|(n, rate)| (law(found, *n as f64) / rate - 1.0).abs())
+        .fold(0.0, f64::max);
     let peak = (kappa > 0.0 && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt().max(1.0));
-    Ok(Some(Scalability { lambda: parameter(0), sigma: parameter(1), kappa: parameter(2), peak, misfit }))
+    Ok(Some(Scalability {
+        lambda: parameter(0),
+        sigma: parameter(1),
+        kappa: parameter(2),
+        peak,
+        misfit,
+    }))
 }
 
 /// The rate of n clients.
@@ -100,28 +129,47 @@ fn fit(levels: &[u64], rates: &[f64]) -> Option<[f64; 3]> {
         })
         .collect();
     let error = |solution: &[f64; 3]| -> f64 {
-        rows.iter().map(|row| (1.0 - (0..3).map(|at| row[at] * solution[at]).sum::<f64>()).powi(2)).sum()
+        rows.iter()
+            .map(|row| (1.0 - (0..3).map(|at| row[at] * solution[at]).sum::<f64>()).powi(2))
+            .sum()
     };
-    let candidates = [&[0, 1, 2][..], &[0, 1], &[0, 2], &[0]].into_iter().filter_map(|used| solve(&rows, used));
-    let feasible = candidates.filter(|solution| solution[0] > 0.0 && solution[1] >= 0.0 && solution[2] >= 0.0);
+    let candidates = [&[0, 1, 2][..], &[0, 1], &[0, 2], &[0]]
+        .into_iter()
+        .filter_map(|used| solve(&rows, used));
+    let feasible =
+        candidates.filter(|solution| solution[0] > 0.0 && solution[1] >= 0.0 && solution[2] >= 0.0);
     let [a, b, c] = feasible.min_by(|one, other| error(one).total_cmp(&error(other)))?;
     Some([1.0 / a, b / a, c / a])
 }
 
-/// Solves the normal equations for some of the columns; the others are 0. `None` if they are singular.
+/// Solves the normal equations for some of the columns; the others are 0. `None` if they are
+/// singular.
 fn solve(rows: &[[f64; 3]], used: &[usize]) -> Option<[f64; 3]> {
     let n = used.len();
     // Columns differ by orders of magnitude.
-    let scale: Vec<f64> = used.iter().map(|at| rows.iter().map(|row| row[*at].powi(2)).sum::<f64>().sqrt()).collect();
+    let scale: Vec<f64> = used
+        .iter()
+        .map(|at| rows.iter().map(|row| row[*at].powi(2)).sum::<f64>().sqrt())
+        .collect();
     let column = |row: &[f64; 3], at: usize| row[used[at]] / scale[at];
     let mut matrix: Vec<Vec<f64>> = (0..n)
         .map(|at| {
-            let products = (0..n).map(|other| rows.iter().map(|row| column(row, at) * column(row, other)).sum());
-            products.chain([rows.iter().map(|row| column(row, at)).sum()]).collect()
+            let products = (0..n).map(|other| {
+                rows.iter()
+                    .map(|row| column(row, at) * column(row, other))
+                    .sum()
+            });
+            products
+                .chain([rows.iter().map(|row| column(row, at)).sum()])
+                .collect()
         })
         .collect();
     for pivot in 0..n {
-        let best = (pivot..n).max_by(|one, other| matrix[*one][pivot].abs().total_cmp(&matrix[*other][pivot].abs()))?;
+        let best = (pivot..n).max_by(|one, other| {
+            matrix[*one][pivot]
+                .abs()
+                .total_cmp(&matrix[*other][pivot].abs())
+        })?;
         matrix.swap(pivot, best);
         if matrix[pivot][pivot].abs() < 1e-12 {
             return None;
@@ -129,7 +177,10 @@ fn solve(rows: &[[f64; 3]], used: &[usize]) -> Option<[f64; 3]> {
         let (above, below) = matrix.split_at_mut(pivot + 1);
         for row in below {
             let factor = row[pivot] / above[pivot][pivot];
-            row.iter_mut().zip(&above[pivot]).skip(pivot).for_each(|(value, by)| *value -= factor * by);
+            row.iter_mut()
+                .zip(&above[pivot])
+                .skip(pivot)
+                .for_each(|(value, by)| *value -= factor * by);
         }
     }
     let mut scaled = vec![0.0; n];
@@ -141,7 +192,10 @@ fn solve(rows: &[[f64; 3]], used: &[usize]) -> Option<[f64; 3]> {
     for (at, value) in used.iter().zip(scaled.iter().zip(&scale)) {
         solution[*at] = value.0 / value.1;
     }
-    solution.iter().all(|value| value.is_finite()).then_some(solution)
+    solution
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some(solution)
 }
 
 #[cfg(test)]
@@ -154,8 +208,16 @@ mod tests {
 
     fn curve(parameters: [f64; 3], blocks: usize, scatter: f64) -> Vec<Vec<f64>> {
         let mut random = Pcg64::seed_from_u64(3);
-        let mut drawn = || 1.0 + scatter * ((random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
-        (0..blocks).map(|_| LEVELS.iter().map(|n| law(parameters, *n as f64) * drawn()).collect()).collect()
+        let mut drawn =
+            || 1.0 + scatter * ((random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
+        (0..blocks)
+            .map(|_| {
+                LEVELS
+                    .iter()
+                    .map(|n| law(parameters, *n as f64) * drawn())
+                    .collect()
+            })
+            .collect()
     }
 
     proptest! {
@@ -179,25 +241,46 @@ mod tests {
     #[test]
     fn a_curve_that_grows_linearly_or_faster_has_no_contention_and_no_peak() {
         for factor in [1.0, 1.1] {
-            let rates: Vec<f64> = (0..6).map(|at| 100.0 * libm::pow(2.0 * factor, f64::from(at))).collect();
+            let rates: Vec<f64> = (0..6)
+                .map(|at| 100.0 * libm::pow(2.0 * factor, f64::from(at)))
+                .collect();
             let found = scalability(&LEVELS, &vec![rates; 5]).unwrap().unwrap();
-            assert_eq!((found.sigma.value, found.kappa.value, found.peak), (0.0, 0.0, None), "{found:?}");
+            assert_eq!(
+                (found.sigma.value, found.kappa.value, found.peak),
+                (0.0, 0.0, None),
+                "{found:?}"
+            );
         }
     }
 
     #[test]
     fn intervals_hold_the_true_parameters_of_a_scattered_curve() {
-        let found = scalability(&LEVELS, &curve([1e3, 0.1, 0.002], 12, 0.1)).unwrap().unwrap();
-        for (parameter, truth) in [(found.lambda, 1e3), (found.sigma, 0.1), (found.kappa, 0.002)] {
+        let found = scalability(&LEVELS, &curve([1e3, 0.1, 0.002], 12, 0.1))
+            .unwrap()
+            .unwrap();
+        for (parameter, truth) in [
+            (found.lambda, 1e3),
+            (found.sigma, 0.1),
+            (found.kappa, 0.002),
+        ] {
             let Interval { lo, hi } = parameter.interval;
-            assert!(lo < hi && lo <= truth && truth <= hi, "{parameter:?} {truth}");
+            assert!(
+                lo < hi && lo <= truth && truth <= hi,
+                "{parameter:?} {truth}"
+            );
         }
     }
 
     #[test]
     fn few_levels_and_few_blocks_are_not_fitted() {
-        assert_eq!(scalability(&[1, 2, 4], &vec![vec![1.0, 2.0, 3.0]; 9]), Ok(None));
-        assert_eq!(scalability(&LEVELS, &curve([1.0, 0.1, 0.01], 4, 0.0)), Ok(None));
+        assert_eq!(
+            scalability(&[1, 2, 4], &vec![vec![1.0, 2.0, 3.0]; 9]),
+            Ok(None)
+        );
+        assert_eq!(
+            scalability(&LEVELS, &curve([1.0, 0.1, 0.01], 4, 0.0)),
+            Ok(None)
+        );
         let mut bad = curve([1.0, 0.1, 0.01], 6, 0.0);
         bad[1][2] = 0.0;
         assert!(scalability(&LEVELS, &bad).is_err());

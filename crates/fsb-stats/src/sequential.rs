@@ -1,13 +1,14 @@
 //! Levels of interim analyses and of the final one.
 //!
-//! A case ends early only where a difference is significant for the whole page, or where its interval is within the
-//! smallest ratio that matters. Interim analyses therefore need little of the level. Each gets [`INTERIM_SHARE`] of α
-//! (Haybittle 1971, Peto et al. 1976), and the final analysis gets the rest. With these levels, the probability that
-//! any analysis rejects between equals is α.
+//! A case ends early only where a difference is significant for the whole page, or where its
+//! interval is within the smallest ratio that matters. Interim analyses therefore need little of
+//! the level. Each gets [`INTERIM_SHARE`] of α (Haybittle 1971, Peto et al. 1976), and the final
+//! analysis gets the rest. With these levels, the probability that any analysis rejects between
+//! equals is α.
 //!
-//! A budget or a number of blocks fixes the end of a run without regard to its results. Only there is an analysis
-//! final. The rest of the level comes from paths of the t statistic under normal errors, drawn once with a fixed seed.
-//! A path needs only sums and sums of squares.
+//! A budget or a number of blocks fixes the end of a run without regard to its results. Only there
+//! is an analysis final. The rest of the level comes from paths of the t statistic under normal
+//! errors, drawn once with a fixed seed. A path needs only sums and sums of squares.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,8 @@ use crate::in_parallel;
 /// The share of α that each interim analysis has: 0.4 % of 5 %.
 const INTERIM_SHARE: f64 = 0.08;
 
-/// Paths are drawn in batches, each with a seed of its own, so that the result does not depend on the processors.
+/// Paths are drawn in batches, each with a seed of its own, so that the result does not depend on
+/// the processors.
 const BATCHES: u64 = 64;
 const BATCH: usize = 1560;
 const PATHS: f64 = (BATCHES * BATCH as u64) as f64;
@@ -34,7 +36,8 @@ const KEPT: f64 = 0.2;
 const WEAKEST: f64 = 0.1;
 /// Levels in equal steps of their logarithms, between which shares are interpolated.
 const LEVELS: usize = 48;
-/// Fewer paths do not tell a probability well; at stronger levels they are summed, which is never too small.
+/// Fewer paths do not tell a probability well; at stronger levels they are summed, which is never
+/// too small.
 const STRONGEST: f64 = 200.0 / PATHS;
 
 /// The analysis that a comparison is made at.
@@ -49,14 +52,23 @@ pub(crate) enum Analysis {
 }
 
 impl Analysis {
-    /// Returns the analysis of a comparison whose last block is `last`, in a run with these analyses; `lost` degrees of
-    /// freedom are the effects that its model fits.
+    /// Returns the analysis of a comparison whose last block is `last`, in a run with these
+    /// analyses; `lost` degrees of freedom are the effects that its model fits.
     pub(crate) fn new(analyses: &Analyses, last: u32, lost: u32) -> Analysis {
         if ended_early(analyses, last) || analyses.ended_by_results {
             return Analysis::Interim;
         }
-        let before: Vec<u32> = analyses.after.iter().copied().filter(|look| *look < last).collect();
-        if before.is_empty() { Analysis::Only } else { Analysis::Final(Remainder::compute(before, last, lost)) }
+        let before: Vec<u32> = analyses
+            .after
+            .iter()
+            .copied()
+            .filter(|look| *look < last)
+            .collect();
+        if before.is_empty() {
+            Analysis::Only
+        } else {
+            Analysis::Final(Remainder::compute(before, last, lost))
+        }
     }
 
     /// Returns the level of this analysis at which all of them together have `alpha`.
@@ -68,7 +80,8 @@ impl Analysis {
         }
     }
 
-    /// Returns the smallest level of all analyses together at which a p-value of this one is significant.
+    /// Returns the smallest level of all analyses together at which a p-value of this one is
+    /// significant.
     pub(crate) fn overall(&self, p: f64) -> f64 {
         match self {
             Analysis::Only => p,
@@ -83,7 +96,8 @@ impl Analysis {
     }
 }
 
-/// Returns whether a comparison whose last block is `last` ended at an interim analysis, before its run did.
+/// Returns whether a comparison whose last block is `last` ended at an interim analysis, before its
+/// run did.
 pub(crate) fn ended_early(analyses: &Analyses, last: u32) -> bool {
     last < analyses.last_block && analyses.after.contains(&last)
 }
@@ -116,12 +130,20 @@ impl Remainder {
     fn drawn(before: &[u32], last: u32, lost: u32) -> Remainder {
         let analyses: Vec<u32> = before.iter().copied().chain([last]).collect();
         let steps: Vec<PathStep> = PathStep::all(&analyses, lost);
-        let draw = || (0..BATCHES).into_par_iter().flat_map_iter(|batch| small_p_values(&steps, batch)).collect();
+        let draw = || {
+            (0..BATCHES)
+                .into_par_iter()
+                .flat_map_iter(|batch| small_p_values(&steps, batch))
+                .collect()
+        };
         let mut paths: Vec<(f64, f64)> = in_parallel(draw);
         paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let smallest = (1.0 - INTERIM_SHARE * before.len() as f64).max(INTERIM_SHARE);
         let share = |step: usize| (level_left(&paths, level(step)) / level(step)).max(smallest);
-        Remainder { smallest, shares: (0..=LEVELS).map(share).collect() }
+        Remainder {
+            smallest,
+            shares: (0..=LEVELS).map(share).collect(),
+        }
     }
 
     fn nominal(&self, alpha: f64) -> f64 {
@@ -144,7 +166,11 @@ impl Remainder {
         let (mut low, mut high) = (p, p / self.smallest);
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
-            if self.nominal(middle) >= p { high = middle } else { low = middle }
+            if self.nominal(middle) >= p {
+                high = middle
+            } else {
+                low = middle
+            }
         }
         high.min(1.0)
     }
@@ -155,8 +181,8 @@ fn level(step: usize) -> f64 {
     STRONGEST * (WEAKEST / STRONGEST).powf(step as f64 / LEVELS as f64)
 }
 
-/// Returns the level of the final analysis at which all together reject with the probability `alpha`, from sorted
-/// paths: the final p-value and the smallest one before.
+/// Returns the level of the final analysis at which all together reject with the probability
+/// `alpha`, from sorted paths: the final p-value and the smallest one before.
 fn level_left(paths: &[(f64, f64)], alpha: f64) -> f64 {
     let rejects_before = |path: &&(f64, f64)| path.1 <= INTERIM_SHARE * alpha;
     let mut left = alpha * PATHS - paths.iter().filter(rejects_before).count() as f64;
@@ -188,9 +214,17 @@ impl PathStep {
         let befores = std::iter::once(0).chain(analyses.iter().copied());
         let step = |(place, (before, after)): (usize, (u32, &u32))| {
             let added = after.saturating_sub(before).max(1);
-            let fresh = if before == 0 { after.saturating_sub(lost).max(1) } else { added - 1 };
+            let fresh = if before == 0 {
+                after.saturating_sub(lost).max(1)
+            } else {
+                added - 1
+            };
             let degrees = f64::from(after.saturating_sub(lost).max(1));
-            let kept = if place + 1 == analyses.len() { KEPT } else { INTERIM_SHARE * KEPT };
+            let kept = if place + 1 == analyses.len() {
+                KEPT
+            } else {
+                INTERIM_SHARE * KEPT
+            };
             PathStep {
                 before: f64::from(before),
                 added: f64::from(added),
@@ -209,18 +243,31 @@ fn small_p_values(steps: &[PathStep], batch: u64) -> Vec<(f64, f64)> {
     let mut found = Vec::new();
     for _ in 0..BATCH {
         let (mut sum, mut squares, mut last, mut smallest) = (0.0f64, 0.0f64, 1.0f64, 1.0f64);
-        for PathStep { before, added, within, degrees, least } in steps {
+        for PathStep {
+            before,
+            added,
+            within,
+            degrees,
+            least,
+        } in steps
+        {
             smallest = smallest.min(last);
             let normal: f64 = StandardNormal.sample(&mut random);
             let more = normal * added.sqrt();
-            squares += within.as_ref().map_or(0.0, |within| within.sample(&mut random));
+            squares += within
+                .as_ref()
+                .map_or(0.0, |within| within.sample(&mut random));
             if *before > 0.0 {
                 let apart = sum / before - more / added;
                 squares += before * added / (before + added) * apart * apart;
             }
             sum += more;
             let t = sum / (before + added).sqrt() / (squares / degrees).sqrt();
-            last = if t.abs() > *least { t_two_sided(t, *degrees) } else { 1.0 };
+            last = if t.abs() > *least {
+                t_two_sided(t, *degrees)
+            } else {
+                1.0
+            };
         }
         if last < 1.0 || smallest < 1.0 {
             found.push((last, smallest));
@@ -239,13 +286,33 @@ mod tests {
 
     #[test]
     fn an_analysis_follows_from_how_the_run_ended() {
-        let run = |last_block, ended_by_results| Analyses { after: vec![6, 9, 12], last_block, ended_by_results };
+        let run = |last_block, ended_by_results| Analyses {
+            after: vec![6, 9, 12],
+            last_block,
+            ended_by_results,
+        };
         let level = |analyses: &Analyses, last| Analysis::new(analyses, last, 1).nominal(0.05);
-        assert_eq!(level(&Analyses::default(), 7), 0.05, "a fixed number of blocks");
-        assert_eq!(level(&run(6, false), 6), 0.05, "nothing was analysed before the end");
-        assert_eq!(level(&run(12, false), 6), 0.004, "decided at an interim analysis");
+        assert_eq!(
+            level(&Analyses::default(), 7),
+            0.05,
+            "a fixed number of blocks"
+        );
+        assert_eq!(
+            level(&run(6, false), 6),
+            0.05,
+            "nothing was analysed before the end"
+        );
+        assert_eq!(
+            level(&run(12, false), 6),
+            0.004,
+            "decided at an interim analysis"
+        );
         assert_eq!(level(&run(12, true), 12), 0.004, "decided at the last one");
-        assert!((0.042..0.049).contains(&level(&run(12, false), 12)), "{}", level(&run(12, false), 12));
+        assert!(
+            (0.042..0.049).contains(&level(&run(12, false), 12)),
+            "{}",
+            level(&run(12, false), 12)
+        );
         // The clock left the last blocks out.
         assert!((0.042..0.049).contains(&level(&run(12, false), 11)));
     }
@@ -254,11 +321,19 @@ mod tests {
     fn levels_and_probabilities_are_inverse_to_each_other() {
         let remainder = remainder(&[6, 9], 12, 1);
         let mut last = 0.0;
-        for alpha in [1e-5, 1e-4, 5e-4, 0.0018, 0.0025, 0.01, 0.025, 0.05, 0.2, 0.9] {
+        for alpha in [
+            1e-5, 1e-4, 5e-4, 0.0018, 0.0025, 0.01, 0.025, 0.05, 0.2, 0.9,
+        ] {
             let nominal = remainder.nominal(alpha);
-            assert!(nominal > last && nominal >= 0.84 * alpha * (1.0 - 1e-12) && nominal < alpha, "{alpha}: {nominal}");
+            assert!(
+                nominal > last && nominal >= 0.84 * alpha * (1.0 - 1e-12) && nominal < alpha,
+                "{alpha}: {nominal}"
+            );
             let back = remainder.overall(nominal);
-            assert!((back / alpha - 1.0).abs() < 0.02 || back == 1.0, "{alpha}: {nominal}, {back}");
+            assert!(
+                (back / alpha - 1.0).abs() < 0.02 || back == 1.0,
+                "{alpha}: {nominal}, {back}"
+            );
             last = nominal;
         }
         assert_eq!((remainder.overall(0.0), remainder.overall(1.0)), (0.0, 1.0));
@@ -266,15 +341,20 @@ mod tests {
 
     #[test]
     fn levels_are_those_of_an_independent_simulation() {
-        let oracle: serde_json::Value = serde_json::from_str(include_str!("../tests/oracle/looks.json")).unwrap();
+        let oracle: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/oracle/looks.json")).unwrap();
         for case in oracle["cases"].as_array().unwrap() {
             let mut before: Vec<u32> = serde_json::from_value(case["looks"].clone()).unwrap();
             let last = before.pop().unwrap();
-            let (lost, alpha) = (case["lost"].as_u64().unwrap() as u32, case["alpha"].as_f64().unwrap());
+            let (lost, alpha) = (
+                case["lost"].as_u64().unwrap() as u32,
+                case["alpha"].as_f64().unwrap(),
+            );
             let theirs = case["nominal"].as_f64().unwrap();
             let ours = remainder(&before, last, lost).nominal(alpha);
             // Both are simulated: four standard errors of ours, and as many of theirs.
-            let tolerance = 4.0 * ((1.0 / (alpha * PATHS)).sqrt() + case["relative_error"].as_f64().unwrap());
+            let tolerance =
+                4.0 * ((1.0 / (alpha * PATHS)).sqrt() + case["relative_error"].as_f64().unwrap());
             assert!((ours / theirs - 1.0).abs() < tolerance, "{case}: {ours}");
         }
     }

@@ -3,7 +3,8 @@
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
-/// The verdict on a candidate against the baseline, from its interval and the correction for the page.
+/// The verdict on a candidate against the baseline, from its interval and the correction for the
+/// page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -18,11 +19,11 @@ pub enum Verdict {
     ProbablyFaster,
     /// Worse for sure, but perhaps by less than matters.
     ProbablySlower,
-    /// The interval is better than equality, but the difference is not significant after correction for all cases of the
-    /// page.
+    /// The interval is better than equality, but the difference is not significant after correction
+    /// for all cases of the page.
     PerhapsFaster,
-    /// The interval is worse than equality, but the difference is not significant after correction for all cases of the
-    /// page.
+    /// The interval is worse than equality, but the difference is not significant after correction
+    /// for all cases of the page.
     PerhapsSlower,
     /// Both directions remain possible.
     Inconclusive,
@@ -45,7 +46,8 @@ impl Verdict {
 
     /// Judges an interval of ln(candidate / baseline) against θ = ln(1 + theta).
     ///
-    /// Inside ±θ comes before the direction: a sure difference that is too small to matter counts as equivalent.
+    /// Inside ±θ comes before the direction: a sure difference that is too small to matter counts
+    /// as equivalent.
     pub(crate) fn from_interval(log_ratio: Interval, theta: f64, better: Better) -> Verdict {
         let theta = libm::log1p(theta);
         let Interval { lo, hi } = match better {
@@ -64,7 +66,14 @@ impl Verdict {
 
     /// Judges an interval of the ratio.
     pub(crate) fn of_ratio(ratio: Interval, theta: f64, better: Better) -> Verdict {
-        Verdict::from_interval(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
+        Verdict::from_interval(
+            Interval {
+                lo: libm::log(ratio.lo),
+                hi: libm::log(ratio.hi),
+            },
+            theta,
+            better,
+        )
     }
 
     /// Returns the verdict with the roles of baseline and candidate exchanged.
@@ -90,25 +99,26 @@ impl Verdict {
         matches!(self, Verdict::Slower | Verdict::ProbablySlower)
     }
 
-    /// Returns whether the candidate is better or worse by more than the smallest ratio that matters. Winners and
-    /// letters depend on this.
+    /// Returns whether the candidate is better or worse by more than the smallest ratio that
+    /// matters. Winners and letters depend on this.
     pub fn is_sure(self) -> bool {
         matches!(self, Verdict::Faster | Verdict::Slower)
     }
 
-    /// Returns whether the difference is significant. It may be smaller than the smallest ratio that matters.
+    /// Returns whether the difference is significant. It may be smaller than the smallest ratio
+    /// that matters.
     pub fn differs(self) -> bool {
         self.is_better() || self.is_worse()
     }
 
-    /// Returns whether the interval excludes equality, but the correction for all cases of the page does not confirm
-    /// it.
+    /// Returns whether the interval excludes equality, but the correction for all cases of the page
+    /// does not confirm it.
     pub fn is_unconfirmed(self) -> bool {
         matches!(self, Verdict::PerhapsFaster | Verdict::PerhapsSlower)
     }
 
-    /// Returns the verdict after the page: it confirms that the difference is larger than θ, that there is a
-    /// difference, or neither. Other verdicts stay.
+    /// Returns the verdict after the page: it confirms that the difference is larger than θ, that
+    /// there is a difference, or neither. Other verdicts stay.
     pub(crate) fn confirmed(self, beyond_theta: bool, differs: bool) -> Verdict {
         match self {
             Verdict::Faster if beyond_theta => Verdict::Faster,
@@ -162,12 +172,18 @@ pub struct Interval {
 impl Interval {
     /// Returns the interval on the plain scale for one on the logarithmic scale.
     pub(crate) fn exp(self) -> Interval {
-        Interval { lo: exp(self.lo), hi: exp(self.hi) }
+        Interval {
+            lo: exp(self.lo),
+            hi: exp(self.hi),
+        }
     }
 
     /// Returns the interval of the negated difference.
     fn negated(self) -> Interval {
-        Interval { lo: -self.hi, hi: -self.lo }
+        Interval {
+            lo: -self.hi,
+            hi: -self.lo,
+        }
     }
 
     /// Returns half the width, relative to the middle on the logarithmic scale: 0.02 for ±2 %.
@@ -175,8 +191,8 @@ impl Interval {
         libm::expm1((libm::log(self.hi) - libm::log(self.lo)) / 2.0).min(f64::MAX)
     }
 
-    /// Returns whether the interval contains equality and is wider than ±100 %: a factor of two to each side of its middle. Its
-    /// ends then say nothing of the ratio.
+    /// Returns whether the interval contains equality and is wider than ±100 %: a factor of two to
+    /// each side of its middle. Its ends then say nothing of the ratio.
     pub fn is_too_wide(&self) -> bool {
         self.contains(1.0) && self.relative_half_width() > 1.0
     }
@@ -187,8 +203,8 @@ impl Interval {
     }
 }
 
-/// `exp`, but never zero and never infinite: two trials that differ a millionfold give an interval wider than any
-/// number, and a reader of JSON must still get numbers.
+/// `exp`, but never zero and never infinite: two trials that differ a millionfold give an interval
+/// wider than any number, and a reader of JSON must still get numbers.
 pub(crate) fn exp(x: f64) -> f64 {
     libm::exp(x).clamp(f64::MIN_POSITIVE, f64::MAX)
 }
@@ -198,7 +214,14 @@ mod tests {
     use super::*;
 
     fn judge(lo: f64, hi: f64, better: Better) -> Verdict {
-        Verdict::from_interval(Interval { lo: libm::log(lo), hi: libm::log(hi) }, 0.03, better)
+        Verdict::from_interval(
+            Interval {
+                lo: libm::log(lo),
+                hi: libm::log(hi),
+            },
+            0.03,
+            better,
+        )
     }
 
     #[test]
@@ -215,7 +238,11 @@ mod tests {
         ] {
             assert_eq!(judge(lo, hi, Better::Higher), higher, "{lo} {hi}");
             assert_eq!(judge(lo, hi, Better::Lower), lower, "{lo} {hi}");
-            assert_eq!(judge(1.0 / hi, 1.0 / lo, Better::Higher), higher.inverse(), "{lo} {hi}");
+            assert_eq!(
+                judge(1.0 / hi, 1.0 / lo, Better::Higher),
+                higher.inverse(),
+                "{lo} {hi}"
+            );
         }
     }
 

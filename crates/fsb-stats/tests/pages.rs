@@ -1,8 +1,10 @@
-//! Simulates pages of twelve cases. Counts how often a page calls equal targets different, how often intervals hold the
-//! truth, and how many cases are decided. The rule is applied as a whole: early ends, a budget, variances of the page,
-//! neighbouring blocks that are alike. Effects and noise are those of a run of 18 blocks on ext4, xfs and btrfs.
+//! Simulates pages of twelve cases. Counts how often a page calls equal targets different, how
+//! often intervals hold the truth, and how many cases are decided. The rule is applied as a whole:
+//! early ends, a budget, variances of the page, neighbouring blocks that are alike. Effects and
+//! noise are those of a run of 18 blocks on ext4, xfs and btrfs.
 //!
-//! `FSB_PAGES=4000 cargo test --release -p fsb-stats --test pages -- --nocapture` prints the table of docs/methods/statistics.md.
+//! `FSB_PAGES=4000 cargo test --release -p fsb-stats --test pages -- --nocapture` prints the table
+//! of docs/methods/statistics.md.
 
 #![expect(clippy::print_stdout, reason = "the table")]
 
@@ -15,20 +17,69 @@ use rand_pcg::Pcg64;
 
 const THETA: f64 = 0.03;
 
-/// By case: log ratios of xfs and btrfs to ext4; standard deviations of a block, and of what samples within a block tell.
+/// By case: log ratios of xfs and btrfs to ext4; standard deviations of a block, and of what
+/// samples within a block tell.
 const RECORDED: [([f64; 2], [f64; 3], [f64; 3]); 12] = [
-    ([-0.016, -0.530], [0.033, 0.035, 0.057], [0.042, 0.054, 0.063]),
-    ([0.239, -1.288], [0.090, 0.010, 0.038], [0.067, 0.042, 0.025]),
-    ([-0.032, -0.143], [0.080, 0.086, 0.010], [0.045, 0.088, 0.049]),
-    ([-0.178, -1.773], [0.044, 0.013, 0.038], [0.022, 0.031, 0.050]),
-    ([-0.531, -0.670], [0.023, 0.027, 0.021], [0.038, 0.033, 0.039]),
-    ([-0.179, -0.227], [0.034, 0.010, 0.028], [0.024, 0.030, 0.035]),
-    ([0.232, -0.323], [0.023, 0.045, 0.043], [0.039, 0.041, 0.029]),
-    ([0.357, -1.162], [0.035, 0.072, 0.032], [0.035, 0.058, 0.043]),
-    ([-0.087, -1.510], [0.010, 0.037, 0.064], [0.026, 0.030, 0.051]),
-    ([-0.026, -0.108], [0.026, 0.022, 0.035], [0.041, 0.046, 0.039]),
-    ([-0.012, -0.992], [0.010, 0.049, 0.122], [0.029, 0.037, 0.041]),
-    ([0.295, -0.321], [0.023, 0.064, 0.031], [0.168, 0.099, 0.119]),
+    (
+        [-0.016, -0.530],
+        [0.033, 0.035, 0.057],
+        [0.042, 0.054, 0.063],
+    ),
+    (
+        [0.239, -1.288],
+        [0.090, 0.010, 0.038],
+        [0.067, 0.042, 0.025],
+    ),
+    (
+        [-0.032, -0.143],
+        [0.080, 0.086, 0.010],
+        [0.045, 0.088, 0.049],
+    ),
+    (
+        [-0.178, -1.773],
+        [0.044, 0.013, 0.038],
+        [0.022, 0.031, 0.050],
+    ),
+    (
+        [-0.531, -0.670],
+        [0.023, 0.027, 0.021],
+        [0.038, 0.033, 0.039],
+    ),
+    (
+        [-0.179, -0.227],
+        [0.034, 0.010, 0.028],
+        [0.024, 0.030, 0.035],
+    ),
+    (
+        [0.232, -0.323],
+        [0.023, 0.045, 0.043],
+        [0.039, 0.041, 0.029],
+    ),
+    (
+        [0.357, -1.162],
+        [0.035, 0.072, 0.032],
+        [0.035, 0.058, 0.043],
+    ),
+    (
+        [-0.087, -1.510],
+        [0.010, 0.037, 0.064],
+        [0.026, 0.030, 0.051],
+    ),
+    (
+        [-0.026, -0.108],
+        [0.026, 0.022, 0.035],
+        [0.041, 0.046, 0.039],
+    ),
+    (
+        [-0.012, -0.992],
+        [0.010, 0.049, 0.122],
+        [0.029, 0.037, 0.041],
+    ),
+    (
+        [0.295, -0.321],
+        [0.023, 0.064, 0.031],
+        [0.168, 0.099, 0.119],
+    ),
 ];
 
 /// The distribution of the values of a page.
@@ -49,8 +100,15 @@ struct Setting {
     effects: bool,
 }
 
-const INDEPENDENT: Setting =
-    Setting { targets: 2, blocks: 6, correlation: 0.0, drift: 0.0, heavy: false, shared: 0.0, effects: false };
+const INDEPENDENT: Setting = Setting {
+    targets: 2,
+    blocks: 6,
+    correlation: 0.0,
+    drift: 0.0,
+    heavy: false,
+    shared: 0.0,
+    effects: false,
+};
 
 /// Counts over pages.
 #[derive(Default, Debug)]
@@ -74,7 +132,10 @@ struct Seen {
 /// The analyses that a run of this number of blocks plans.
 fn planned(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
-    let mut after: Vec<u32> = [at(0.5), at(0.75)].into_iter().filter(|at| *at >= 6 && *at < blocks).collect();
+    let mut after: Vec<u32> = [at(0.5), at(0.75)]
+        .into_iter()
+        .filter(|at| *at >= 6 && *at < blocks)
+        .collect();
     after.extend([blocks, at(1.5), at(2.0)]);
     after.dedup();
     after
@@ -84,14 +145,34 @@ fn planned(blocks: u32, rotation: u32) -> Vec<u32> {
 type Drawn = (Vec<Vec<BlockValue>>, Vec<f64>);
 
 fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
-    let Setting { targets, correlation, drift, shared, .. } = *setting;
+    let Setting {
+        targets,
+        correlation,
+        drift,
+        shared,
+        ..
+    } = *setting;
     let student = StudentT::new(3.0).unwrap();
     let chi_squared = ChiSquared::new(7.0).unwrap();
     let normal = |random: &mut Pcg64| -> f64 { StandardNormal.sample(random) };
-    let noise = |random: &mut Pcg64| if setting.heavy { student.sample(random) / 3f64.sqrt() } else { normal(random) };
-    let common: Vec<Vec<f64>> = (0..blocks).map(|_| (0..targets).map(|_| noise(random)).collect()).collect();
+    let noise = |random: &mut Pcg64| {
+        if setting.heavy {
+            student.sample(random) / 3f64.sqrt()
+        } else {
+            normal(random)
+        }
+    };
+    let common: Vec<Vec<f64>> = (0..blocks)
+        .map(|_| (0..targets).map(|_| noise(random)).collect())
+        .collect();
     let case = |(effects, scatter, within): &([f64; 2], [f64; 3], [f64; 3])| -> Drawn {
-        let truth = |target: usize| if setting.effects && target > 0 { effects[(target - 1) % 2] } else { 0.0 };
+        let truth = |target: usize| {
+            if setting.effects && target > 0 {
+                effects[(target - 1) % 2]
+            } else {
+                0.0
+            }
+        };
         let places: Vec<f64> = (0..targets).map(|_| 0.05 * normal(random)).collect();
         let slopes: Vec<f64> = (0..targets).map(|_| drift * normal(random)).collect();
         let mut state: Vec<f64> = (0..targets).map(|_| noise(random)).collect();
@@ -104,7 +185,8 @@ fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
                     let fresh = (1.0 - correlation * correlation).sqrt() * noise(random);
                     state[target] = correlation * state[target] + fresh;
                 }
-                let own = (1.0 - shared).sqrt() * state[target] + shared.sqrt() * common[block as usize - 1][target];
+                let own = (1.0 - shared).sqrt() * state[target]
+                    + shared.sqrt() * common[block as usize - 1][target];
                 let slice = (target as u32 + block) % targets as u32;
                 let log = 10.0
                     + luck
@@ -113,7 +195,12 @@ fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
                     + slopes[target] * time
                     + scatter[target % 3] * own;
                 let within = Some(within[target % 3].powi(2) * chi_squared.sample(random) / 7.0);
-                values[target].push(BlockValue { block, value: log.exp(), slice: Some(slice), within });
+                values[target].push(BlockValue {
+                    block,
+                    value: log.exp(),
+                    slice: Some(slice),
+                    within,
+                });
             }
         }
         (values, (0..targets).map(truth).collect())
@@ -125,7 +212,13 @@ fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
 fn rank(cases: &[Drawn], ends: &[Option<u32>], analyses: &Analyses) -> Vec<Ranking> {
     let of_case = |((values, _), end): (&Drawn, &Option<u32>)| {
         let last = end.unwrap_or(analyses.last_block);
-        let sample = |values: &Vec<BlockValue>| values.iter().filter(|value| value.block <= last).copied().collect();
+        let sample = |values: &Vec<BlockValue>| {
+            values
+                .iter()
+                .filter(|value| value.block <= last)
+                .copied()
+                .collect()
+        };
         let samples: Vec<Vec<BlockValue>> = values.iter().map(sample).collect();
         Ranking::of_run(&samples, analyses, Better::Higher, THETA).unwrap()
     };
@@ -141,7 +234,11 @@ fn page(random: &mut Pcg64, setting: &Setting, seen: &mut Seen) {
     let pairs = cases.len() * setting.targets * (setting.targets - 1) / 2;
     let budget = f64::from(setting.blocks) * cases.len() as f64;
     let mut ends: Vec<Option<u32>> = vec![None; cases.len()];
-    let mut analyses = Analyses { after: after.clone(), last_block: 0, ended_by_results: true };
+    let mut analyses = Analyses {
+        after: after.clone(),
+        last_block: 0,
+        ended_by_results: true,
+    };
     let mut spent = 0.0;
     for next in after {
         let open = ends.iter().filter(|end| end.is_none()).count() as f64;
@@ -151,19 +248,29 @@ fn page(random: &mut Pcg64, setting: &Setting, seen: &mut Seen) {
         }
         (spent, analyses.last_block) = (spent + cost, next);
         let rankings = rank(&cases, &ends, &analyses);
-        for (end, ranking) in ends.iter_mut().zip(&rankings).filter(|(end, _)| end.is_none()) {
+        for (end, ranking) in ends
+            .iter_mut()
+            .zip(&rankings)
+            .filter(|(end, _)| end.is_none())
+        {
             *end = ranking.state(None, pairs).unwrap().enough.then_some(next);
         }
     }
     analyses.ended_by_results = ends.iter().all(Option::is_some);
     // The last analysis ends nothing before its run.
-    ends.iter_mut().for_each(|end| *end = end.filter(|end| *end < analyses.last_block));
+    ends.iter_mut()
+        .for_each(|end| *end = end.filter(|end| *end < analyses.last_block));
     count(&rank(&cases, &ends, &analyses), &cases, &ends, seen);
 }
 
 fn count(rankings: &[Ranking], cases: &[Drawn], ends: &[Option<u32>], seen: &mut Seen) {
     let one = |is: bool| f64::from(u8::from(is));
-    let verdicts = || rankings.iter().flat_map(|ranking| &ranking.pairs).map(|pair| pair.comparison.verdict);
+    let verdicts = || {
+        rankings
+            .iter()
+            .flat_map(|ranking| &ranking.pairs)
+            .map(|pair| pair.comparison.verdict)
+    };
     seen.pages += 1.0;
     seen.sure += one(verdicts().any(Verdict::is_sure));
     seen.differs += one(verdicts().any(Verdict::differs));
@@ -178,7 +285,10 @@ fn count(rankings: &[Ranking], cases: &[Drawn], ends: &[Option<u32>], seen: &mut
             missed |= !holds;
         }
         seen.cases_missed += one(missed);
-        seen.decided += one(matches!(ranking.outcome, RankingOutcome::Winner(_) | RankingOutcome::Tie(_)));
+        seen.decided += one(matches!(
+            ranking.outcome,
+            RankingOutcome::Winner(_) | RankingOutcome::Tie(_)
+        ));
     }
     seen.early += ends.iter().flatten().count() as f64;
 }
@@ -189,8 +299,18 @@ fn run(setting: Setting, pages: usize) -> Seen {
     let mut random = Pcg64::seed_from_u64(16);
     (0..pages).for_each(|_| page(&mut random, &setting, &mut seen));
     seen.half_widths.sort_by(f64::total_cmp);
-    let (cases, percent) = (RECORDED.len() as f64 * seen.pages, |count: f64, of: f64| 100.0 * count / of);
-    let Setting { targets, blocks, correlation, drift, heavy, shared, effects } = setting;
+    let (cases, percent) = (RECORDED.len() as f64 * seen.pages, |count: f64, of: f64| {
+        100.0 * count / of
+    });
+    let Setting {
+        targets,
+        blocks,
+        correlation,
+        drift,
+        heavy,
+        shared,
+        effects,
+    } = setting;
     println!(
         "| {targets} | {blocks} | {} | {correlation} | {drift} | {shared} | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {:.1} | {:.1} | \
          {:.1} % |",
@@ -209,7 +329,10 @@ fn run(setting: Setting, pages: usize) -> Seen {
 
 /// Pages a setting: some for a test, thousands for the table.
 fn pages(default: usize) -> usize {
-    std::env::var("FSB_PAGES").ok().and_then(|pages| pages.parse().ok()).unwrap_or(default)
+    std::env::var("FSB_PAGES")
+        .ok()
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(default)
 }
 
 /// Three standard errors of a share of 5 % above it.
@@ -220,19 +343,52 @@ fn tolerated(pages: usize) -> f64 {
 #[test]
 fn pages_of_equals_seldom_show_a_difference() {
     let pages = pages(200);
-    for (targets, blocks) in [(2, 6), (2, 12), (2, 22), (3, 6), (3, 12), (3, 18), (3, 21), (6, 6), (6, 12)] {
-        let equal = Setting { targets, blocks, ..INDEPENDENT };
+    for (targets, blocks) in [
+        (2, 6),
+        (2, 12),
+        (2, 22),
+        (3, 6),
+        (3, 12),
+        (3, 18),
+        (3, 21),
+        (6, 6),
+        (6, 12),
+    ] {
+        let equal = Setting {
+            targets,
+            blocks,
+            ..INDEPENDENT
+        };
         for setting in [
             equal,
-            Setting { correlation: 0.17, ..equal },
-            Setting { shared: 0.5, ..equal },
-            Setting { heavy: true, ..equal },
+            Setting {
+                correlation: 0.17,
+                ..equal
+            },
+            Setting {
+                shared: 0.5,
+                ..equal
+            },
+            Setting {
+                heavy: true,
+                ..equal
+            },
         ] {
             // Six targets have fifteen pairs.
-            let pages = if targets > 3 { pages.div_ceil(10) } else { pages };
+            let pages = if targets > 3 {
+                pages.div_ceil(10)
+            } else {
+                pages
+            };
             let seen = run(setting, pages);
-            assert!(seen.differs / seen.pages <= tolerated(pages), "{setting:?}: {seen:?}");
-            assert!(seen.covered / seen.intervals >= 0.93, "{setting:?}: {seen:?}");
+            assert!(
+                seen.differs / seen.pages <= tolerated(pages),
+                "{setting:?}: {seen:?}"
+            );
+            assert!(
+                seen.covered / seen.intervals >= 0.93,
+                "{setting:?}: {seen:?}"
+            );
         }
     }
 }
@@ -244,12 +400,31 @@ fn the_limits_of_the_rule_are_documented() {
     // Nothing is asserted of drift.
     let is_table = std::env::var_os("FSB_PAGES").is_some();
     for (targets, blocks) in [(2, 12), (2, 22), (3, 12), (3, 18)] {
-        let equal = Setting { targets, blocks, ..INDEPENDENT };
-        let related = run(Setting { correlation: 0.3, ..equal }, pages);
+        let equal = Setting {
+            targets,
+            blocks,
+            ..INDEPENDENT
+        };
+        let related = run(
+            Setting {
+                correlation: 0.3,
+                ..equal
+            },
+            pages,
+        );
         if is_table {
-            run(Setting { drift: 0.2, ..equal }, pages);
+            run(
+                Setting {
+                    drift: 0.2,
+                    ..equal
+                },
+                pages,
+            );
         }
-        assert!(related.differs / related.pages < 0.2 && related.covered / related.intervals > 0.9, "{related:?}");
+        assert!(
+            related.differs / related.pages < 0.2 && related.covered / related.intervals > 0.9,
+            "{related:?}"
+        );
     }
 }
 
@@ -266,10 +441,18 @@ fn real_differences_are_found() {
         (3, 18, 7.5, 0.045),
         (3, 21, 7.5, 0.045),
     ] {
-        let setting = Setting { targets, blocks, effects: true, ..INDEPENDENT };
+        let setting = Setting {
+            targets,
+            blocks,
+            effects: true,
+            ..INDEPENDENT
+        };
         let seen = run(setting, pages);
         let median = seen.half_widths[seen.half_widths.len() / 2];
-        assert!(seen.decided / seen.pages > decided && median < half_width, "{setting:?}: {median}");
+        assert!(
+            seen.decided / seen.pages > decided && median < half_width,
+            "{setting:?}: {median}"
+        );
         assert!(seen.covered / seen.intervals >= 0.94, "{setting:?}");
     }
 }
@@ -278,12 +461,23 @@ fn real_differences_are_found() {
 fn an_interim_analysis_widens_its_interval_and_hardly_the_last_one() {
     let values = |phase: u32| -> Vec<BlockValue> {
         let wave = |block: u32| (f64::from(block * (2 * phase + 3))).sin();
-        (1..=12).map(|block| BlockValue::new(block, 100.0 * (0.02 * wave(block)).exp())).collect()
+        (1..=12)
+            .map(|block| BlockValue::new(block, 100.0 * (0.02 * wave(block)).exp()))
+            .collect()
     };
     let width = |after: &[u32], ended_by_results: bool| {
-        let analyses = Analyses { after: after.to_vec(), last_block: 12, ended_by_results };
-        let ranking = Ranking::of_run(&[values(0), values(1)], &analyses, Better::Higher, THETA).unwrap();
-        ranking.pairs[0].comparison.interval.unwrap().relative_half_width()
+        let analyses = Analyses {
+            after: after.to_vec(),
+            last_block: 12,
+            ended_by_results,
+        };
+        let ranking =
+            Ranking::of_run(&[values(0), values(1)], &analyses, Better::Higher, THETA).unwrap();
+        ranking.pairs[0]
+            .comparison
+            .interval
+            .unwrap()
+            .relative_half_width()
     };
     let fixed = width(&[], false);
     assert_eq!(width(&[12], false), fixed);
@@ -294,30 +488,49 @@ fn an_interim_analysis_widens_its_interval_and_hardly_the_last_one() {
 /// `oracle/pages.py` computes the same from projection matrices, with SciPy's functions.
 #[test]
 fn moderated_pairs_are_those_of_an_independent_computation() {
-    let oracle: serde_json::Value = serde_json::from_str(include_str!("oracle/pages.json")).unwrap();
+    let oracle: serde_json::Value =
+        serde_json::from_str(include_str!("oracle/pages.json")).unwrap();
     for page in oracle["pages"].as_array().unwrap() {
         let name = &page["name"];
         let close = |ours: Option<f64>, theirs: &serde_json::Value, what: &str| {
             let (ours, theirs) = (ours.unwrap(), theirs.as_f64().unwrap());
-            assert!((ours - theirs).abs() <= 1e-7 * theirs.abs().max(1e-12), "{name}, {what}: {ours}, not {theirs}");
+            assert!(
+                (ours - theirs).abs() <= 1e-7 * theirs.abs().max(1e-12),
+                "{name}, {what}: {ours}, not {theirs}"
+            );
         };
         let rankings = page["cases"].as_array().unwrap().iter().map(|case| {
             let of = |key: &str, place: usize, target: usize| case[key][place][target].as_f64();
             let targets = case["logs"][0].as_array().unwrap().len();
             let blocks: Vec<u32> = serde_json::from_value(case["blocks"].clone()).unwrap();
             let value = |target: usize, (place, block): (usize, &u32)| BlockValue {
-                slice: (case["exchange"] == true).then_some((target as u32 + block) % targets as u32),
+                slice: (case["exchange"] == true)
+                    .then_some((target as u32 + block) % targets as u32),
                 within: of("within", place, target),
                 ..BlockValue::new(*block, of("logs", place, target).unwrap().exp())
             };
-            let sample = |target: usize| blocks.iter().enumerate().map(|place| value(target, place)).collect();
+            let sample = |target: usize| {
+                blocks
+                    .iter()
+                    .enumerate()
+                    .map(|place| value(target, place))
+                    .collect()
+            };
             let samples: Vec<Vec<BlockValue>> = (0..targets).map(sample).collect();
             Ranking::from_samples(&samples, Better::Higher, THETA).unwrap()
         });
         let mut rankings: Vec<Ranking> = rankings.collect();
         let correlation = hold_over_page(&mut rankings).unwrap();
-        close(Some(correlation.estimate), &page["correlation"]["estimate"], "estimate");
-        close(Some(correlation.error), &page["correlation"]["error"], "error");
+        close(
+            Some(correlation.estimate),
+            &page["correlation"]["estimate"],
+            "estimate",
+        );
+        close(
+            Some(correlation.error),
+            &page["correlation"]["error"],
+            "error",
+        );
         let pairs: Vec<_> = rankings.iter().flat_map(|ranking| &ranking.pairs).collect();
         assert_eq!(pairs.len(), page["pairs"].as_array().unwrap().len());
         for (ours, theirs) in pairs.iter().zip(page["pairs"].as_array().unwrap()) {

@@ -1,4 +1,5 @@
-//! The checksum of a line of the journal: CRC-32 of the line without the field, which is the last one.
+//! The checksum of a line of the journal: CRC-32 of the line without the field, which is the last
+//! one.
 //!
 //! A flipped bit or an edited digit leaves valid JSON with another value. The checksum finds it.
 
@@ -19,13 +20,19 @@ const DIGITS: usize = 8;
 ///
 /// # Errors
 ///
-/// Returns an error if the value is not an object with fields, or holds a number that JSON cannot hold.
+/// Returns an error if the value is not an object with fields, or holds a number that JSON cannot
+/// hold.
 pub fn journal_line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     let crc = crc32fast::hash(&line);
     match line.pop() {
         Some(b'}') if line.len() > 1 => {}
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line of the journal is an object")),
+        _ => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a line of the journal is an object",
+            ));
+        }
     }
     line.extend_from_slice(BEFORE);
     line.extend_from_slice(format!("{crc:0DIGITS$x}").as_bytes());
@@ -45,12 +52,15 @@ pub(crate) enum Checksum {
 impl Checksum {
     /// Verifies the checksum of a line without its end.
     pub(crate) fn of_line(line: &[u8]) -> Checksum {
-        let Some((content, digits)) =
-            line.strip_suffix(AFTER).and_then(|rest| rest.split_at_checked(rest.len().checked_sub(DIGITS)?))
+        let Some((content, digits)) = line
+            .strip_suffix(AFTER)
+            .and_then(|rest| rest.split_at_checked(rest.len().checked_sub(DIGITS)?))
         else {
             return Checksum::Absent;
         };
-        let Some(content) = content.strip_suffix(BEFORE) else { return Checksum::Absent };
+        let Some(content) = content.strip_suffix(BEFORE) else {
+            return Checksum::Absent;
+        };
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(content);
         hasher.update(b"}");

@@ -36,7 +36,10 @@ pub enum StoreError {
     #[error("{0} is not a directory; {EMPTY_DIRECTORY}")]
     NotDirectory(PathBuf),
     /// Root would write in a directory that other users can change.
-    #[error("root does not write to {path}: {component} {why}, who could redirect root's writes; {}", help_of(advice))]
+    #[error(
+        "root does not write to {path}: {component} {why}, who could redirect root's writes; {}",
+        help_of(advice)
+    )]
     Untrusted {
         /// The path that root would write to.
         path: PathBuf,
@@ -78,7 +81,9 @@ pub enum StoreError {
         message: String,
     },
     /// A line of a journal is not as it was written.
-    #[error("{path}, line {line}: the line was changed after it was written: its checksum is wrong or absent")]
+    #[error(
+        "{path}, line {line}: the line was changed after it was written: its checksum is wrong or absent"
+    )]
     Checksum {
         /// The file.
         path: PathBuf,
@@ -124,40 +129,60 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
-        StoreError::Io { what, path: path.to_owned(), source }
+        StoreError::Io {
+            what,
+            path: path.to_owned(),
+            source,
+        }
     }
 
-    /// Returns `Refused` if the file is of a kind that cannot be read or is too large, and `Io` for every other error.
+    /// Returns `Refused` if the file is of a kind that cannot be read or is too large, and `Io` for
+    /// every other error.
     pub(crate) fn input(path: &Path, source: io::Error) -> Self {
         match source.kind() {
-            io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge | io::ErrorKind::IsADirectory => {
-                StoreError::Refused { path: path.to_owned(), why: source.to_string() }
-            }
+            io::ErrorKind::InvalidInput
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::IsADirectory => StoreError::Refused {
+                path: path.to_owned(),
+                why: source.to_string(),
+            },
             _ => StoreError::io("read", path, source),
         }
     }
 
     pub(crate) fn damaged_page(path: &Path, error: &io::Error) -> Self {
-        StoreError::DamagedPage { path: path.to_owned(), why: error.to_string() }
+        StoreError::DamagedPage {
+            path: path.to_owned(),
+            why: error.to_string(),
+        }
     }
 
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
         let text = error.to_string();
         // The parser counts lines from the start of its text, not of the file.
-        let text = text.strip_suffix(&format!(" at line {} column {}", error.line(), error.column())).unwrap_or(&text);
+        let text = text
+            .strip_suffix(&format!(
+                " at line {} column {}",
+                error.line(),
+                error.column()
+            ))
+            .unwrap_or(&text);
         let message = match error.classify() {
             Category::Eof => format!("the file is cut off (column {})", error.column()),
             _ => format!("{text} (column {})", error.column()),
         };
-        StoreError::Syntax { path: path.to_owned(), line: line.max(1), message }
+        StoreError::Syntax {
+            path: path.to_owned(),
+            line: line.max(1),
+            message,
+        }
     }
 }
 
 /// The remedy for [`StoreError::NoRun`].
 const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-results";
 /// The remedy for [`StoreError::Syntax`] and [`StoreError::Checksum`].
-const RESTORE: &str =
-    "restore the file from a copy of the run directory; its report.html, if there is one, has the results";
+const RESTORE: &str = "restore the file from a copy of the run directory; its report.html, if there is one, has the results";
 /// The remedy for [`StoreError::NotDirectory`].
 const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
 
@@ -211,7 +236,9 @@ impl Coded for StoreError {
         let path = |path: &Path| ("path", path.to_string_lossy().into());
         let text = |text: &String| Value::from(text.as_str());
         match self {
-            StoreError::Io { what, path: of, .. } => code::fields([path(of), ("call", (*what).into())]),
+            StoreError::Io { what, path: of, .. } => {
+                code::fields([path(of), ("call", (*what).into())])
+            }
             StoreError::Refused { path: of, .. }
             | StoreError::DamagedPage { path: of, .. }
             | StoreError::NotEmpty(of)
@@ -220,19 +247,37 @@ impl Coded for StoreError {
             | StoreError::Deleted(of)
             | StoreError::NoWorkingDirectory(of)
             | StoreError::NoRun(of) => code::fields([path(of)]),
-            StoreError::Untrusted { path: of, component, .. } => {
-                code::fields([path(of), ("component", component.to_string_lossy().into())])
+            StoreError::Untrusted {
+                path: of,
+                component,
+                ..
+            } => code::fields([path(of), ("component", component.to_string_lossy().into())]),
+            StoreError::Busy { path: of, holder } => {
+                code::fields([path(of), ("holder", text(holder))])
             }
-            StoreError::Busy { path: of, holder } => code::fields([path(of), ("holder", text(holder))]),
             StoreError::Syntax { path: of, line, .. } | StoreError::Checksum { path: of, line } => {
                 code::fields([path(of), ("line", (*line).into())])
             }
-            StoreError::Schema { path: of, line, found, expected } => {
-                code::fields([path(of), ("line", (*line).into()), ("found", text(found)), ("expected", text(expected))])
-            }
-            StoreError::Newer { path: of, found, expected } => {
-                code::fields([path(of), ("found", text(found)), ("expected", text(expected))])
-            }
+            StoreError::Schema {
+                path: of,
+                line,
+                found,
+                expected,
+            } => code::fields([
+                path(of),
+                ("line", (*line).into()),
+                ("found", text(found)),
+                ("expected", text(expected)),
+            ]),
+            StoreError::Newer {
+                path: of,
+                found,
+                expected,
+            } => code::fields([
+                path(of),
+                ("found", text(found)),
+                ("expected", text(expected)),
+            ]),
             StoreError::Encode(_) => Map::new(),
         }
     }
@@ -243,7 +288,9 @@ impl Coded for StoreError {
             StoreError::NoRun(_) => Some(RUN_DIRECTORIES.to_owned()),
             StoreError::Syntax { .. } | StoreError::Checksum { .. } => Some(RESTORE.to_owned()),
             StoreError::NotDirectory(_) => Some(EMPTY_DIRECTORY.to_owned()),
-            StoreError::NotEmpty(_) => Some(format!("{EMPTY_DIRECTORY}, or resume the run in it with --resume")),
+            StoreError::NotEmpty(_) => Some(format!(
+                "{EMPTY_DIRECTORY}, or resume the run in it with --resume"
+            )),
             _ => None,
         }
     }

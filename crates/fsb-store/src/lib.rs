@@ -1,13 +1,13 @@
 //! A run directory on disk. `run.json` and `trials.jsonl` are the only source of a run's results.
 //!
 //! The store replaces `run.json` atomically. It appends to `trials.jsonl` one line per trial, and
-//! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported therefore survives a
-//! crash. Each line ends with its checksum, which every reader verifies.
+//! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported
+//! therefore survives a crash. Each line ends with its checksum, which every reader verifies.
 //!
 //! A published page holds a run, too: [`Reader`] and [`read()`] read it like a run directory.
 //!
-//! [`input`] opens user-supplied files. [`remove_tree`] removes the directories that programs of the user leave, whatever
-//! their depth and permissions.
+//! [`input`] opens user-supplied files. [`remove_tree`] removes the directories that programs of
+//! the user leave, whatever their depth and permissions.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,9 @@ pub use checksum::journal_line;
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
-pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, is_page, page_element, read};
+pub use read::{
+    Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, is_page, page_element, read,
+};
 pub use tree::remove_tree;
 
 /// An open run directory that trials are appended to. No other run appends to it while it is open.
@@ -42,26 +44,34 @@ pub use tree::remove_tree;
 pub struct RunDirectory {
     claim: Claim,
     journal: File,
-    /// The record as it was last written. [`RunDirectory::restore`] writes it again if the directory was deleted.
+    /// The record as it was last written. [`RunDirectory::restore`] writes it again if the
+    /// directory was deleted.
     record: Vec<u8>,
 }
 
 impl RunDirectory {
-    /// Creates the directory, which must be new or empty, and writes the record. `holder` describes this process to
-    /// other processes that try to write there.
+    /// Creates the directory, which must be new or empty, and writes the record. `holder` describes
+    /// this process to other processes that try to write there.
     pub fn create(
         path: &Path,
         record: &RunRecord,
         result_owner: ResultOwner,
         holder: &str,
     ) -> Result<Self, StoreError> {
-        let claim = Claim::new(HeldDirectory::open(path, result_owner, Open::Making)?, holder)?;
+        let claim = Claim::new(
+            HeldDirectory::open(path, result_owner, Open::Making)?,
+            holder,
+        )?;
         check_new(path, &claim.place.result_owner())?;
         let journal_path = path.join(TRIALS_FILE);
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let journal = claim.place.open_file(OsStr::new(TRIALS_FILE), flags, 0o666);
         let journal = journal.map_err(|error| StoreError::io("make", &journal_path, error))?;
-        let mut directory = RunDirectory { claim, journal, record: Vec::new() };
+        let mut directory = RunDirectory {
+            claim,
+            journal,
+            record: Vec::new(),
+        };
         if let Err(error) = directory.write_record(record) {
             // A directory without a record is not a run. The next attempt must find it empty.
             let _ = directory.claim.place.remove(OsStr::new(TRIALS_FILE));
@@ -70,15 +80,23 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Resumes the run in a directory. The report prints its contents, so the invoking user must be able to read them.
+    /// Resumes the run in a directory. The report prints its contents, so the invoking user must be
+    /// able to read them.
     pub fn resume(claim: Claim) -> Result<(Self, Contents), StoreError> {
         let contents = claim.read()?;
-        // The next line must not continue a truncated last line, and the old file may have other hard links. The
-        // journal therefore becomes a new file.
+        // The next line must not continue a truncated last line, and the old file may have other
+        // hard links. The journal therefore becomes a new file.
         let text = encode_trials(&contents.trials)?;
         let journal = claim.replace(TRIALS_FILE, &text)?;
         let record = encode_record(&contents.record)?;
-        Ok((RunDirectory { claim, journal, record }, contents))
+        Ok((
+            RunDirectory {
+                claim,
+                journal,
+                record,
+            },
+            contents,
+        ))
     }
 
     /// Returns the path of the directory.
@@ -100,8 +118,8 @@ impl RunDirectory {
         self.claim.replace(RUN_FILE, &self.record).map(drop)
     }
 
-    /// Appends a trial and waits until it is on the disk. If the write fails, truncates the journal to its previous
-    /// length.
+    /// Appends a trial and waits until it is on the disk. If the write fails, truncates the journal
+    /// to its previous length.
     pub fn append(&mut self, trial: &Trial) -> Result<(), StoreError> {
         let path = self.path().join(TRIALS_FILE);
         let fail = |error| StoreError::io("append to", &path, error);
@@ -110,10 +128,15 @@ impl RunDirectory {
             let _ = self.journal.set_len(before.len());
             return Err(fail(error));
         }
-        if self.is_deleted() { Err(StoreError::Deleted(self.path().to_owned())) } else { Ok(()) }
+        if self.is_deleted() {
+            Err(StoreError::Deleted(self.path().to_owned()))
+        } else {
+            Ok(())
+        }
     }
 
-    /// Replaces all trials. A resume uses this to mark the trials of an unfinished block as superseded.
+    /// Replaces all trials. A resume uses this to mark the trials of an unfinished block as
+    /// superseded.
     pub fn rewrite_trials(&mut self, trials: &[Trial]) -> Result<(), StoreError> {
         // The old descriptor points at the file that was replaced.
         self.journal = self.claim.replace(TRIALS_FILE, &encode_trials(trials)?)?;
@@ -137,15 +160,27 @@ impl RunDirectory {
 
     /// Returns whether the directory or its journal was deleted.
     pub fn is_deleted(&self) -> bool {
-        self.claim.place.is_gone() || self.journal.metadata().is_ok_and(|found| found.nlink() == 0)
+        self.claim.place.is_gone()
+            || self
+                .journal
+                .metadata()
+                .is_ok_and(|found| found.nlink() == 0)
     }
 
-    /// Creates a deleted directory again, with everything that this value wrote. The trials are still in the journal,
-    /// which is open. If another file or directory has taken the name, the new directory is `PATH.saved`.
+    /// Creates a deleted directory again, with everything that this value wrote. The trials are
+    /// still in the journal, which is open. If another file or directory has taken the name, the
+    /// new directory is `PATH.saved`.
     pub fn restore(&mut self) -> Result<(), StoreError> {
         let path = self.path().to_owned();
-        let mut text = vec![0; self.journal.metadata().map_or(0, |found| found.len() as usize)];
-        self.journal.read_exact_at(&mut text, 0).map_err(|error| StoreError::io("read", &path, error))?;
+        let mut text = vec![
+            0;
+            self.journal
+                .metadata()
+                .map_or(0, |found| found.len() as usize)
+        ];
+        self.journal
+            .read_exact_at(&mut text, 0)
+            .map_err(|error| StoreError::io("read", &path, error))?;
         let result_owner = self.claim.place.result_owner();
         let beside = || {
             let mut name = path.clone().into_os_string();
@@ -153,12 +188,16 @@ impl RunDirectory {
             PathBuf::from(name)
         };
         let path = match check_new(&path, &result_owner) {
-            // The path is not empty: the open directory is still there, or another one took its name.
+            // The path is not empty: the open directory is still there, or another one took its
+            // name.
             Err(_) if self.claim.place.is_gone() => beside(),
             _ => path,
         };
         if self.claim.place.is_gone() {
-            self.claim = Claim::new(HeldDirectory::open(&path, result_owner, Open::Making)?, &self.claim.holder)?;
+            self.claim = Claim::new(
+                HeldDirectory::open(&path, result_owner, Open::Making)?,
+                &self.claim.holder,
+            )?;
         }
         self.journal = self.claim.replace(TRIALS_FILE, &text)?;
         self.claim.replace(RUN_FILE, &self.record).map(drop)
@@ -174,14 +213,23 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the directory of a run. `holder` describes this process to other processes that try to write there.
+    /// Claims the directory of a run. `holder` describes this process to other processes that try
+    /// to write there.
     pub fn take(path: &Path, result_owner: ResultOwner, holder: &str) -> Result<Claim, StoreError> {
-        let place = HeldDirectory::open(path, result_owner, Open::Existing).map_err(|error| match error {
-            StoreError::Io { source, .. } if no_directory(&source) => StoreError::NoRun(path.to_owned()),
-            error => error,
-        })?;
+        let place =
+            HeldDirectory::open(path, result_owner, Open::Existing).map_err(
+                |error| match error {
+                    StoreError::Io { source, .. } if no_directory(&source) => {
+                        StoreError::NoRun(path.to_owned())
+                    }
+                    error => error,
+                },
+            )?;
         let record = place.stat(OsStr::new(RUN_FILE));
-        if record.map_err(|error| StoreError::io("examine", path, error))?.is_none() {
+        if record
+            .map_err(|error| StoreError::io("examine", path, error))?
+            .is_none()
+        {
             return Err(StoreError::NoRun(path.to_owned()));
         }
         Claim::new(place, holder)
@@ -189,7 +237,11 @@ impl Claim {
 
     fn new(place: HeldDirectory, holder: &str) -> Result<Claim, StoreError> {
         let lock = Lock::take(&place, holder)?;
-        Ok(Claim { place, lock, holder: holder.to_owned() })
+        Ok(Claim {
+            place,
+            lock,
+            holder: holder.to_owned(),
+        })
     }
 
     /// Returns the path of the directory.
@@ -200,7 +252,10 @@ impl Claim {
     /// Reads the directory with the owner's privileges.
     pub fn read(&self) -> Result<Contents, StoreError> {
         let path = self.place.path();
-        self.place.result_owner().act(|| read(path)).map_err(|error| StoreError::io("read", path, error))?
+        self.place
+            .result_owner()
+            .act(|| read(path))
+            .map_err(|error| StoreError::io("read", path, error))?
     }
 
     fn replace(&self, name: &str, content: &[u8]) -> Result<File, StoreError> {
@@ -213,7 +268,9 @@ impl Claim {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<File, StoreError> {
         let path = self.place.path().join(name);
-        self.place.replace(OsStr::new(name), write).map_err(|error| StoreError::io("write", &path, error))
+        self.place
+            .replace(OsStr::new(name), write)
+            .map_err(|error| StoreError::io("write", &path, error))
     }
 }
 
@@ -230,7 +287,8 @@ fn append_line(journal: &mut File, trial: &Trial) -> io::Result<()> {
 }
 
 fn encode_record(record: &RunRecord) -> Result<Vec<u8>, StoreError> {
-    let mut text = serde_json::to_vec_pretty(record).map_err(|error| StoreError::Encode(error.to_string()))?;
+    let mut text =
+        serde_json::to_vec_pretty(record).map_err(|error| StoreError::Encode(error.to_string()))?;
     text.push(b'\n');
     Ok(text)
 }
@@ -244,11 +302,14 @@ fn encode_trials(trials: &[Trial]) -> Result<Vec<u8>, StoreError> {
 }
 
 fn no_directory(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
-/// Checks that a run may be written to `path`: it must be new or an empty directory, and the owner must be able to use
-/// it.
+/// Checks that a run may be written to `path`: it must be new or an empty directory, and the owner
+/// must be able to use it.
 pub fn check_new(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreError> {
     let mut there = path;
     loop {
@@ -262,14 +323,19 @@ pub fn check_new(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreErr
         }
         // The store will create the missing components below the nearest existing parent.
         match there.parent() {
-            Some(parent) if parent.as_os_str().is_empty() && there != Path::new(".") => there = Path::new("."),
+            Some(parent) if parent.as_os_str().is_empty() && there != Path::new(".") => {
+                there = Path::new(".")
+            }
             Some(parent) if !parent.as_os_str().is_empty() => there = parent,
             _ => break,
         }
     }
     let entries = result_owner.act(|| fs::read_dir(path)).flatten();
     match entries {
-        Ok(entries) => match entries.flatten().find(|entry| entry.file_name() != LOCK_FILE) {
+        Ok(entries) => match entries
+            .flatten()
+            .find(|entry| entry.file_name() != LOCK_FILE)
+        {
             Some(_) => Err(StoreError::NotEmpty(path.to_owned())),
             None => Ok(()),
         },
@@ -281,20 +347,21 @@ pub fn check_new(path: &Path, result_owner: &ResultOwner) -> Result<(), StoreErr
 /// The file that is locked while a run writes.
 const LOCK_FILE: &str = ".lock";
 
-/// Number of attempts after which the lock counts as busy. An attempt fails if the locked file was removed meanwhile.
+/// Number of attempts after which the lock counts as busy. An attempt fails if the locked file was
+/// removed meanwhile.
 const LOCK_ATTEMPTS: usize = 16;
 /// Number of bytes of the holder's description that are read for the message.
 const LONGEST_HOLDER: u64 = 300;
 
-/// The lock of a run directory: one run writes there at a time. Dropping the value releases it; [`Lock::release`] also
-/// removes the file. Only the owner may open the file. Otherwise every user who can read the directory could hold the
-/// lock.
+/// The lock of a run directory: one run writes there at a time. Dropping the value releases it;
+/// [`Lock::release`] also removes the file. Only the owner may open the file. Otherwise every user
+/// who can read the directory could hold the lock.
 #[derive(Debug)]
 struct Lock(File);
 
 impl Lock {
-    /// Takes the lock of a run directory. Writes `holder` into the lock file, for the message of the next process that
-    /// tries.
+    /// Takes the lock of a run directory. Writes `holder` into the lock file, for the message of
+    /// the next process that tries.
     ///
     /// # Errors
     ///
@@ -308,7 +375,9 @@ impl Lock {
         };
         for _ in 0..LOCK_ATTEMPTS {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
-            let mut file = place.open_file(name, flags, 0o600).map_err(fail("open the lock"))?;
+            let mut file = place
+                .open_file(name, flags, 0o600)
+                .map_err(fail("open the lock"))?;
             let stat = fstat(&file).map_err(|errno| fail("examine")(errno.into()))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
                 || stat.st_uid != place.result_owner().uid()
@@ -320,7 +389,10 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => {
                     let mut said = String::new();
                     let _ = (&file).take(LONGEST_HOLDER).read_to_string(&mut said);
-                    return Err(StoreError::Busy { path: place.path().to_owned(), holder: one_line(&said) });
+                    return Err(StoreError::Busy {
+                        path: place.path().to_owned(),
+                        holder: one_line(&said),
+                    });
                 }
                 // The file system has no locks. The run continues without one.
                 Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {}
@@ -328,27 +400,36 @@ impl Lock {
             }
             // The previous holder may have removed the file between the open and the lock.
             let there = place.stat(name).map_err(fail("examine"))?;
-            if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
-                // The description only improves a message, so an error is ignored. If the disk is full, writing the
-                // results fails.
-                let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+            if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino))
+            {
+                // The description only improves a message, so an error is ignored. If the disk is
+                // full, writing the results fails.
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all(holder.as_bytes()));
                 return Ok(Lock(file));
             }
         }
-        Err(StoreError::Busy { path: place.path().to_owned(), holder: String::new() })
+        Err(StoreError::Busy {
+            path: place.path().to_owned(),
+            holder: String::new(),
+        })
     }
 
-    /// Removes the lock file if it is still this one. The lock itself ends when the value is dropped.
+    /// Removes the lock file if it is still this one. The lock itself ends when the value is
+    /// dropped.
     pub fn release(&self, place: &HeldDirectory) {
-        let (Ok(own), Ok(Some(there))) = (fstat(&self.0), place.stat(OsStr::new(LOCK_FILE))) else { return };
+        let (Ok(own), Ok(Some(there))) = (fstat(&self.0), place.stat(OsStr::new(LOCK_FILE))) else {
+            return;
+        };
         if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) {
             let _ = place.remove(OsStr::new(LOCK_FILE));
         }
     }
 }
 
-/// Returns whether a process writes to the run directory, or `None` if this user cannot find out: only the owner may open
-/// the lock, and some file systems have no locks.
+/// Returns whether a process writes to the run directory, or `None` if this user cannot find out:
+/// only the owner may open the lock, and some file systems have no locks.
 pub fn is_in_use(path: &Path) -> Option<bool> {
     let file = match input::open(&path.join(LOCK_FILE)) {
         Ok(file) => file,
@@ -363,7 +444,10 @@ pub fn is_in_use(path: &Path) -> Option<bool> {
 }
 
 fn one_line(text: &str) -> String {
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
@@ -463,8 +547,14 @@ mod tests {
         let contents = read(&path).unwrap();
         assert_eq!((contents.trials.len(), contents.warnings.len()), (2, 1));
         // Earlier versions wrote no checksums.
-        fs::write(&journal, serde_json::to_string(&trial(5)).unwrap().replace(SCHEMA, "fsbench/trial/3") + "\n")
-            .unwrap();
+        fs::write(
+            &journal,
+            serde_json::to_string(&trial(5))
+                .unwrap()
+                .replace(SCHEMA, "fsbench/trial/3")
+                + "\n",
+        )
+        .unwrap();
         assert_eq!(read(&path).unwrap().trials.len(), 1);
     }
 
@@ -484,12 +574,18 @@ mod tests {
     fn warnings_of_version_1_become_conditions() {
         let (_temporary, path) = filled(1);
         let run = path.join(RUN_FILE);
-        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&run).unwrap()).unwrap();
+        let mut record: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&run).unwrap()).unwrap();
         record["schema"] = "fsbench/run/1".into();
-        record["warnings"] =
-            json!(["not alone: process 7 (fsb run ext4) measured at the same time; …", "loop can discard"]);
+        record["warnings"] = json!([
+            "not alone: process 7 (fsb run ext4) measured at the same time; …",
+            "loop can discard"
+        ]);
         fs::write(&run, record.to_string()).unwrap();
-        let concurrent = Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 };
+        let concurrent = Warning::Concurrent {
+            run: "process 7 (fsb run ext4)".to_owned(),
+            more: 0,
+        };
         let discard = Warning::Text("loop can discard".to_owned());
         assert_eq!(read(&path).unwrap().record.warnings, [concurrent, discard]);
     }
@@ -517,7 +613,8 @@ mod tests {
     fn endless_input_is_refused_at_once() {
         let pipe = |path: &Path| {
             let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0)
+                .unwrap();
         };
         let device = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
         let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
@@ -541,7 +638,11 @@ mod tests {
 
     #[test]
     fn deep_nesting_huge_numbers_and_repeated_keys_are_errors_of_their_line() {
-        let deep = format!("{{\"extra\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let deep = format!(
+            "{{\"extra\": {}{}}}",
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
         let whole = serde_json::to_string(&trial(1)).unwrap();
         let twice = whole.replacen('{', "{\"block\": 7,", 1);
         let huge = whole.replace("\"block\":1", "\"block\":99999999999999999999");
@@ -553,7 +654,10 @@ mod tests {
             let first = fs::read_to_string(&journal).unwrap();
             fs::write(&journal, format!("{first}{line}\n")).unwrap();
             let error = read(&path).unwrap_err().to_string();
-            assert!(error.contains("trials.jsonl, line 2: ") && error.len() < 400, "{error}");
+            assert!(
+                error.contains("trials.jsonl, line 2: ") && error.len() < 400,
+                "{error}"
+            );
         }
     }
 
@@ -564,7 +668,9 @@ mod tests {
         fs::remove_file(path.join(TRIALS_FILE)).unwrap();
         for _ in 0..2 {
             let mut seen = Vec::new();
-            reader.trials(|line, trial: Trial| seen.push((line, trial.order))).unwrap();
+            reader
+                .trials(|line, trial: Trial| seen.push((line, trial.order)))
+                .unwrap();
             assert_eq!(seen, [(1, 0), (2, 1), (3, 2)]);
         }
     }
@@ -603,8 +709,13 @@ mod tests {
             file.write_all(&[b'x'; 1 << 20])?;
             Err(std::io::Error::other("no more"))
         });
-        assert!(matches!(failed, Err(StoreError::Io { what: "write", .. })), "{failed:?}");
-        let panicked = std::panic::catch_unwind(|| crate::replace_with(&path, &result_owner, |_| panic!("on purpose")));
+        assert!(
+            matches!(failed, Err(StoreError::Io { what: "write", .. })),
+            "{failed:?}"
+        );
+        let panicked = std::panic::catch_unwind(|| {
+            crate::replace_with(&path, &result_owner, |_| panic!("on purpose"))
+        });
         assert!(panicked.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -647,8 +758,15 @@ mod tests {
             assert_eq!(fs::read_to_string(path).unwrap(), "precious");
             assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
         }
-        assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), "report");
-        assert!(fs::symlink_metadata(run.join("report.html")).unwrap().is_file());
+        assert_eq!(
+            fs::read_to_string(run.join("report.html")).unwrap(),
+            "report"
+        );
+        assert!(
+            fs::symlink_metadata(run.join("report.html"))
+                .unwrap()
+                .is_file()
+        );
     }
 
     #[test]
@@ -671,7 +789,11 @@ mod tests {
     #[test]
     fn a_directory_that_is_exchanged_keeps_its_files() {
         let place = place();
-        let (run, moved, victim) = (place.path().join("run"), place.path().join("moved"), place.path().join("victim"));
+        let (run, moved, victim) = (
+            place.path().join("run"),
+            place.path().join("moved"),
+            place.path().join("victim"),
+        );
         fs::create_dir(&victim).unwrap();
         let mut directory = create(&run).unwrap();
         fs::rename(&run, &moved).unwrap();
@@ -690,7 +812,10 @@ mod tests {
         let run = place.path().join("run");
         let first = create(&run).unwrap();
         let error = resume(&run).unwrap_err();
-        assert!(matches!(&error, StoreError::Busy { holder, .. } if holder == "the first"), "{error}");
+        assert!(
+            matches!(&error, StoreError::Busy { holder, .. } if holder == "the first"),
+            "{error}"
+        );
         assert_eq!(crate::is_in_use(&run), Some(true));
         drop(first);
         assert!(!run.join(LOCK_FILE).exists());
@@ -719,7 +844,10 @@ mod tests {
         let mut directory = create(&run).unwrap();
         directory.append(&trial(0)).unwrap();
         fs::remove_dir_all(&run).unwrap();
-        assert!(matches!(directory.append(&trial(1)), Err(StoreError::Deleted(_))));
+        assert!(matches!(
+            directory.append(&trial(1)),
+            Err(StoreError::Deleted(_))
+        ));
         assert!(directory.is_deleted());
         directory.restore().unwrap();
         assert!(!directory.is_deleted());
@@ -749,15 +877,24 @@ mod tests {
         let refused = |path: &Path, part: &Path| {
             let error = create(path).unwrap_err();
             let component = part.to_owned();
-            assert!(matches!(&error, StoreError::Untrusted { component: found, .. } if *found == component), "{error}");
-            assert!(matches!(check_new(path, &ResultOwner::this_user()), Err(StoreError::Untrusted { .. })));
+            assert!(
+                matches!(&error, StoreError::Untrusted { component: found, .. } if *found == component),
+                "{error}"
+            );
+            assert!(matches!(
+                check_new(path, &ResultOwner::this_user()),
+                Err(StoreError::Untrusted { .. })
+            ));
             error.to_string()
         };
         let theirs = place.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
         give(&theirs, OTHER);
         let said = refused(&theirs.join("a/b"), &theirs);
-        assert!(said.contains("user 4711") && said.contains("sudo"), "{said}");
+        assert!(
+            said.contains("user 4711") && said.contains("sudo"),
+            "{said}"
+        );
         assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
         // A directory that root owns below another user's directory could be exchanged.
         fs::create_dir(theirs.join("own")).unwrap();
@@ -799,8 +936,14 @@ mod tests {
         replace(&link, b"mine", &result_owner).unwrap();
         assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
         give(&link, OTHER);
-        assert!(matches!(replace(&link, b"theirs", &result_owner), Err(StoreError::Planted(_))));
-        assert!(matches!(append(&link, &result_owner), Err(StoreError::Planted(_))));
+        assert!(matches!(
+            replace(&link, b"theirs", &result_owner),
+            Err(StoreError::Planted(_))
+        ));
+        assert!(matches!(
+            append(&link, &result_owner),
+            Err(StoreError::Planted(_))
+        ));
         // A pipe of another is not even waited for.
         let pipe = shared.join("pipe");
         rustix::fs::mknodat(
@@ -812,29 +955,47 @@ mod tests {
         )
         .unwrap();
         give(&pipe, OTHER);
-        assert!(matches!(replace(&pipe, b"x", &result_owner), Err(StoreError::Planted(_))));
+        assert!(matches!(
+            replace(&pipe, b"x", &result_owner),
+            Err(StoreError::Planted(_))
+        ));
         // What is there already may be another name of any file.
         let hard = shared.join("hard");
         fs::hard_link(&precious, &hard).unwrap();
-        assert!(matches!(append(&hard, &result_owner), Err(StoreError::Planted(_))));
+        assert!(matches!(
+            append(&hard, &result_owner),
+            Err(StoreError::Planted(_))
+        ));
         replace(&hard, b"new", &result_owner).unwrap();
         assert_eq!(
-            (fs::read_to_string(&precious).unwrap(), fs::read_to_string(&hard).unwrap()),
+            (
+                fs::read_to_string(&precious).unwrap(),
+                fs::read_to_string(&hard).unwrap()
+            ),
             ("mine".into(), "new".into())
         );
         // Devices and this process's own descriptors are written to as they are.
         replace(Path::new("/dev/null"), b"x", &result_owner).unwrap();
         replace(Path::new("/dev/fd/2"), b"", &result_owner).unwrap();
         use std::os::unix::fs::FileTypeExt;
-        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        assert!(
+            fs::metadata("/dev/null")
+                .unwrap()
+                .file_type()
+                .is_char_device()
+        );
     }
 
-    /// A user who may write to the parent directory can exchange the run directory at any moment. The store must never
-    /// write outside the run directory that it holds open.
+    /// A user who may write to the parent directory can exchange the run directory at any moment.
+    /// The store must never write outside the run directory that it holds open.
     #[test]
     fn nothing_leaves_a_directory_that_is_exchanged_all_the_time() {
         let place = place();
-        let (run, away, victim) = (place.path().join("run"), place.path().join("away"), place.path().join("victim"));
+        let (run, away, victim) = (
+            place.path().join("run"),
+            place.path().join("away"),
+            place.path().join("victim"),
+        );
         fs::create_dir(&victim).unwrap();
         let mut directory = create(&run).unwrap();
         let done = AtomicBool::new(false);
@@ -856,12 +1017,20 @@ mod tests {
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
         let left = if away.exists() { &away } else { &run };
         assert_eq!(read(left).unwrap().trials.len(), 40);
-        let names = fs::read_dir(left).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
+        let names = fs::read_dir(left)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect::<Vec<_>>();
         assert!(names.len() <= 4, "nothing unfinished stays: {names:?}");
     }
 
     fn publication() -> Publication {
-        let removed = vec![Removal { class: "serials".to_owned(), what: "serial numbers".to_owned(), values: 2 }];
+        let removed = vec![Removal {
+            class: "serials".to_owned(),
+            what: "serial numbers".to_owned(),
+            values: 2,
+        }];
         Publication {
             schema: publication::SCHEMA.to_owned(),
             fsb_version: "0.1.0".to_owned(),
@@ -873,8 +1042,13 @@ mod tests {
     fn page_with(element: &str) -> (tempfile::TempDir, PathBuf) {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("a.html");
-        fs::write(&path, format!("<!doctype html>\n<head>\n<meta charset=\"utf-8\">\n{element}\n<body>text</body>\n"))
-            .unwrap();
+        fs::write(
+            &path,
+            format!(
+                "<!doctype html>\n<head>\n<meta charset=\"utf-8\">\n{element}\n<body>text</body>\n"
+            ),
+        )
+        .unwrap();
         (temporary, path)
     }
 
@@ -886,7 +1060,10 @@ mod tests {
     fn element_of(bytes: &[u8]) -> String {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
-        let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, encoder.finish().unwrap());
+        let text = base64::Engine::encode(
+            &base64::engine::general_purpose::STANDARD,
+            encoder.finish().unwrap(),
+        );
         page(&[]).split_inclusive('>').next().unwrap().to_owned() + &text + "</script>"
     }
 
@@ -898,7 +1075,10 @@ mod tests {
         let contents = read(&path).unwrap();
         assert_eq!((contents.record, contents.trials), (record(), trials));
         let mut reader = Reader::open(&path).unwrap();
-        assert_eq!((reader.publication.clone(), reader.journal_path()), (Some(publication()), path.as_path()));
+        assert_eq!(
+            (reader.publication.clone(), reader.journal_path()),
+            (Some(publication()), path.as_path())
+        );
         for _pass in 0..2 {
             let mut lines = Vec::new();
             reader.trials(|line, _: Trial| lines.push(line)).unwrap();
@@ -929,7 +1109,10 @@ mod tests {
         let header = serde_json::to_string(&publication()).unwrap();
         for (lines, code) in [
             ("{}\n".to_owned(), "store/other-schema"),
-            (header.replace("publication/1", "publication/2"), "store/newer"),
+            (
+                header.replace("publication/1", "publication/2"),
+                "store/newer",
+            ),
             (format!("{header}\n{{}}\n"), "store/other-schema"),
             (format!("{header}\nno JSON\n"), "store/syntax"),
         ] {
@@ -946,7 +1129,10 @@ mod tests {
         let length = found.lines().unwrap().read_to_end(&mut Vec::new()).unwrap() as u64;
         for (most, is_read) in [(length, true), (length - 1, false)] {
             found.most = most;
-            assert_eq!(found.lines().unwrap().read_to_end(&mut Vec::new()).is_ok(), is_read);
+            assert_eq!(
+                found.lines().unwrap().read_to_end(&mut Vec::new()).is_ok(),
+                is_read
+            );
         }
     }
 

@@ -1,5 +1,5 @@
-//! Reads run directories and published pages from any source. Only regular files are opened, and the length of a line is
-//! limited.
+//! Reads run directories and published pages from any source. Only regular files are opened, and
+//! the length of a line is limited.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -42,12 +42,14 @@ pub struct Contents {
     pub warnings: Vec<String>,
 }
 
-/// A line of the journal, or the part of it that a reader needs. It may borrow from the text of the line.
+/// A line of the journal, or the part of it that a reader needs. It may borrow from the text of the
+/// line.
 pub trait Line<'a>: Deserialize<'a> {
     /// Returns the schema that the line names.
     fn schema(&self) -> &str;
 
-    /// Removes the checksum of the line from fields that are kept as found, because a change makes it wrong.
+    /// Removes the checksum of the line from fields that are kept as found, because a change makes
+    /// it wrong.
     fn remove_checksum(&mut self) {}
 }
 
@@ -101,7 +103,11 @@ pub fn read(path: &Path) -> Result<Contents, StoreError> {
     let mut reader = Reader::open(path)?;
     let mut trials = Vec::new();
     let warnings = reader.trials(|_, trial| trials.push(trial))?;
-    Ok(Contents { record: reader.record, trials, warnings })
+    Ok(Contents {
+        record: reader.record,
+        trials,
+        warnings,
+    })
 }
 
 impl Reader {
@@ -117,7 +123,12 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Source::Nothing,
             Err(error) => return Err(StoreError::input(&path, error)),
         };
-        Ok(Reader { record, publication: None, path, journal })
+        Ok(Reader {
+            record,
+            publication: None,
+            path,
+            journal,
+        })
     }
 
     fn from_page(path: &Path, mut page: Page) -> Result<Reader, StoreError> {
@@ -126,16 +137,25 @@ impl Reader {
         let publication: Publication = {
             let mut lines = Lines::new(&mut input, LONGEST_PUBLICATION);
             let line = lines.next_line().and_then(there).map_err(damaged)?;
-            parse(path, 1, line, publication::SCHEMA, |found: &Publication| &found.schema)?
+            parse(path, 1, line, publication::SCHEMA, |found: &Publication| {
+                &found.schema
+            })?
         };
         let mut record: RunRecord = {
             let mut lines = Lines::new(&mut input, LARGEST_RECORD);
             let line = lines.next_line().and_then(there).map_err(damaged)?;
-            parse(path, 2, line, run::SCHEMA, |record: &RunRecord| &record.schema)?
+            parse(path, 2, line, run::SCHEMA, |record: &RunRecord| {
+                &record.schema
+            })?
         };
         upgrade(&mut record);
         let (path, journal) = (path.to_owned(), Source::Page(page));
-        Ok(Reader { record, publication: Some(publication), path, journal })
+        Ok(Reader {
+            record,
+            publication: Some(publication),
+            path,
+            journal,
+        })
     }
 
     /// Returns the file that holds the trials: the journal, or the page.
@@ -143,7 +163,8 @@ impl Reader {
         &self.path
     }
 
-    /// Reads the journal from its start. A second pass reads the same file, even if another one has its name by then.
+    /// Reads the journal from its start. A second pass reads the same file, even if another one has
+    /// its name by then.
     pub fn journal(&mut self) -> Result<Journal<'_>, StoreError> {
         let (path, is_page) = (self.path.as_path(), matches!(self.journal, Source::Page(_)));
         let failed = |error| failed_read(path, is_page, error);
@@ -158,17 +179,28 @@ impl Reader {
                 let mut input = buffered(Input::Page(Box::new(page.lines().map_err(failed)?)));
                 // The publication and the record.
                 for _ in 0..2 {
-                    Lines::new(&mut input, LARGEST_RECORD).next_line().map_err(failed)?;
+                    Lines::new(&mut input, LARGEST_RECORD)
+                        .next_line()
+                        .map_err(failed)?;
                 }
                 Some(input)
             }
         };
         let lines = lines.map(|input| Lines::new(input, LONGEST_LINE));
-        Ok(Journal { path, lines, is_page, warnings: Vec::new() })
+        Ok(Journal {
+            path,
+            lines,
+            is_page,
+            warnings: Vec::new(),
+        })
     }
 
-    /// Calls `visit` with every trial and its line, and returns the warnings. See [`Journal::next_trial`].
-    pub fn trials<L: for<'a> Line<'a>>(&mut self, mut visit: impl FnMut(usize, L)) -> Result<Vec<String>, StoreError> {
+    /// Calls `visit` with every trial and its line, and returns the warnings. See
+    /// [`Journal::next_trial`].
+    pub fn trials<L: for<'a> Line<'a>>(
+        &mut self,
+        mut visit: impl FnMut(usize, L),
+    ) -> Result<Vec<String>, StoreError> {
         let mut journal = self.journal()?;
         while let Some((line, trial)) = journal.next_trial()? {
             visit(line, trial);
@@ -190,14 +222,17 @@ pub struct Journal<'r> {
 impl Journal<'_> {
     /// Returns the next trial with its line, from 1, or `None` at the end.
     ///
-    /// Only the last line may be broken, and only without a line end: a machine that loses power leaves such a line.
+    /// Only the last line may be broken, and only without a line end: a machine that loses power
+    /// leaves such a line.
     ///
     /// # Errors
     ///
-    /// Returns an error for any other broken line, and for a line whose checksum is wrong or absent. Such a line was changed
-    /// after fsb wrote it.
+    /// Returns an error for any other broken line, and for a line whose checksum is wrong or
+    /// absent. Such a line was changed after fsb wrote it.
     pub fn next_trial<'a, L: Line<'a>>(&'a mut self) -> Result<Option<(usize, L)>, StoreError> {
-        let Some(lines) = &mut self.lines else { return Ok(None) };
+        let Some(lines) = &mut self.lines else {
+            return Ok(None);
+        };
         let number = lines.number() + 1;
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
@@ -214,7 +249,10 @@ impl Journal<'_> {
         match parse_line(self.path, number, line.bytes) {
             Ok(trial) => Ok(Some((number, trial))),
             Err(StoreError::Syntax { .. } | StoreError::Checksum { .. }) if !line.ended => {
-                self.warnings.push(format!("{}: the last line is cut off and was dropped", self.path.display()));
+                self.warnings.push(format!(
+                    "{}: the last line is cut off and was dropped",
+                    self.path.display()
+                ));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -223,14 +261,24 @@ impl Journal<'_> {
 }
 
 /// Parses a line of a journal and verifies its checksum.
-fn parse_line<'a, L: Line<'a>>(path: &Path, number: usize, text: &'a [u8]) -> Result<L, StoreError> {
+fn parse_line<'a, L: Line<'a>>(
+    path: &Path,
+    number: usize,
+    text: &'a [u8],
+) -> Result<L, StoreError> {
     let found = Checksum::of_line(text);
     if found == Checksum::Wrong {
-        return Err(StoreError::Checksum { path: path.to_owned(), line: number });
+        return Err(StoreError::Checksum {
+            path: path.to_owned(),
+            line: number,
+        });
     }
     let mut trial: L = parse(path, number, text, trial::SCHEMA, L::schema)?;
     if found == Checksum::Absent && major_of(trial.schema()) >= Some(FIRST_WITH_CHECKSUMS) {
-        return Err(StoreError::Checksum { path: path.to_owned(), line: number });
+        return Err(StoreError::Checksum {
+            path: path.to_owned(),
+            line: number,
+        });
     }
     trial.remove_checksum();
     Ok(trial)
@@ -247,26 +295,38 @@ fn major_of(schema: &str) -> Option<u32> {
 fn record(directory: &Path) -> Result<RunRecord, StoreError> {
     let path = directory.join(RUN_FILE);
     let text = input::read(&path, LARGEST_RECORD).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoRun(directory.to_owned()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            StoreError::NoRun(directory.to_owned())
+        }
         _ => StoreError::input(&path, error),
     })?;
-    let mut record = parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| &record.schema)?;
+    let mut record = parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| {
+        &record.schema
+    })?;
     upgrade(&mut record);
     Ok(record)
 }
 
 /// Replaces warnings of older schemas by the conditions that they describe.
 fn upgrade(record: &mut RunRecord) {
-    record.warnings = std::mem::take(&mut record.warnings).into_iter().map(Warning::upgraded).collect();
+    record.warnings = std::mem::take(&mut record.warnings)
+        .into_iter()
+        .map(Warning::upgraded)
+        .collect();
 }
 
 /// Returns the bytes of a line that must be there.
 fn there(line: Option<input::Line<'_>>) -> io::Result<&[u8]> {
-    line.map(|line| line.bytes).ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it holds no run"))
+    line.map(|line| line.bytes)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it holds no run"))
 }
 
 fn failed_read(path: &Path, is_page: bool, error: io::Error) -> StoreError {
-    if is_page { StoreError::damaged_page(path, &error) } else { StoreError::input(path, error) }
+    if is_page {
+        StoreError::damaged_page(path, &error)
+    } else {
+        StoreError::input(path, error)
+    }
 }
 
 /// Parses a text that starts at line `line` of a file and must have the schema `ours`.
@@ -290,14 +350,23 @@ fn parse<'a, T: Deserialize<'a>>(
             if let Ok(Schema { schema }) = serde_json::from_slice(text) {
                 check_schema(path, line, schema.as_deref(), ours)?;
             }
-            Err(StoreError::syntax(path, line + error.line().saturating_sub(1), &error))
+            Err(StoreError::syntax(
+                path,
+                line + error.line().saturating_sub(1),
+                &error,
+            ))
         }
     }
 }
 
-/// Checks a schema against `ours`, which is `NAME/MAJOR`. Another name is the file of another program, a larger major
-/// that of a newer one.
-fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Result<(), StoreError> {
+/// Checks a schema against `ours`, which is `NAME/MAJOR`. Another name is the file of another
+/// program, a larger major that of a newer one.
+fn check_schema(
+    path: &Path,
+    line: usize,
+    found: Option<&str>,
+    ours: &str,
+) -> Result<(), StoreError> {
     let wrong = |found: &str| StoreError::Schema {
         path: path.to_owned(),
         line,
@@ -312,7 +381,11 @@ fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Re
     }
     if Some(major) > major_of(ours) {
         let found = found.chars().take(TOLD).collect();
-        return Err(StoreError::Newer { path: path.to_owned(), found, expected: ours.to_owned() });
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            expected: ours.to_owned(),
+        });
     }
     Ok(())
 }
@@ -322,8 +395,8 @@ const TOLD: usize = 60;
 
 // A run inside a published page, which a browser shows and `Reader` reads like a run directory.
 //
-// A `<script>` element at the beginning of the page holds the run. Browsers do not execute its type. It is base64 of
-// gzip of JSON lines: the publication, the record, and a line per trial.
+// A `<script>` element at the beginning of the page holds the run. Browsers do not execute its
+// type. It is base64 of gzip of JSON lines: the publication, the record, and a line per trial.
 
 /// The beginning of the element.
 const OPENING: &str = r#"<script type="application/vnd.fsbench.run+gzip" id="fsbench-run">"#;
@@ -339,7 +412,11 @@ const PAGE_BUFFER: usize = 64 << 10;
 /// # Errors
 ///
 /// Returns [`StoreError::Encode`] if the run is larger than [`Reader`](crate::Reader) reads.
-pub fn page_element(publication: &Publication, record: &RunRecord, trials: &[Trial]) -> Result<String, StoreError> {
+pub fn page_element(
+    publication: &Publication,
+    record: &RunRecord,
+    trials: &[Trial],
+) -> Result<String, StoreError> {
     let encode = || -> io::Result<Vec<u8>> {
         let mut lines = serde_json::to_vec(publication)?;
         lines.push(b'\n');
@@ -384,15 +461,27 @@ impl Page {
         let file = input::open(path)?;
         let mut head = Vec::new();
         (&file).take(HEAD).read_to_end(&mut head)?;
-        let found = head.windows(OPENING.len()).position(|window| window == OPENING.as_bytes());
-        Ok(found.map(|at| Page { file, start: (at + OPENING.len()) as u64, most: LARGEST_RESULT }))
+        let found = head
+            .windows(OPENING.len())
+            .position(|window| window == OPENING.as_bytes());
+        Ok(found.map(|at| Page {
+            file,
+            start: (at + OPENING.len()) as u64,
+            most: LARGEST_RESULT,
+        }))
     }
 
     /// Decodes the data from its start. More than `most` bytes are an error.
     pub(crate) fn lines(&mut self) -> io::Result<PageLines<'_>> {
         self.file.seek(SeekFrom::Start(self.start))?;
         let input = BufReader::with_capacity(PAGE_BUFFER, &mut self.file);
-        let data = GzDecoder::new(DecoderReader::new(Element { input, has_ended: false }, &STANDARD));
+        let data = GzDecoder::new(DecoderReader::new(
+            Element {
+                input,
+                has_ended: false,
+            },
+            &STANDARD,
+        ));
         Ok(Bounded::new(data, self.most))
     }
 }
@@ -411,9 +500,15 @@ impl<R: BufRead> Read for Element<R> {
         }
         let text = self.input.fill_buf()?;
         if text.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the page ends within its data"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the page ends within its data",
+            ));
         }
-        let end = text.iter().position(|byte| *byte == b'<').unwrap_or(text.len());
+        let end = text
+            .iter()
+            .position(|byte| *byte == b'<')
+            .unwrap_or(text.len());
         self.has_ended = end == 0;
         let length = end.min(buffer.len());
         buffer[..length].copy_from_slice(&text[..length]);

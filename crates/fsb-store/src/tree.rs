@@ -11,7 +11,10 @@ use rustix::io::Errno;
 
 /// A directory that receives new entries during its removal is listed at most this often.
 const LISTINGS: u32 = 16;
-const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OPEN: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// A directory between the root of the tree and the one that is being emptied.
 struct Level {
@@ -26,33 +29,45 @@ struct Level {
 
 /// Removes the directory `root` and everything below it.
 ///
-/// The depth is limited neither by the length of a path nor by the number of open files: at most four descriptors are
-/// open, and every name is relative to its directory. Symbolic links are removed and never followed. Directories of the
-/// calling user that lack permissions get them first.
+/// The depth is limited neither by the length of a path nor by the number of open files: at most
+/// four descriptors are open, and every name is relative to its directory. Symbolic links are
+/// removed and never followed. Directories of the calling user that lack permissions get them
+/// first.
 ///
 /// # Errors
 ///
-/// The first error of the kernel, or [`ErrorKind::Other`] if the tree changes meanwhile. Files that were removed until
-/// then stay removed.
+/// The first error of the kernel, or [`ErrorKind::Other`] if the tree changes meanwhile. Files that
+/// were removed until then stay removed.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
     let name = root.file_name().ok_or(ErrorKind::InvalidInput)?;
-    let above = root.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let above = root
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let above = rustix::fs::open(above, OPEN, Mode::empty())?;
     let (mut here, root) = enter(above.as_fd(), CString::new(name.as_encoded_bytes())?)?;
     let mut levels = vec![root];
     loop {
         let depth = levels.len();
-        let Some(level) = levels.last_mut() else { return Ok(()) };
+        let Some(level) = levels.last_mut() else {
+            return Ok(());
+        };
         if let Some(name) = level.below.pop() {
             let (below, level) = enter(here.as_fd(), name)?;
             here = below;
             levels.push(level);
             continue;
         }
-        let parent = if depth == 1 { None } else { Some(leave(&here, levels[depth - 2].identity)?) };
+        let parent = if depth == 1 {
+            None
+        } else {
+            Some(leave(&here, levels[depth - 2].identity)?)
+        };
         let at = parent.as_ref().map_or(above.as_fd(), AsFd::as_fd);
         let level = &mut levels[depth - 1];
-        match with_permission(at, || rustix::fs::unlinkat(at, &level.name, AtFlags::REMOVEDIR)) {
+        match with_permission(at, || {
+            rustix::fs::unlinkat(at, &level.name, AtFlags::REMOVEDIR)
+        }) {
             Ok(()) => {
                 levels.pop();
                 here = match parent {
@@ -75,7 +90,8 @@ fn enter(at: BorrowedFd<'_>, name: CString) -> io::Result<(OwnedFd, Level)> {
     let opened = match with_permission(at, open) {
         Err(Errno::ACCESS) => {
             let found = rustix::fs::openat(at, &name, OPEN | OFlags::PATH, Mode::empty())?;
-            // A descriptor without rights cannot be changed itself; its name below /proc leads to the same directory.
+            // A descriptor without rights cannot be changed itself; its name below /proc leads to
+            // the same directory.
             rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::RWXU)?;
             open()
         }
@@ -83,15 +99,27 @@ fn enter(at: BorrowedFd<'_>, name: CString) -> io::Result<(OwnedFd, Level)> {
     }?;
     let below = empty(&opened)?;
     let identity = identity(&opened)?;
-    Ok((opened, Level { name, identity, below, listings: 1 }))
+    Ok((
+        opened,
+        Level {
+            name,
+            identity,
+            below,
+            listings: 1,
+        },
+    ))
 }
 
 /// Opens the directory above, which must be the one that was left.
 fn leave(here: &OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
-    let above = with_permission(here.as_fd(), || rustix::fs::openat(here, c"..", OPEN, Mode::empty()))?;
+    let above = with_permission(here.as_fd(), || {
+        rustix::fs::openat(here, c"..", OPEN, Mode::empty())
+    })?;
     match identity(&above)? == expected {
         true => Ok(above),
-        false => Err(io::Error::other("a directory was moved while it was removed")),
+        false => Err(io::Error::other(
+            "a directory was moved while it was removed",
+        )),
     }
 }
 
@@ -124,17 +152,21 @@ fn empty(directory: &OwnedFd) -> io::Result<Vec<CString>> {
     Ok(below)
 }
 
-/// Returns whether an entry is a directory. Some file systems do not report the type in the directory itself.
+/// Returns whether an entry is a directory. Some file systems do not report the type in the
+/// directory itself.
 fn is_directory(directory: &OwnedFd, name: &CStr, reported: FileType) -> io::Result<bool> {
     if reported != FileType::Unknown {
         return Ok(reported == FileType::Directory);
     }
     let at = directory.as_fd();
-    let found = with_permission(at, || rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    let found = with_permission(at, || {
+        rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
+    })?;
     Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory)
 }
 
-/// Calls `call`; if the kernel denies it, gives the owner of the directory `at` all permissions and calls it again.
+/// Calls `call`; if the kernel denies it, gives the owner of the directory `at` all permissions and
+/// calls it again.
 fn with_permission<T>(at: BorrowedFd<'_>, call: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     match call() {
         Err(Errno::ACCESS) if rustix::fs::fchmod(at, Mode::RWXU).is_ok() => call(),
@@ -178,7 +210,11 @@ mod tests {
             fs::create_dir_all(&directory).unwrap();
             fs::write(directory.join("file"), []).unwrap();
             fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
-            fs::set_permissions(tree.join(number.to_string()), fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(
+                tree.join(number.to_string()),
+                fs::Permissions::from_mode(mode),
+            )
+            .unwrap();
         }
         fs::set_permissions(&tree, fs::Permissions::from_mode(0o000)).unwrap();
         remove_tree(&tree).unwrap();

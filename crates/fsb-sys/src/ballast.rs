@@ -16,11 +16,11 @@ use crate::{Roots, memory};
 const CHUNK: usize = 8 << 20;
 /// Time limit for one answer. Locking takes as long as the kernel needs to reclaim the memory.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Tolerated difference between the available memory and the limit. The kernel reclaims pages in batches, and other
-/// processes allocate meanwhile.
+/// Tolerated difference between the available memory and the limit. The kernel reclaims pages in
+/// batches, and other processes allocate meanwhile.
 const SLACK: u64 = 64 << 20;
-/// Maximum number of rounds of reading the available memory and locking the excess. Reclaim and other processes change
-/// the available memory while the ballast locks it.
+/// Maximum number of rounds of reading the available memory and locking the excess. Reclaim and
+/// other processes change the available memory while the ballast locks it.
 const MOST_ROUNDS: u32 = 8;
 
 /// The process that locks memory. Dropping the value kills it.
@@ -46,9 +46,14 @@ impl Eq for MemoryBallast {}
 /// Checks that there is memory to lock, and that the cgroup of this process allows it.
 pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     let show = |bytes: u64| show_bytes(bytes as f64);
-    let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
+    let available =
+        memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
     if available < limit {
-        return Err(format!("only {} are available, less than the limit already", show(available)).into());
+        return Err(format!(
+            "only {} are available, less than the limit already",
+            show(available)
+        )
+        .into());
     }
     match memory::cgroup_headroom(roots) {
         Some(headroom) if headroom < available - limit => Err(format!(
@@ -62,11 +67,16 @@ pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
 }
 
 impl MemoryBallast {
-    /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache should be dropped
-    /// before.
-    pub fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<MemoryBallast, Refusal> {
-        let (ours, theirs) = UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
-        // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
+    /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache
+    /// should be dropped before.
+    pub fn start(
+        limit: u64,
+        available: &dyn Fn() -> Option<u64>,
+    ) -> Result<MemoryBallast, Refusal> {
+        let (ours, theirs) =
+            UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
+        // SAFETY: the child makes only system calls on memory and descriptors of its own, and never
+        // returns.
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => return Err(Refusal::call("fork", &io::Error::last_os_error())),
@@ -75,8 +85,14 @@ impl MemoryBallast {
             _ => {}
         }
         drop(theirs);
-        let mut ballast = MemoryBallast { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
-        ours.set_read_timeout(Some(PATIENCE)).map_err(|error| Refusal::call("setsockopt", &error))?;
+        let mut ballast = MemoryBallast {
+            pid,
+            limit,
+            left: u64::MAX,
+            gone: AtomicBool::new(false),
+        };
+        ours.set_read_timeout(Some(PATIENCE))
+            .map_err(|error| Refusal::call("setsockopt", &error))?;
         for _ in 0..MOST_ROUNDS {
             ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
             let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
@@ -107,14 +123,25 @@ impl MemoryBallast {
 
     /// Returns the memory limit for the record of the run.
     pub fn usage(&self) -> MemoryUse {
-        MemoryUse { mechanism: "locked memory".to_owned(), limit_bytes: self.limit, ..MemoryUse::default() }
+        MemoryUse {
+            mechanism: "locked memory".to_owned(),
+            limit_bytes: self.limit,
+            ..MemoryUse::default()
+        }
     }
 
     /// Describes the result, and returns whether the available memory is close enough to the limit.
     pub fn observed(&self) -> (String, bool) {
         let near = self.left.abs_diff(self.limit) <= SLACK;
-        let how = if near { "left for all processes" } else { "planned for all processes, but not reached" };
-        (format!("locked memory: {} {how}", show_bytes(self.limit as f64)), near)
+        let how = if near {
+            "left for all processes"
+        } else {
+            "planned for all processes, but not reached"
+        };
+        (
+            format!("locked memory: {} {how}", show_bytes(self.limit as f64)),
+            near,
+        )
     }
 }
 
@@ -122,7 +149,9 @@ impl MemoryBallast {
 fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
     let mut answer = [0u8; 1];
     for locked in 0..chunks {
-        let done = connection.write_all(&[1]).and_then(|()| connection.read_exact(&mut answer));
+        let done = connection
+            .write_all(&[1])
+            .and_then(|()| connection.read_exact(&mut answer));
         done.map_err(|_| {
             let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
             format!("the kernel locked {locked} of {wanted} and refuses more")
@@ -136,7 +165,8 @@ impl Drop for MemoryBallast {
         if self.gone.load(Ordering::Relaxed) {
             return;
         }
-        // SAFETY: our own child, which only we wait for and which was not reaped yet, so the number is still its.
+        // SAFETY: our own child, which only we wait for and which was not reaped yet, so the number
+        // is still its.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
@@ -144,22 +174,26 @@ impl Drop for MemoryBallast {
     }
 }
 
-/// The main function of the process. It locks a chunk for each byte that it receives, answers, and sleeps when the
-/// connection ends.
+/// The main function of the process. It locks a chunk for each byte that it receives, answers, and
+/// sleeps when the connection ends.
 ///
 /// # Safety
 ///
 /// Call this only in a freshly forked child. It makes only system calls and does not return.
 unsafe fn eat(connection: i32) -> ! {
-    // SAFETY: properties of our own process; constant strings; new mappings that nothing else refers to; an open
-    // descriptor.
+    // SAFETY: properties of our own process; constant strings; new mappings that nothing else
+    // refers to; an open descriptor.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        // The parent's descriptors must not stay open here: its connections and devices end when it closes them.
+        // The parent's descriptors must not stay open here: its connections and devices end when it
+        // closes them.
         libc::dup2(connection, 0);
         libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
-        let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let score = libc::open(
+            c"/proc/self/oom_score_adj".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
         if score >= 0 {
             libc::write(score, c"1000".as_ptr().cast(), 4);
             libc::close(score);
@@ -167,7 +201,14 @@ unsafe fn eat(connection: i32) -> ! {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let mut byte = 0u8;
         while libc::read(0, (&raw mut byte).cast(), 1) == 1 {
-            let memory = libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let memory = libc::mmap(
+                std::ptr::null_mut(),
+                CHUNK,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
             if memory == libc::MAP_FAILED || libc::mlock(memory, CHUNK) != 0 {
                 break;
             }
@@ -189,20 +230,32 @@ mod tests {
     /// Returns a machine with `available` bytes of free memory.
     fn machine(available: u64) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
-        std::fs::write(tree.path().join("meminfo"), format!("MemAvailable: {} kB\n", available >> 10)).unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().join("sys") };
+        std::fs::write(
+            tree.path().join("meminfo"),
+            format!("MemAvailable: {} kB\n", available >> 10),
+        )
+        .unwrap();
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().join("sys"),
+        };
         (tree, roots)
     }
 
     fn locked(pid: i32) -> Option<u64> {
         let status = crate::read_text(format!("/proc/{pid}/status")).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmLck:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+        line.split_whitespace()
+            .nth(1)?
+            .parse::<u64>()
+            .ok()
+            .map(|kib| kib << 10)
     }
 
     #[test]
     fn memory_above_the_limit_is_locked_and_released() {
-        // A machine with 96 MiB available, where other processes free 16 MiB before the second reading.
+        // A machine with 96 MiB available, where other processes free 16 MiB before the second
+        // reading.
         let asked = std::cell::Cell::new(0);
         let available = || {
             asked.set(asked.get() + 1);
@@ -213,7 +266,13 @@ mod tests {
         assert_eq!(locked(pid), Some(48 << 20));
         assert_eq!(ballast.holds(), Ok(()));
         assert_eq!(ballast.usage().mechanism, "locked memory");
-        assert_eq!(ballast.observed(), ("locked memory: 64.0 MiB left for all processes".to_owned(), true));
+        assert_eq!(
+            ballast.observed(),
+            (
+                "locked memory: 64.0 MiB left for all processes".to_owned(),
+                true
+            )
+        );
         drop(ballast);
         assert_eq!(locked(pid), None);
     }
@@ -221,10 +280,20 @@ mod tests {
     #[test]
     fn where_nothing_can_be_eaten_that_is_said() {
         let (_tree, roots) = machine(32 << 20);
-        assert!(possible(64 << 20, &roots).unwrap_err().to_string().contains("less than the limit already"));
+        assert!(
+            possible(64 << 20, &roots)
+                .unwrap_err()
+                .to_string()
+                .contains("less than the limit already")
+        );
         let (_tree, roots) = machine(1 << 50);
         assert!(possible(1 << 30, &roots).is_ok());
-        let far = MemoryBallast { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };
+        let far = MemoryBallast {
+            pid: 0,
+            limit: 1 << 30,
+            left: 2 << 30,
+            gone: AtomicBool::new(true),
+        };
         assert!(!far.observed().1);
     }
 
@@ -233,6 +302,8 @@ mod tests {
         let ballast = MemoryBallast::start(64 << 20, &|| Some(64 << 20)).unwrap();
         // SAFETY: our own child.
         unsafe { libc::kill(ballast.pid, libc::SIGKILL) };
-        assert!(crate::poll_until(Duration::from_secs(10), || ballast.holds().is_err()));
+        assert!(crate::poll_until(Duration::from_secs(10), || ballast
+            .holds()
+            .is_err()));
     }
 }

@@ -1,4 +1,5 @@
-//! Partitions that exist only in the kernel: they are not written to the disk, and a reboot removes them.
+//! Partitions that exist only in the kernel: they are not written to the disk, and a reboot removes
+//! them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -59,7 +60,12 @@ fn call(disk: &OwnedFd, operation: libc::c_int, partition: &Partition) -> io::Re
         number: partition.number.try_into().map_err(too_large)?,
         names: [0; 128],
     };
-    let argument = Argument { operation, flags: 0, length: size_of::<Described>() as libc::c_int, data: &data };
+    let argument = Argument {
+        operation,
+        flags: 0,
+        length: size_of::<Described>() as libc::c_int,
+        data: &data,
+    };
     // SAFETY: structures laid out as linux/blkpg.h has them, and only read.
     match unsafe { libc::ioctl(disk.as_raw_fd(), BLKPG as _, &argument) } {
         0 => Ok(()),
@@ -71,7 +77,11 @@ fn call(disk: &OwnedFd, operation: libc::c_int, partition: &Partition) -> io::Re
 pub fn find(disk: &Path, number: u32) -> Option<PathBuf> {
     let number = number.to_string();
     let is_it = |path: &PathBuf| read_trimmed(&path.join("partition")).as_ref() == Some(&number);
-    std::fs::read_dir(disk).ok()?.flatten().map(|entry| entry.path()).find(is_it)
+    std::fs::read_dir(disk)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(is_it)
 }
 
 /// Returns whether the disk has partitions, made by fsb or not.
@@ -83,29 +93,49 @@ pub fn has_any(disk: &Path) -> bool {
 /// Time limit for the last user of a partition to close it.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Removes a partition from the kernel if the disk has exactly this one. Returns a description of the result.
+/// Removes a partition from the kernel if the disk has exactly this one. Returns a description of
+/// the result.
 pub fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -> Result<String, Refusal> {
-    let Partition { number, start, bytes } = *partition;
+    let Partition {
+        number,
+        start,
+        bytes,
+    } = *partition;
     let name = format!("partition {number} of {}:{}", disk.0, disk.1);
-    let Some(directory) = disk.directory(roots) else { return Ok(format!("{name}: the disk is gone")) };
-    let Some(found) = find(&directory, number) else { return Ok(format!("{name} is gone")) };
+    let Some(directory) = disk.directory(roots) else {
+        return Ok(format!("{name}: the disk is gone"));
+    };
+    let Some(found) = find(&directory, number) else {
+        return Ok(format!("{name} is gone"));
+    };
     let sectors = |file: &str| read_trimmed(&found.join(file))?.parse::<u64>().ok();
-    if (sectors("start"), sectors("size")) != (Some(start / block::SECTOR), Some(bytes / block::SECTOR)) {
+    if (sectors("start"), sectors("size"))
+        != (Some(start / block::SECTOR), Some(bytes / block::SECTOR))
+    {
         return Ok(format!("{name} is another one: left alone"));
     }
-    let kernel = directory.file_name().unwrap_or_default().to_string_lossy().replace('!', "/");
+    let kernel = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .replace('!', "/");
     let path = Path::new("/dev").join(kernel);
     let device = Pinned::known(&path, disk).map_err(|error| attempt("open", &path, &error))?;
     let mut answer = Ok(());
     poll_until(IDLE, || {
         answer = call(device.descriptor(), DELETE, partition);
-        !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+        !answer
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     });
     match answer {
         Ok(()) => Ok(format!("removed {name}")),
         // Another process removed it meanwhile.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(format!("{name} is gone")),
-        Err(error) => Err(Refusal::call(format!("BLKPG_DEL_PARTITION of {name}"), &error)),
+        Err(error) => Err(Refusal::call(
+            format!("BLKPG_DEL_PARTITION of {name}"),
+            &error,
+        )),
     }
 }
 
@@ -119,15 +149,25 @@ mod tests {
         assert_eq!(size_of::<Argument>(), 24);
         assert_eq!(std::mem::offset_of!(Described, number), 16);
         assert_eq!(std::mem::offset_of!(Argument, data), 16);
-        assert_eq!(BLKPG, rustix::ioctl::opcode::none(0x12, 105) as libc::c_ulong);
+        assert_eq!(
+            BLKPG,
+            rustix::ioctl::opcode::none(0x12, 105) as libc::c_ulong
+        );
     }
 
     #[test]
     fn only_the_very_partition_is_removed() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
         let disk = tree.path().join("devices/sdz");
-        let own = Partition { number: 2, start: 1 << 20, bytes: 4 << 20 };
+        let own = Partition {
+            number: 2,
+            start: 1 << 20,
+            bytes: 4 << 20,
+        };
         let remove = || remove(DeviceNumber(4095, 7), &own, &roots);
         assert!(remove().unwrap().contains("the disk is gone"));
         std::fs::create_dir_all(tree.path().join("dev/block")).unwrap();
@@ -135,12 +175,19 @@ mod tests {
         std::os::unix::fs::symlink(&disk, tree.path().join("dev/block/4095:7")).unwrap();
         assert!(!has_any(&disk));
         assert!(remove().unwrap().contains("is gone"));
-        for (file, text) in [("partition", "2\n"), ("start", "2048\n"), ("size", "8193\n")] {
+        for (file, text) in [
+            ("partition", "2\n"),
+            ("start", "2048\n"),
+            ("size", "8193\n"),
+        ] {
             std::fs::write(disk.join("sdz2").join(file), text).unwrap();
         }
         assert!(has_any(&disk));
         assert!(remove().unwrap().contains("left alone"));
         std::fs::write(disk.join("sdz2/size"), "8192\n").unwrap();
-        assert!(remove().unwrap_err().to_string().contains("/dev/sdz"), "no such disk to ask");
+        assert!(
+            remove().unwrap_err().to_string().contains("/dev/sdz"),
+            "no such disk to ask"
+        );
     }
 }

@@ -28,16 +28,23 @@ impl DeviceNumber {
         DeviceNumber(rustix::fs::major(raw), rustix::fs::minor(raw))
     }
 
-    /// Returns the directory below /sys/devices. Returns `None` for numbers without a device (tmpfs, overlay, btrfs).
+    /// Returns the directory below /sys/devices. Returns `None` for numbers without a device
+    /// (tmpfs, overlay, btrfs).
     pub fn directory(self, roots: &Roots) -> Option<PathBuf> {
-        roots.sys.join(format!("dev/block/{}:{}", self.0, self.1)).canonicalize().ok()
+        roots
+            .sys
+            .join(format!("dev/block/{}:{}", self.0, self.1))
+            .canonicalize()
+            .ok()
     }
 }
 
-/// Returns the number of the block device at `path`, following links. Returns `None` if it is not a block device.
+/// Returns the number of the block device at `path`, following links. Returns `None` if it is not a
+/// block device.
 pub fn number_of(path: &Path) -> Option<DeviceNumber> {
     let stat = rustix::fs::stat(path).ok()?;
-    let is_block = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
+    let is_block =
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
     is_block.then(|| DeviceNumber::from_raw(stat.st_rdev))
 }
 
@@ -63,7 +70,10 @@ pub fn activity(directory: &Path) -> Option<Activity> {
 }
 
 fn parse_activity(text: &str) -> Option<Activity> {
-    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let fields: Vec<u64> = text
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
     Some(Activity {
         read_bytes: fields.get(2)? * SECTOR,
         write_bytes: fields.get(6)? * SECTOR,
@@ -74,10 +84,13 @@ fn parse_activity(text: &str) -> Option<Activity> {
 /// Returns the number of reads and writes that are in flight.
 pub fn in_flight(directory: &Path) -> u64 {
     let text = read_trimmed(&directory.join("inflight")).unwrap_or_default();
-    text.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).sum()
+    text.split_whitespace()
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum()
 }
 
-/// Returns the directory of the disk of a partition, or `directory` itself if it is not a partition.
+/// Returns the directory of the disk of a partition, or `directory` itself if it is not a
+/// partition.
 pub fn whole_disk(directory: &Path) -> PathBuf {
     match directory.parent() {
         Some(disk) if directory.join("partition").exists() => disk.to_owned(),
@@ -90,15 +103,17 @@ pub const MOST_LAYERS: u32 = 8;
 
 /// Returns the directories of the devices directly beneath an array or a mapped device, sorted.
 pub fn members(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory.join("slaves")).into_iter().flatten();
+    let entries = std::fs::read_dir(directory.join("slaves"))
+        .into_iter()
+        .flatten();
     let members = entries.filter_map(|entry| entry.ok()?.path().canonicalize().ok());
     let mut members: Vec<PathBuf> = members.filter(|member| member.is_dir()).collect();
     members.sort();
     members
 }
 
-/// Returns the names of partitions of `disk`, except the one at `own`, that are mounted in any namespace, are swap, or
-/// are held by another device.
+/// Returns the names of partitions of `disk`, except the one at `own`, that are mounted in any
+/// namespace, are swap, or are held by another device.
 pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
     let mounts = super::mountinfo::read_everywhere(&Roots::default());
     let swaps = super::swap::active(&Roots::default());
@@ -108,10 +123,19 @@ pub fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
             number.as_deref() == Some(&format!("{}:{}", mount.device.0, mount.device.1))
                 || mount.source == Path::new("/dev").join(name)
         });
-        let held = std::fs::read_dir(partition.join("holders")).is_ok_and(|mut holders| holders.next().is_some());
-        mounted || held || swaps.iter().any(|swap| swap.path == Path::new("/dev").join(name))
+        let held = std::fs::read_dir(partition.join("holders"))
+            .is_ok_and(|mut holders| holders.next().is_some());
+        mounted
+            || held
+            || swaps
+                .iter()
+                .any(|swap| swap.path == Path::new("/dev").join(name))
     };
-    let entries = std::fs::read_dir(disk).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = std::fs::read_dir(disk)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let partitions = entries.filter(|path| path.join("partition").exists() && path != own);
     let mut names: Vec<String> = partitions
         .filter_map(|path| {
@@ -128,9 +152,9 @@ pub fn size(directory: &Path) -> Option<u64> {
     Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)
 }
 
-/// Returns the flags for opening a block device; always close-on-exec. With `exclusive`, the open fails with EBUSY if
-/// the kernel itself uses the device: it is mounted in any namespace, swap, a member of an array, or a disk with a
-/// partition in use.
+/// Returns the flags for opening a block device; always close-on-exec. With `exclusive`, the open
+/// fails with EBUSY if the kernel itself uses the device: it is mounted in any namespace, swap, a
+/// member of an array, or a disk with a partition in use.
 pub fn flags(write: bool, exclusive: bool) -> OFlags {
     let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
     if exclusive {
@@ -141,7 +165,11 @@ pub fn flags(write: bool, exclusive: bool) -> OFlags {
 
 /// Opens a device node whose path the kernel or root named, with [`flags`].
 pub fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, flags(write, exclusive), Mode::empty())?)
+    Ok(rustix::fs::open(
+        path,
+        flags(write, exclusive),
+        Mode::empty(),
+    )?)
 }
 
 /// Returns whether the kernel refuses writes to an open device.
@@ -169,11 +197,17 @@ const CHUNK: usize = 8 << 20;
 /// Alignment of addresses that is sufficient for O_DIRECT on any device.
 const ALIGNMENT: usize = 4096;
 
-/// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in each of `parts` of
-/// `file`, in large writes, made durable. Each part is a range of byte offsets. The bytes are a function of the seed.
-/// Calls `progress` with the number of bytes written.
-// A generic function would be compiled with its caller, without the optimisation that tests have for this crate.
-pub fn fill(file: BorrowedFd<'_>, parts: &[Range<u64>], seed: u64, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+/// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in
+/// each of `parts` of `file`, in large writes, made durable. Each part is a range of byte offsets.
+/// The bytes are a function of the seed. Calls `progress` with the number of bytes written.
+// A generic function would be compiled with its caller, without the optimisation that tests have
+// for this crate.
+pub fn fill(
+    file: BorrowedFd<'_>,
+    parts: &[Range<u64>],
+    seed: u64,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<()> {
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
@@ -196,7 +230,8 @@ pub fn fill(file: BorrowedFd<'_>, parts: &[Range<u64>], seed: u64, progress: &mu
 
 fn write_all_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
-        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file.as_fd(), bytes, offset))?;
+        let written =
+            rustix::io::retry_on_intr(|| rustix::io::pwrite(file.as_fd(), bytes, offset))?;
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
@@ -215,7 +250,11 @@ mod tests {
     #[test]
     fn activity_is_read_by_position() {
         let text = "2510 61 20502 213 558 1448 284692 544 0 336 818 0 0 0 0 38 61";
-        let expected = Activity { read_bytes: 20502 * 512, write_bytes: 284_692 * 512, flushes: 38 };
+        let expected = Activity {
+            read_bytes: 20502 * 512,
+            write_bytes: 284_692 * 512,
+            flushes: 38,
+        };
         assert_eq!(parse_activity(text), Some(expected));
         assert_eq!(parse_activity("1 2 3 4 5 6 7 8").unwrap().flushes, 0);
         assert_eq!(parse_activity("1 2"), None);
@@ -226,8 +265,14 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let disk = tree.path().join("sda");
         // One device is in use because it is mounted; the other number belongs to no device.
-        let mounted = crate::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
-        for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
+        let mounted = crate::mountinfo::read_everywhere(&Roots::default())
+            .first()
+            .unwrap()
+            .device;
+        for (name, number) in [
+            ("sda1", format!("{}:{}", mounted.0, mounted.1)),
+            ("sda2", "4095:1".to_owned()),
+        ] {
             let partition = disk.join(name);
             std::fs::create_dir_all(partition.join("holders")).unwrap();
             std::fs::write(partition.join("partition"), "1\n").unwrap();
@@ -247,13 +292,22 @@ mod tests {
         use std::os::unix::fs::FileExt;
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 30).unwrap();
-        fill(file.as_fd(), &[4096..8192, 1 << 20..(1 << 20) + 4096], 1, &mut |_| {}).unwrap();
+        fill(
+            file.as_fd(),
+            &[4096..8192, 1 << 20..(1 << 20) + 4096],
+            1,
+            &mut |_| {},
+        )
+        .unwrap();
         let is_written = |at| {
             let mut bytes = [0; 4096];
             file.read_exact_at(&mut bytes, at).unwrap();
             bytes.iter().any(|byte| *byte != 0)
         };
-        assert_eq!([0, 4096, 8192, 1 << 20, (1 << 20) + 4096].map(is_written), [false, true, false, true, false]);
+        assert_eq!(
+            [0, 4096, 8192, 1 << 20, (1 << 20) + 4096].map(is_written),
+            [false, true, false, true, false]
+        );
     }
 
     #[test]
@@ -262,7 +316,13 @@ mod tests {
         let content = |seed| {
             let mut file = tempfile::tempfile().unwrap();
             let mut heard = Vec::new();
-            fill(file.as_fd(), std::slice::from_ref(&(0..size)), seed, &mut |done| heard.push(done)).unwrap();
+            fill(
+                file.as_fd(),
+                std::slice::from_ref(&(0..size)),
+                seed,
+                &mut |done| heard.push(done),
+            )
+            .unwrap();
             assert_eq!(heard, [0, CHUNK as u64, size]);
             let mut bytes = Vec::new();
             io::Seek::rewind(&mut file).unwrap();
@@ -273,7 +333,8 @@ mod tests {
         assert_eq!(first.len() as u64, size);
         assert_eq!(first, content(1));
         assert_ne!(first, content(2));
-        // No block repeats, so that nothing can be deduplicated, and every bit is set about half the time.
+        // No block repeats, so that nothing can be deduplicated, and every bit is set about half
+        // the time.
         let blocks: std::collections::HashSet<_> = first.chunks(4096).collect();
         assert_eq!(blocks.len(), first.len().div_ceil(4096));
         let ones: u64 = first.iter().map(|byte| u64::from(byte.count_ones())).sum();

@@ -76,17 +76,23 @@ pub fn is_below(path: &Path, roots: &Roots) -> bool {
 
 /// Returns whether the name of a cgroup has the prefix that only fsb uses.
 pub fn is_own(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Returns an unused name in `parent` for a cgroup of process `pid`. A process of another PID namespace may have the
-/// same number, and its cgroup must not be removed.
+/// Returns an unused name in `parent` for a cgroup of process `pid`. A process of another PID
+/// namespace may have the same number, and its cgroup must not be removed.
 pub fn free_name(parent: &Path, pid: u32) -> PathBuf {
     let path = parent.join(format!("{PREFIX}{pid}"));
-    if path.exists() { parent.join(format!("{PREFIX}{pid}-{}", super::random_name())) } else { path }
+    if path.exists() {
+        parent.join(format!("{PREFIX}{pid}-{}", super::random_name()))
+    } else {
+        path
+    }
 }
 
-/// Writes to a file of a cgroup. `fs::write` would create the file if the kernel has none of that name.
+/// Writes to a file of a cgroup. `fs::write` would create the file if the kernel has none of that
+/// name.
 pub fn write(path: &Path, value: &str) -> std::io::Result<()> {
     let mut file = std::fs::File::options().write(true).open(path)?;
     std::io::Write::write_all(&mut file, value.as_bytes())
@@ -97,7 +103,8 @@ pub fn switch(roots: &Roots) -> PathBuf {
     mounts(roots).join(SUBTREE)
 }
 
-/// Returns the file that switches on, for each disk, the division of its time by the weights of cgroups.
+/// Returns the file that switches on, for each disk, the division of its time by the weights of
+/// cgroups.
 pub fn io_cost_switch(roots: &Roots) -> PathBuf {
     mounts(roots).join("io.cost.qos")
 }
@@ -114,21 +121,31 @@ impl Hierarchy {
             // A container may see only its own subtree, under another path.
             let parent = Some(old.join(own(&membership, controller))).filter(|path| path.is_dir());
             let parent = parent.unwrap_or_else(|| old.clone());
-            Ok(Hierarchy { version: Version::V1, parent, root: old, enable: None })
+            Ok(Hierarchy {
+                version: Version::V1,
+                parent,
+                root: old,
+                enable: None,
+            })
         } else {
             Err(format!("neither /sys/fs/cgroup nor /sys/fs/cgroup/{controller} has a {controller} controller").into())
         }?;
-        access(&found.parent, Access::WRITE_OK)
-            .map_err(|errno| crate::error::attempt("make a cgroup in", &found.parent, &errno.into()))?;
+        access(&found.parent, Access::WRITE_OK).map_err(|errno| {
+            crate::error::attempt("make a cgroup in", &found.parent, &errno.into())
+        })?;
         Ok(found)
     }
 
     /// Checks that no cgroup above has a lower memory limit than `bytes`.
     pub fn allows(&self, bytes: u64) -> Result<(), Refusal> {
         let file = self.version.limit_file();
-        let above = self.parent.ancestors().take_while(|path| path.starts_with(&self.root));
+        let above = self
+            .parent
+            .ancestors()
+            .take_while(|path| path.starts_with(&self.root));
         for directory in above {
-            let limit = read_trimmed(&directory.join(file)).and_then(|text| text.parse::<u64>().ok());
+            let limit =
+                read_trimmed(&directory.join(file)).and_then(|text| text.parse::<u64>().ok());
             if let Some(limit) = limit.filter(|limit| *limit < bytes) {
                 let (limit, shown) = (show_bytes(limit as f64), directory.display());
                 return Err(format!("the parent cgroup {shown} has a limit of {limit}").into());
@@ -138,19 +155,23 @@ impl Hierarchy {
     }
 }
 
-/// Returns the path of our own cgroup, without its first `/`, in the hierarchy of a controller. The unified hierarchy
-/// has the empty name.
+/// Returns the path of our own cgroup, without its first `/`, in the hierarchy of a controller. The
+/// unified hierarchy has the empty name.
 fn own(membership: &str, controller: &str) -> String {
     let of = |line: &str| {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/').to_owned())
+        controllers
+            .split(',')
+            .any(|name| name == controller)
+            .then(|| path.trim_start_matches('/').to_owned())
     };
     membership.lines().find_map(of).unwrap_or_default()
 }
 
-/// Finds a place in the unified hierarchy. A cgroup with processes in it gives its children no controller, so the place
-/// is the nearest ancestor that gives them the controller. If there is none, it is the root, which may have both.
+/// Finds a place in the unified hierarchy. A cgroup with processes in it gives its children no
+/// controller, so the place is the nearest ancestor that gives them the controller. If there is
+/// none, it is the root, which may have both.
 fn unified_place(root: &Path, own: &str, controller: &'static str) -> Result<Hierarchy, Refusal> {
     let place = |parent: &Path, enable| Hierarchy {
         version: Version::V2,
@@ -160,17 +181,32 @@ fn unified_place(root: &Path, own: &str, controller: &'static str) -> Result<Hie
     };
     let start = root.join(own);
     let above = start.ancestors().take_while(|path| path.starts_with(root));
-    if let Some(parent) = above.into_iter().find(|path| has_word(&path.join(SUBTREE), controller)) {
+    if let Some(parent) = above
+        .into_iter()
+        .find(|path| has_word(&path.join(SUBTREE), controller))
+    {
         return Ok(place(parent, None));
     }
     let file = root.join(SUBTREE);
     match access(&file, Access::WRITE_OK) {
-        Ok(()) => Ok(place(root, Some(Enable { file, on: format!("+{controller}"), off: format!("-{controller}") }))),
-        Err(errno) => Err(crate::error::attempt("switch the controller on in", &file, &errno.into())),
+        Ok(()) => Ok(place(
+            root,
+            Some(Enable {
+                file,
+                on: format!("+{controller}"),
+                off: format!("-{controller}"),
+            }),
+        )),
+        Err(errno) => Err(crate::error::attempt(
+            "switch the controller on in",
+            &file,
+            &errno.into(),
+        )),
     }
 }
 
 /// Returns whether a list of controllers contains this one.
 fn has_word(file: &Path, controller: &str) -> bool {
-    std::fs::read_to_string(file).is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
+    std::fs::read_to_string(file)
+        .is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
 }

@@ -11,7 +11,8 @@ use crate::error::{Refusal, attempt};
 // linux/dm-ioctl.h
 const CREATE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 3);
 const REMOVE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 4);
-/// Resumes the device, because the request is sent without the suspend flag: the loaded table becomes the active one.
+/// Resumes the device, because the request is sent without the suspend flag: the loaded table
+/// becomes the active one.
 const SUSPEND: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 6);
 const LOAD: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 9);
 
@@ -44,7 +45,8 @@ struct Spec {
     target_type: [u8; 16],
 }
 
-/// Maximum length of a target's parameters in bytes. The longest ones of fsb are two paths and two numbers.
+/// Maximum length of a target's parameters in bytes. The longest ones of fsb are two paths and two
+/// numbers.
 const PARAMETERS: usize = 128;
 
 /// One line of a table: sectors, the target that serves them, and its parameters.
@@ -85,18 +87,30 @@ impl Mapped {
     /// Creates the device with that name and table.
     pub fn make(name: &str, table: &[Line]) -> Result<Mapped, Refusal> {
         let path = Path::new("/dev/mapper/control");
-        let control = block::open(path, true, false).map_err(|error| attempt("open", path, &error))?;
-        let made = call(&control, CREATE, name, &[]).map_err(|error| Refusal::call("DM_DEV_CREATE", &error))?;
-        // huge_encode_dev of the kernel: twenty bits of a minor number around twelve of a major one.
+        let control =
+            block::open(path, true, false).map_err(|error| attempt("open", path, &error))?;
+        let made = call(&control, CREATE, name, &[])
+            .map_err(|error| Refusal::call("DM_DEV_CREATE", &error))?;
+        // huge_encode_dev of the kernel: twenty bits of a minor number around twelve of a major
+        // one.
         let minor = (made.dev & 0xff) | ((made.dev >> 12) & 0xfff00);
-        let mapped = Mapped { control, name: name.to_owned(), path: PathBuf::from(format!("/dev/dm-{minor}")) };
-        for (request, what, rows) in [(LOAD, "DM_TABLE_LOAD", table), (SUSPEND, "DM_DEV_SUSPEND", &[])] {
+        let mapped = Mapped {
+            control,
+            name: name.to_owned(),
+            path: PathBuf::from(format!("/dev/dm-{minor}")),
+        };
+        for (request, what, rows) in [
+            (LOAD, "DM_TABLE_LOAD", table),
+            (SUSPEND, "DM_DEV_SUSPEND", &[]),
+        ] {
             if let Err(error) = call(&mapped.control, request, name, rows) {
                 let _ = mapped.remove();
                 return Err(Refusal::call(what, &error));
             }
         }
-        poll_until(Duration::from_secs(10), || block::number_of(&mapped.path).is_some());
+        poll_until(Duration::from_secs(10), || {
+            block::number_of(&mapped.path).is_some()
+        });
         Ok(mapped)
     }
 
@@ -108,9 +122,15 @@ impl Mapped {
     }
 }
 
-fn call(control: &OwnedFd, opcode: rustix::ioctl::Opcode, name: &str, rows: &[Line]) -> io::Result<Head> {
+fn call(
+    control: &OwnedFd,
+    opcode: rustix::ioctl::Opcode,
+    name: &str,
+    rows: &[Line],
+) -> io::Result<Head> {
     let mut request = request(name, rows).ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: the kernel reads and writes at most `data_size` bytes, which is the size of the request.
+    // SAFETY: the kernel reads and writes at most `data_size` bytes, which is the size of the
+    // request.
     match unsafe { libc::ioctl(control.as_raw_fd(), opcode as _, &mut request) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(request.head),
@@ -133,8 +153,17 @@ fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
         uuid: [0; 129],
         data: [0; 7],
     };
-    let none = Spec { sector_start: 0, length: 0, status: 0, next: 0, target_type: [0; 16] };
-    let mut all = [TableLine { spec: none, parameters: [0; PARAMETERS] }; MOST];
+    let none = Spec {
+        sector_start: 0,
+        length: 0,
+        status: 0,
+        next: 0,
+        target_type: [0; 16],
+    };
+    let mut all = [TableLine {
+        spec: none,
+        parameters: [0; PARAMETERS],
+    }; MOST];
     for (place, line) in rows.iter().enumerate() {
         let spec = Spec {
             sector_start: line.start,
@@ -143,7 +172,10 @@ fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
             target_type: text(line.target)?,
             ..none
         };
-        *all.get_mut(place)? = TableLine { spec, parameters: text(&line.parameters)? };
+        *all.get_mut(place)? = TableLine {
+            spec,
+            parameters: text(&line.parameters)?,
+        };
     }
     Some(DmIoctl { head, rows: all })
 }
@@ -151,7 +183,10 @@ fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
 /// Copies a text and a terminating zero into an array. Returns `None` if it is too long.
 fn text<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    bytes.get_mut(..text.len()).filter(|_| text.len() < N)?.copy_from_slice(text.as_bytes());
+    bytes
+        .get_mut(..text.len())
+        .filter(|_| text.len() < N)?
+        .copy_from_slice(text.as_bytes());
     Some(bytes)
 }
 
@@ -168,7 +203,12 @@ mod tests {
 
     #[test]
     fn requests_that_do_not_fit_are_not_made() {
-        let line = |parameters: String| Line { start: 0, length: 8, target: "linear", parameters };
+        let line = |parameters: String| Line {
+            start: 0,
+            length: 8,
+            target: "linear",
+            parameters,
+        };
         assert!(request("x", &[line("7:0 0".to_owned())]).is_some());
         assert!(request("x", &[line("y".repeat(PARAMETERS))]).is_none());
         assert!(request(&"x".repeat(200), &[]).is_none());

@@ -88,9 +88,12 @@ impl Key {
             key_id: 0,
             reserved_too: [0; 8],
         };
-        let mut request = AddKeyWithKey { argument, key: self.0 };
-        // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and reads the key of
-        // `key_size` bytes behind it; both are in `request`.
+        let mut request = AddKeyWithKey {
+            argument,
+            key: self.0,
+        };
+        // SAFETY: the kernel reads and writes a structure of the size in the number of the call,
+        // and reads the key of `key_size` bytes behind it; both are in `request`.
         match unsafe { libc::ioctl(point.as_raw_fd(), ADD_KEY as _, &raw mut request) } {
             0 => Ok(request.argument.identifier),
             _ => Err(last_error()),
@@ -98,7 +101,8 @@ impl Key {
     }
 }
 
-/// Gives a key to the file system that is mounted at `point`, so that files that it encrypted can be used.
+/// Gives a key to the file system that is mounted at `point`, so that files that it encrypted can
+/// be used.
 ///
 /// # Errors
 ///
@@ -107,12 +111,13 @@ pub fn unlock(point: &Path, key: &Key) -> Result<(), Errno> {
     key.add_to(&open(point)?).map(drop)
 }
 
-/// Encrypts what will be made in an empty directory: contents with AES-256-XTS, names with AES-256-CTS.
+/// Encrypts what will be made in an empty directory: contents with AES-256-XTS, names with
+/// AES-256-CTS.
 ///
 /// # Errors
 ///
-/// Fails with EOPNOTSUPP if the file system or the kernel does not encrypt, and with ENOTEMPTY if the directory is not
-/// empty.
+/// Fails with EOPNOTSUPP if the file system or the kernel does not encrypt, and with ENOTEMPTY if
+/// the directory is not empty.
 pub fn encrypt(directory: &Path, key: &Key) -> Result<(), Errno> {
     let directory = open(directory)?;
     let policy = Policy {
@@ -124,7 +129,8 @@ pub fn encrypt(directory: &Path, key: &Key) -> Result<(), Errno> {
         reserved: [0; 3],
         identifier: key.add_to(&directory)?,
     };
-    // SAFETY: the first byte tells the kernel the version of the structure, and it reads no more than that version has.
+    // SAFETY: the first byte tells the kernel the version of the structure, and it reads no more
+    // than that version has.
     match unsafe { libc::ioctl(directory.as_raw_fd(), SET_POLICY as _, &raw const policy) } {
         0 => Ok(()),
         _ => Err(last_error()),
@@ -146,7 +152,14 @@ mod tests {
 
     #[test]
     fn structures_have_the_sizes_of_the_kernel() {
-        assert_eq!((size_of::<AddKey>(), size_of::<AddKeyWithKey>(), size_of::<Policy>()), (80, 144, 24));
+        assert_eq!(
+            (
+                size_of::<AddKey>(),
+                size_of::<AddKeyWithKey>(),
+                size_of::<Policy>()
+            ),
+            (80, 144, 24)
+        );
         assert_eq!((ADD_KEY, SET_POLICY), (0xc050_6617, 0x800c_6613));
     }
 
@@ -156,7 +169,10 @@ mod tests {
         assert_ne!(one.0, other.0);
         let proc = Path::new("/proc");
         for refused in [unlock(proc, &one), encrypt(proc, &one)] {
-            assert!(matches!(refused, Err(Errno::NOTTY | Errno::OPNOTSUPP)), "{refused:?}");
+            assert!(
+                matches!(refused, Err(Errno::NOTTY | Errno::OPNOTSUPP)),
+                "{refused:?}"
+            );
         }
     }
 }

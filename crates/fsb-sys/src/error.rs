@@ -7,8 +7,8 @@ use std::path::Path;
 pub use fsb_model::errno::describe_io as describe;
 pub use fsb_model::error::{Error as TestbedError, Kind, Tried};
 
-/// The reason why an operation failed or is impossible here. It becomes the `tried` text of a [`TestbedError`], or the
-/// reason that a record gives for an omission.
+/// The reason why an operation failed or is impossible here. It becomes the `tried` text of a
+/// [`TestbedError`], or the reason that a record gives for an omission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The kernel refused a call: `open /dev/loop3: Permission denied (EACCES)`.
@@ -41,20 +41,40 @@ impl Refusal {
     }
 
     fn tried(&self) -> Tried {
-        let errno = if let Refusal::Call { errno, .. } = self { Some(*errno) } else { None };
-        Tried { text: self.to_string(), errno }
+        let errno = if let Refusal::Call { errno, .. } = self {
+            Some(*errno)
+        } else {
+            None
+        };
+        Tried {
+            text: self.to_string(),
+            errno,
+        }
     }
 
     /// Returns several refusals as one. Its error is that of the first of them that has one.
     pub fn all(refusals: &[Refusal]) -> Tried {
-        let (texts, errors): (Vec<String>, Vec<Option<i32>>) =
-            refusals.iter().map(Refusal::tried).map(|Tried { text, errno }| (text, errno)).unzip();
-        Tried { text: texts.join("; "), errno: errors.into_iter().flatten().next() }
+        let (texts, errors): (Vec<String>, Vec<Option<i32>>) = refusals
+            .iter()
+            .map(Refusal::tried)
+            .map(|Tried { text, errno }| (text, errno))
+            .unzip();
+        Tried {
+            text: texts.join("; "),
+            errno: errors.into_iter().flatten().next(),
+        }
     }
 
     /// Returns whether the operation would succeed with root's privileges.
     pub fn is_for_lack_of_root(&self) -> bool {
-        matches!(self, Refusal::NeedsRoot(_) | Refusal::Call { errno: libc::EACCES | libc::EPERM, .. })
+        matches!(
+            self,
+            Refusal::NeedsRoot(_)
+                | Refusal::Call {
+                    errno: libc::EACCES | libc::EPERM,
+                    ..
+                }
+        )
     }
 }
 
@@ -101,12 +121,26 @@ mod tests {
 
     #[test]
     fn a_refused_call_says_what_was_tried_and_the_answer() {
-        let refused = attempt("open", Path::new("/dev/sdb"), &io::Error::from_raw_os_error(libc::EACCES));
-        assert_eq!(refused.to_string(), "open /dev/sdb: Permission denied (EACCES)");
-        let other = attempt("open", Path::new("/dev/sdb"), &io::Error::other("this is another device"));
+        let refused = attempt(
+            "open",
+            Path::new("/dev/sdb"),
+            &io::Error::from_raw_os_error(libc::EACCES),
+        );
+        assert_eq!(
+            refused.to_string(),
+            "open /dev/sdb: Permission denied (EACCES)"
+        );
+        let other = attempt(
+            "open",
+            Path::new("/dev/sdb"),
+            &io::Error::other("this is another device"),
+        );
         assert_eq!(other.to_string(), "open /dev/sdb: this is another device");
         let error = TestbedError::machine("no device").tried(other.clone());
-        assert_eq!((error.tried, error.fields.len()), (String::from(other.clone()), 0));
+        assert_eq!(
+            (error.tried, error.fields.len()),
+            (String::from(other.clone()), 0)
+        );
         let error = TestbedError::machine("no device").tried(Refusal::all(&[other, refused]));
         assert_eq!(error.fields["errno"], "EACCES", "{error}");
     }

@@ -1,8 +1,9 @@
-//! The invoking user behind `sudo`, `pkexec` or `doas`, and operations with that user's file privileges.
+//! The invoking user behind `sudo`, `pkexec` or `doas`, and operations with that user's file
+//! privileges.
 //!
-//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few
-//! calls, and is always restored. Real and effective ids stay root's: the user can neither signal nor trace this
-//! process.
+//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its
+//! groups), around a few calls, and is always restored. Real and effective ids stay root's: the
+//! user can neither signal nor trace this process.
 
 use std::ffi::CString;
 use std::io;
@@ -25,8 +26,8 @@ pub struct InvokingUser {
 }
 
 impl InvokingUser {
-    /// Returns the user behind sudo, pkexec or doas. Returns `None` if this process does not run as root: any other
-    /// user could set the environment variables freely.
+    /// Returns the user behind sudo, pkexec or doas. Returns `None` if this process does not run as
+    /// root: any other user could set the environment variables freely.
     pub fn current() -> Option<&'static InvokingUser> {
         static CALLER: OnceLock<Option<InvokingUser>> = OnceLock::new();
         CALLER.get_or_init(InvokingUser::find).as_ref()
@@ -37,10 +38,16 @@ impl InvokingUser {
             return None;
         }
         let variable = |name: &str| std::env::var(name).ok();
-        let by_name = |name: &str| User::from_name(name).ok()?.map(|user| (user.uid.as_raw(), user.gid.as_raw()));
+        let by_name = |name: &str| {
+            User::from_name(name)
+                .ok()?
+                .map(|user| (user.uid.as_raw(), user.gid.as_raw()))
+        };
         let (uid, gid) = named(&variable, &by_name)?;
         let user = User::from_uid(uid.into()).ok().flatten();
-        let gid = gid.or(user.as_ref().map(|user| user.gid.as_raw())).unwrap_or(uid);
+        let gid = gid
+            .or(user.as_ref().map(|user| user.gid.as_raw()))
+            .unwrap_or(uid);
         let groups = user.map_or_else(|| vec![gid], |user| groups_of(&user, gid));
         Some(InvokingUser { uid, gid, groups })
     }
@@ -56,22 +63,28 @@ impl InvokingUser {
         Ok(answer)
     }
 
-    /// Calls [`InvokingUser::adopt`] if the process `parent`, which started this one, has the invoking user's file
-    /// privileges.
+    /// Calls [`InvokingUser::adopt`] if the process `parent`, which started this one, has the
+    /// invoking user's file privileges.
     ///
     /// # Errors
     /// Fails if the status of `parent` cannot be read, or if the kernel refuses the privileges.
     pub fn adopt_as_in(parent: u32) -> io::Result<()> {
-        let Some(invoking_user) = InvokingUser::current() else { return Ok(()) };
+        let Some(invoking_user) = InvokingUser::current() else {
+            return Ok(());
+        };
         let status = crate::read_text(format!("/proc/{parent}/status"))?;
         // Real, effective, saved, and that of files.
         let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         let of_files = ids.and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
-        if of_files == Some(invoking_user.uid) { invoking_user.adopt() } else { Ok(()) }
+        if of_files == Some(invoking_user.uid) {
+            invoking_user.adopt()
+        } else {
+            Ok(())
+        }
     }
 
-    /// Gives this thread, and the threads that it starts, this user's file privileges from now on. A program that is
-    /// executed has root's privileges again.
+    /// Gives this thread, and the threads that it starts, this user's file privileges from now on.
+    /// A program that is executed has root's privileges again.
     ///
     /// # Errors
     /// Fails if the kernel refuses the privileges.
@@ -102,10 +115,14 @@ fn named(
 fn groups_of(user: &User, gid: u32) -> Vec<u32> {
     let name = CString::new(user.name.as_str()).ok();
     let groups = name.and_then(|name| unistd::getgrouplist(&name, gid.into()).ok());
-    groups.map_or_else(|| vec![gid], |groups| groups.into_iter().map(unistd::Gid::as_raw).collect())
+    groups.map_or_else(
+        || vec![gid],
+        |groups| groups.into_iter().map(unistd::Gid::as_raw).collect(),
+    )
 }
 
-/// The identity of the thread before it took another user's privileges. Dropping the value restores it.
+/// The identity of the thread before it took another user's privileges. Dropping the value restores
+/// it.
 struct Acting {
     uid: u32,
     gid: u32,
@@ -118,10 +135,20 @@ struct Acting {
 impl Acting {
     fn begin(invoking_user: &InvokingUser) -> io::Result<Acting> {
         let traits = Traits::now();
-        let before =
-            Acting { uid: file_uid(), gid: file_gid(), groups: rustix::process::getgroups()?, traits, kept: false };
-        let groups: Vec<Gid> = invoking_user.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
-        // Groups first: with the user's privileges no groups can be set. Dropping `before` undoes a partial change.
+        let before = Acting {
+            uid: file_uid(),
+            gid: file_gid(),
+            groups: rustix::process::getgroups()?,
+            traits,
+            kept: false,
+        };
+        let groups: Vec<Gid> = invoking_user
+            .groups
+            .iter()
+            .map(|gid| Gid::from_raw(*gid))
+            .collect();
+        // Groups first: with the user's privileges no groups can be set. Dropping `before` undoes a
+        // partial change.
         set_thread_groups(&groups)?;
         if set_file_gid(invoking_user.gid) && set_file_uid(invoking_user.uid) {
             return Ok(before);
@@ -132,8 +159,8 @@ impl Acting {
 }
 
 impl Acting {
-    /// Keeps the user's privileges for this thread, and restores the attributes that the kernel reset with the
-    /// identity.
+    /// Keeps the user's privileges for this thread, and restores the attributes that the kernel
+    /// reset with the identity.
     fn keep(mut self) {
         self.kept = true;
         self.traits.restore();
@@ -146,9 +173,15 @@ impl Drop for Acting {
             return;
         }
         // The user first: only root can restore the rest.
-        let back = set_file_uid(self.uid) && set_file_gid(self.gid) && set_thread_groups(&self.groups).is_ok();
+        let back = set_file_uid(self.uid)
+            && set_file_gid(self.gid)
+            && set_thread_groups(&self.groups).is_ok();
         // A thread that silently keeps another user's identity must not continue.
-        assert!(back, "the rights of user {} could not be taken back", self.uid);
+        assert!(
+            back,
+            "the rights of user {} could not be taken back",
+            self.uid
+        );
         self.traits.restore();
     }
 }
@@ -168,7 +201,11 @@ impl Traits {
             libc::prctl(libc::PR_GET_PDEATHSIG, &mut death_signal);
             (libc::getppid(), libc::prctl(libc::PR_GET_DUMPABLE))
         };
-        Traits { death_signal, parent, dumpable }
+        Traits {
+            death_signal,
+            parent,
+            dumpable,
+        }
     }
 
     fn restore(&self) {
@@ -214,9 +251,9 @@ fn set_file_gid(gid: u32) -> bool {
     file_gid() == gid
 }
 
-/// Prepares every process of this program at its start. A file that reaches its limit (`ulimit -f`) makes the write
-/// fail instead of ending the program. The owner of a new file can always read and write it, whatever the shell's umask
-/// is.
+/// Prepares every process of this program at its start. A file that reaches its limit (`ulimit -f`)
+/// makes the write fail instead of ending the program. The owner of a new file can always read and
+/// write it, whatever the shell's umask is.
 pub fn prepare_process() {
     // SAFETY: ignoring a signal installs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -236,19 +273,34 @@ mod tests {
     use super::*;
 
     fn names(pairs: &[(&str, &str)]) -> Option<(u32, Option<u32>)> {
-        let variable =
-            |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let variable = |name: &str| {
+            pairs
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         named(&variable, &|name| (name == "ann").then_some((7, 8)))
     }
 
     #[test]
     fn who_asked_stands_in_the_environment() {
-        assert_eq!(names(&[("SUDO_UID", "5"), ("SUDO_GID", "6"), ("PKEXEC_UID", "9")]), Some((5, Some(6))));
+        assert_eq!(
+            names(&[("SUDO_UID", "5"), ("SUDO_GID", "6"), ("PKEXEC_UID", "9")]),
+            Some((5, Some(6)))
+        );
         assert_eq!(names(&[("SUDO_UID", "5")]), Some((5, None)));
-        assert_eq!(names(&[("PKEXEC_UID", "9"), ("DOAS_USER", "ann")]), Some((9, None)));
+        assert_eq!(
+            names(&[("PKEXEC_UID", "9"), ("DOAS_USER", "ann")]),
+            Some((9, None))
+        );
         assert_eq!(names(&[("DOAS_USER", "ann")]), Some((7, Some(8))));
         // Root that invoked root is not another user, and an unreadable value names no user.
-        for pair in [("SUDO_UID", "0"), ("SUDO_UID", "-1"), ("SUDO_UID", "4294967295"), ("DOAS_USER", "bob")] {
+        for pair in [
+            ("SUDO_UID", "0"),
+            ("SUDO_UID", "-1"),
+            ("SUDO_UID", "4294967295"),
+            ("DOAS_USER", "bob"),
+        ] {
             assert_eq!(names(&[pair, ("PKEXEC_UID", "0")]), None, "{pair:?}");
         }
         assert_eq!(names(&[("SUDO_UID", "0"), ("PKEXEC_UID", "9")]), None);
@@ -256,7 +308,9 @@ mod tests {
 
     #[test]
     fn users_and_their_groups_are_found() {
-        let root = User::from_uid(0.into()).unwrap().expect("every machine has root");
+        let root = User::from_uid(0.into())
+            .unwrap()
+            .expect("every machine has root");
         assert!(groups_of(&root, 0).contains(&0));
     }
 
@@ -269,8 +323,13 @@ mod tests {
         std::os::unix::fs::chown(directory.path(), Some(4711), Some(4712)).unwrap();
         let secret = directory.path().join("secret");
         std::fs::write(&secret, "root's").unwrap();
-        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let invoking_user = InvokingUser { uid: 4711, gid: 4712, groups: vec![4712, 4713] };
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
+        let invoking_user = InvokingUser {
+            uid: 4711,
+            gid: 4712,
+            groups: vec![4712, 4713],
+        };
         let groups = rustix::process::getgroups().unwrap();
         let made = directory.path().join("made");
         invoking_user
@@ -280,14 +339,25 @@ mod tests {
                 assert_eq!(rustix::process::getgroups().unwrap().len(), 2);
                 let other = secret.clone();
                 // Ids belong to a thread. A new thread inherits them; existing threads keep theirs.
-                assert!(std::thread::spawn(move || std::fs::read(other).is_err()).join().unwrap());
+                assert!(
+                    std::thread::spawn(move || std::fs::read(other).is_err())
+                        .join()
+                        .unwrap()
+                );
                 assert!(geteuid().is_root());
             })
             .unwrap();
         let metadata = std::fs::metadata(&made).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712));
         assert!(std::fs::read(&secret).is_ok());
-        assert_eq!((file_uid(), file_gid(), rustix::process::getgroups().unwrap()), (0, 0, groups));
+        assert_eq!(
+            (
+                file_uid(),
+                file_gid(),
+                rustix::process::getgroups().unwrap()
+            ),
+            (0, 0, groups)
+        );
         let panicked = std::panic::catch_unwind(|| invoking_user.act(|| panic!("within")));
         assert!(panicked.is_err() && file_uid() == 0);
     }

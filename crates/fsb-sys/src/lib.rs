@@ -1,8 +1,12 @@
-//! The kernel interfaces that need unsafe code or root: mounts, loop devices, namespaces, the network, ptrace, eBPF.
+//! The kernel interfaces that need unsafe code or root: mounts, loop devices, namespaces, the
+//! network, ptrace, eBPF.
 //!
 //! This crate does not know targets and prints nothing. Messages for the user are errors or notes.
 
-#![expect(unsafe_code, reason = "namespaces, mounts, ptrace and ioctls have no safe interface")]
+#![expect(
+    unsafe_code,
+    reason = "namespaces, mounts, ptrace and ioctls have no safe interface"
+)]
 
 pub mod ballast;
 pub mod blkpg;
@@ -47,15 +51,21 @@ pub struct Roots {
 
 impl Default for Roots {
     fn default() -> Self {
-        Roots { proc: PathBuf::from("/proc"), sys: PathBuf::from("/sys") }
+        Roots {
+            proc: PathBuf::from("/proc"),
+            sys: PathBuf::from("/sys"),
+        }
     }
 }
 
 impl Roots {
-    /// Returns the roots for a /proc that [`sandbox::host_proc`] kept open and that shows the whole machine. `proc`
-    /// must stay open.
+    /// Returns the roots for a /proc that [`sandbox::host_proc`] kept open and that shows the whole
+    /// machine. `proc` must stay open.
     pub fn through(proc: &OwnedFd) -> Roots {
-        Roots { proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())), ..Roots::default() }
+        Roots {
+            proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())),
+            ..Roots::default()
+        }
     }
 
     /// Returns `/dev`, which is beside `/sys`.
@@ -74,19 +84,22 @@ impl Roots {
     }
 }
 
-/// Reads a file of /proc or /sys. Names of processes may hold any bytes, so invalid UTF-8 is replaced.
+/// Reads a file of /proc or /sys. Names of processes may hold any bytes, so invalid UTF-8 is
+/// replaced.
 pub fn read_text(path: impl AsRef<Path>) -> std::io::Result<String> {
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads a small file without surrounding white space. Returns `None` if it cannot be read or is empty.
+/// Reads a small file without surrounding white space. Returns `None` if it cannot be read or is
+/// empty.
 pub fn read_trimmed(path: &Path) -> Option<String> {
     let text = read_text(path).ok()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Calls `done` repeatedly until it returns `true` or `limit` has passed. Returns whether it returned `true`.
+/// Calls `done` repeatedly until it returns `true` or `limit` has passed. Returns whether it
+/// returned `true`.
 pub fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = std::time::Instant::now();
     let mut pause = std::time::Duration::from_micros(500);
@@ -105,19 +118,24 @@ pub fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> bool) ->
 /// Returns 16 random hexadecimal digits, enough for a unique name.
 pub fn random_name() -> String {
     let uuid = read_trimmed(Path::new("/proc/sys/kernel/random/uuid"));
-    // Without /proc: time and process id. Such a name may be shorter. The code that uses a name refuses an existing
-    // one.
+    // Without /proc: time and process id. Such a name may be shorter. The code that uses a name
+    // refuses an existing one.
     let uuid = uuid.unwrap_or_else(|| {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         format!("{:x}{:x}{:x}", now.tv_sec, now.tv_nsec, std::process::id())
     });
-    uuid.chars().filter(char::is_ascii_hexdigit).take(16).collect()
+    uuid.chars()
+        .filter(char::is_ascii_hexdigit)
+        .take(16)
+        .collect()
 }
 
-/// Returns the local time of a moment in seconds since the epoch; zeros if the time zone cannot tell.
+/// Returns the local time of a moment in seconds since the epoch; zeros if the time zone cannot
+/// tell.
 pub fn local_time(seconds: i64) -> libc::tm {
     let time: libc::time_t = seconds;
-    // SAFETY: both structures live here; localtime_r fills the second one, or leaves its zeros where it fails.
+    // SAFETY: both structures live here; localtime_r fills the second one, or leaves its zeros
+    // where it fails.
     unsafe {
         let mut broken: libc::tm = std::mem::zeroed();
         libc::localtime_r(&time, &mut broken);

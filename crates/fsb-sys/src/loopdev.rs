@@ -46,7 +46,8 @@ struct Config {
     reserved: [u64; 8],
 }
 
-/// An attached loop device. The kernel detaches it with the last descriptor or mount that uses it (autoclear).
+/// An attached loop device. The kernel detaches it with the last descriptor or mount that uses it
+/// (autoclear).
 #[derive(Debug)]
 pub struct LoopDevice {
     /// N of `/dev/loopN`.
@@ -83,9 +84,14 @@ impl Window {
     pub const WHOLE: Window = Window { start: 0, bytes: 0 };
 }
 
-/// Attaches `image` to a free loop device. Tries again on EBUSY, because another process may take the same device
-/// first.
-pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32) -> Result<LoopDevice, Refusal> {
+/// Attaches `image` to a free loop device. Tries again on EBUSY, because another process may take
+/// the same device first.
+pub fn attach(
+    image: BorrowedFd<'_>,
+    window: Window,
+    mode: Mode,
+    block_size: u32,
+) -> Result<LoopDevice, Refusal> {
     const ATTEMPTS: u32 = 64;
     let control = open_control()?;
     for _ in 0..ATTEMPTS {
@@ -96,17 +102,37 @@ pub fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32
             Ok(device) => device,
             // Another process took it, or its owner took it out of the kernel.
             Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::ENOENT | libc::ENXIO | libc::ENODEV)) =>
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EBUSY | libc::ENOENT | libc::ENXIO | libc::ENODEV)
+                ) =>
             {
                 continue;
             }
             Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
         };
-        let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
+        let flags = LO_FLAGS_AUTOCLEAR
+            | if mode == Mode::Direct {
+                LO_FLAGS_DIRECT_IO
+            } else {
+                0
+            };
         match configure(&device, image, window, flags, block_size) {
-            Ok(()) => return Ok(LoopDevice { index, fd: device, is_new }),
+            Ok(()) => {
+                return Ok(LoopDevice {
+                    index,
+                    fd: device,
+                    is_new,
+                });
+            }
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
-            Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
+            Err(error) => {
+                return Err(crate::error::attempt(
+                    "LOOP_CONFIGURE on",
+                    &path(index),
+                    &error,
+                ));
+            }
         }
     }
     Err(format!("other processes took {ATTEMPTS} free loop devices in a row").into())
@@ -117,20 +143,35 @@ fn open_device(index: u32) -> io::Result<OwnedFd> {
     let device = crate::pinned::Pinned::new(block::open(&path(index), true, false)?, path(index))?;
     let directory = Roots::default().sys.join(format!("block/loop{index}"));
     match block::number_in(&directory) {
-        Some(number) if number != device.number() => Err(io::Error::other("this is another device")),
+        Some(number) if number != device.number() => {
+            Err(io::Error::other("this is another device"))
+        }
         _ => Ok(device.into_descriptor()),
     }
 }
 
 /// Returns the numbers of all loop devices, attached or not.
 fn existing(roots: &Roots) -> BTreeSet<u32> {
-    let devices = std::fs::read_dir(roots.sys.join("block")).into_iter().flatten();
-    devices.filter_map(|device| device.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok()).collect()
+    let devices = std::fs::read_dir(roots.sys.join("block"))
+        .into_iter()
+        .flatten();
+    devices
+        .filter_map(|device| {
+            device
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_prefix("loop")?
+                .parse()
+                .ok()
+        })
+        .collect()
 }
 
 fn open_control() -> Result<OwnedFd, Refusal> {
     let control = Path::new("/dev/loop-control");
-    block::open(control, true, false).map_err(|error| crate::error::attempt("open", control, &error))
+    block::open(control, true, false)
+        .map_err(|error| crate::error::attempt("open", control, &error))
 }
 
 fn free_index(control: &OwnedFd) -> Result<u32, Refusal> {
@@ -140,7 +181,13 @@ fn free_index(control: &OwnedFd) -> Result<u32, Refusal> {
     u32::try_from(index).map_err(refused)
 }
 
-fn configure(device: &OwnedFd, image: BorrowedFd<'_>, window: Window, flags: u32, block_size: u32) -> io::Result<()> {
+fn configure(
+    device: &OwnedFd,
+    image: BorrowedFd<'_>,
+    window: Window,
+    flags: u32,
+    block_size: u32,
+) -> io::Result<()> {
     let info = Info {
         device: 0,
         inode: 0,
@@ -156,7 +203,12 @@ fn configure(device: &OwnedFd, image: BorrowedFd<'_>, window: Window, flags: u32
         encrypt_key: [0; 32],
         init: [0; 2],
     };
-    let config = Config { fd: image.as_raw_fd() as u32, block_size, info, reserved: [0; 8] };
+    let config = Config {
+        fd: image.as_raw_fd() as u32,
+        block_size,
+        info,
+        reserved: [0; 8],
+    };
     // SAFETY: the structure is laid out as linux/loop.h has it, and only read.
     match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &config) } {
         0 => Ok(()),
@@ -175,15 +227,19 @@ pub struct Backing {
     pub file: Option<(u64, u64)>,
 }
 
-/// Returns the image behind the loop device of a directory below /sys. Returns `None` if none is attached. Asks the
-/// device itself, because the path may name another file by now. In the trees of tests only the path is known.
+/// Returns the image behind the loop device of a directory below /sys. Returns `None` if none is
+/// attached. Asks the device itself, because the path may name another file by now. In the trees of
+/// tests only the path is known.
 pub fn backing(directory: &Path) -> Option<Backing> {
     let path = PathBuf::from(super::read_trimmed(&directory.join("loop/backing_file"))?);
     let info = status(directory);
     let device = info.as_ref().filter(|info| info.rdevice != 0);
     Some(Backing {
         device: device.map(|info| block::DeviceNumber::from_raw(info.rdevice)),
-        file: info.as_ref().filter(|info| info.rdevice == 0).map(|info| (info.device, info.inode)),
+        file: info
+            .as_ref()
+            .filter(|info| info.rdevice == 0)
+            .map(|info| (info.device, info.inode)),
         path,
     })
 }
@@ -207,9 +263,9 @@ fn status_of(device: &OwnedFd) -> io::Result<Info> {
     }
 }
 
-/// Shows another window of the image that is attached to an unused device, open for writing. Keeps all other settings.
-/// Tries again while other programs read the device: the kernel drops its pages first, and answers EAGAIN if some come
-/// back.
+/// Shows another window of the image that is attached to an unused device, open for writing. Keeps
+/// all other settings. Tries again while other programs read the device: the kernel drops its pages
+/// first, and answers EAGAIN if some come back.
 pub fn set_window(device: &OwnedFd, window: Window) -> io::Result<()> {
     let mut info = status_of(device)?;
     (info.offset, info.size_limit) = (window.start, window.bytes);
@@ -220,21 +276,24 @@ pub fn set_window(device: &OwnedFd, window: Window) -> io::Result<()> {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         };
-        !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN))
+        !answer
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN))
     });
     answer
 }
 
-/// Time limit for a loop device to release its image after the last close, and for readers of the device to end.
+/// Time limit for a loop device to release its image after the last close, and for readers of the
+/// device to end.
 const DETACH: Duration = Duration::from_millis(500);
 
 /// Removes a detached device from the kernel. With `again`, adds a fresh one with the same number.
 ///
-/// Only a fresh device gets rid of a `discard_max_bytes` of 0: since Linux 6.9 that value also makes the discard
-/// granularity 0, and the kernel then refuses every later value (EINVAL).
+/// Only a fresh device gets rid of a `discard_max_bytes` of 0: since Linux 6.9 that value also
+/// makes the discard granularity 0, and the kernel then refuses every later value (EINVAL).
 ///
-/// `image` is the file that the caller had attached, if it is known. If another process has attached another file
-/// meanwhile, the device is its own and stays: returns that file.
+/// `image` is the file that the caller had attached, if it is known. If another process has
+/// attached another file meanwhile, the device is its own and stays: returns that file.
 pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
     let control = open_control()?;
     let mut answer = 0;
@@ -244,7 +303,9 @@ pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<Pat
     });
     // ENODEV: the device is already gone.
     if answer != 0 && answer != libc::ENODEV {
-        return match attached(&Roots::default(), index).filter(|now| image.is_some_and(|image| image != now)) {
+        return match attached(&Roots::default(), index)
+            .filter(|now| image.is_some_and(|image| image != now))
+        {
             Some(others) => Ok(Some(others)),
             None => Err(refused("LOOP_CTL_REMOVE", index, answer)),
         };
@@ -259,22 +320,43 @@ pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<Pat
     Ok(None)
 }
 
-/// Returns the path of the file that is attached to the device, whether the file was deleted since or not; absent where
-/// nothing is attached.
+/// Returns the path of the file that is attached to the device, whether the file was deleted since
+/// or not; absent where nothing is attached.
 pub fn attached(roots: &Roots, index: u32) -> Option<PathBuf> {
-    let shown = super::read_trimmed(&roots.sys.join(format!("block/loop{index}/loop/backing_file")))?;
-    Some(PathBuf::from(shown.strip_suffix(" (deleted)").unwrap_or(&shown)))
+    let shown = super::read_trimmed(
+        &roots
+            .sys
+            .join(format!("block/loop{index}/loop/backing_file")),
+    )?;
+    Some(PathBuf::from(
+        shown.strip_suffix(" (deleted)").unwrap_or(&shown),
+    ))
 }
 
 /// Returns 0, or the error number.
 fn control_call(control: &OwnedFd, request: libc::c_ulong, index: u32) -> i32 {
     // SAFETY: both requests take a number.
-    let result = unsafe { libc::ioctl(control.as_raw_fd(), request as _, libc::c_ulong::from(index)) };
-    if result >= 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) }
+    let result = unsafe {
+        libc::ioctl(
+            control.as_raw_fd(),
+            request as _,
+            libc::c_ulong::from(index),
+        )
+    };
+    if result >= 0 {
+        0
+    } else {
+        io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO)
+    }
 }
 
 fn refused(step: &str, index: u32, errno: i32) -> Refusal {
-    Refusal::call(format!("{step} {index}"), &io::Error::from_raw_os_error(errno))
+    Refusal::call(
+        format!("{step} {index}"),
+        &io::Error::from_raw_os_error(errno),
+    )
 }
 
 #[cfg(test)]
@@ -287,7 +369,10 @@ mod tests {
         for name in ["loop0", "loop12", "loopback", "sda"] {
             std::fs::create_dir_all(tree.path().join("block").join(name)).unwrap();
         }
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
         assert_eq!(existing(&roots), BTreeSet::from([0, 12]));
     }
 

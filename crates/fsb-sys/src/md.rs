@@ -1,4 +1,5 @@
-//! Arrays of the kernel's md driver without a superblock: the driver writes no metadata to the members.
+//! Arrays of the kernel's md driver without a superblock: the driver writes no metadata to the
+//! members.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -76,7 +77,10 @@ pub fn path(number: u32) -> PathBuf {
 pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
     let known = || {
         let text = std::fs::read_to_string(roots.proc.join("mdstat")).unwrap_or_default();
-        let personalities = text.lines().find_map(|line| line.strip_prefix("Personalities :")).map(str::to_owned);
+        let personalities = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Personalities :"))
+            .map(str::to_owned);
         personalities.map(|all| all.contains("[raid0]"))
     };
     if known() == Some(true) {
@@ -95,10 +99,13 @@ pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
 
 /// Returns the highest unused number. mdadm also counts down from there.
 pub fn free_number(roots: &Roots) -> Option<u32> {
-    (0..128).rev().find(|number| !roots.sys.join(format!("block/md{number}")).exists())
+    (0..128)
+        .rev()
+        .find(|number| !roots.sys.join(format!("block/md{number}")).exists())
 }
 
-/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Stops a partly configured array on failure.
+/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Stops a partly
+/// configured array on failure.
 pub fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
     let device = make(number)?;
     let started = configure(&device, members, chunk);
@@ -112,7 +119,8 @@ pub fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Re
 /// Makes the array's node. The kernel creates it if /dev is its own.
 fn make(number: u32) -> Result<OwnedFd, Refusal> {
     let parameter = Path::new("/sys/module/md_mod/parameters/new_array");
-    std::fs::write(parameter, format!("md{number}")).map_err(|error| attempt("write to", parameter, &error))?;
+    std::fs::write(parameter, format!("md{number}"))
+        .map_err(|error| attempt("write to", parameter, &error))?;
     let node = path(number);
     poll_until(PATIENCE, || block::number_of(&node).is_some());
     open(number)
@@ -145,7 +153,13 @@ fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(
     call(device, SET_ARRAY_INFO, &info).map_err(|error| refused("SET_ARRAY_INFO", &error))?;
     for (place, member) in (0..).zip(members) {
         let (major, minor) = (member.0 as i32, member.1 as i32);
-        let disk = DiskInfo { number: place, major, minor, raid_disk: place, state: IN_USE };
+        let disk = DiskInfo {
+            number: place,
+            major,
+            minor,
+            raid_disk: place,
+            state: IN_USE,
+        };
         call(device, ADD_NEW_DISK, &disk)
             .map_err(|error| refused(&format!("ADD_NEW_DISK {}:{}", member.0, member.1), &error))?;
     }
@@ -153,30 +167,35 @@ fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(
 }
 
 fn call<T>(device: &OwnedFd, request: rustix::ioctl::Opcode, argument: *const T) -> io::Result<()> {
-    // SAFETY: the kernel reads a structure of the size that the request's number names, which is that of T, or
-    // nothing for STOP_ARRAY.
+    // SAFETY: the kernel reads a structure of the size that the request's number names, which is
+    // that of T, or nothing for STOP_ARRAY.
     match unsafe { libc::ioctl(device.as_raw_fd(), request as _, argument) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Returns the names of an array's members, as /sys has them. Returns an empty list if the array does not exist.
+/// Returns the names of an array's members, as /sys has them. Returns an empty list if the array
+/// does not exist.
 pub fn members(number: u32, roots: &Roots) -> Vec<String> {
-    let slaves = std::fs::read_dir(roots.sys.join(format!("block/md{number}/slaves"))).into_iter().flatten();
-    let mut names: Vec<String> =
-        slaves.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    let slaves = std::fs::read_dir(roots.sys.join(format!("block/md{number}/slaves")))
+        .into_iter()
+        .flatten();
+    let mut names: Vec<String> = slaves
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
     names.sort();
     names
 }
 
-/// Stops the array with these members. Leaves an array of that number with other members alone. Describes the result.
+/// Stops the array with these members. Leaves an array of that number with other members alone.
+/// Describes the result.
 pub fn stop(number: u32, names: &[String]) -> Result<String, Refusal> {
     let roots = Roots::default();
     let found = members(number, &roots);
     let shown = path(number);
-    // An array without members still needs STOP_ARRAY in these states: it was stopped before, or made and never
-    // started.
+    // An array without members still needs STOP_ARRAY in these states: it was stopped before, or
+    // made and never started.
     let state = read_trimmed(&roots.sys.join(format!("block/md{number}/md/array_state")));
     if found.is_empty() && !state.is_some_and(|state| state == "clear" || state == "inactive") {
         return Ok(format!("{} is gone", shown.display()));
@@ -188,7 +207,9 @@ pub fn stop(number: u32, names: &[String]) -> Result<String, Refusal> {
     let mut answer = Ok(());
     poll_until(PATIENCE, || {
         answer = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
-        !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+        !answer
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     });
     answer.map_err(|error| Refusal::call("STOP_ARRAY", &error))?;
     Ok(format!("stopped {}", shown.display()))
@@ -209,11 +230,28 @@ mod tests {
     #[test]
     fn a_kernel_without_md_says_so() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel has no md".into());
-        std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1]\nunused devices: <none>\n").unwrap();
-        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel's md has no raid0".into());
-        std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1] [raid0]\n").unwrap();
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
+        assert_eq!(
+            has_raid0(&roots).unwrap_err(),
+            "this kernel has no md".into()
+        );
+        std::fs::write(
+            tree.path().join("mdstat"),
+            "Personalities : [raid1]\nunused devices: <none>\n",
+        )
+        .unwrap();
+        assert_eq!(
+            has_raid0(&roots).unwrap_err(),
+            "this kernel's md has no raid0".into()
+        );
+        std::fs::write(
+            tree.path().join("mdstat"),
+            "Personalities : [raid1] [raid0]\n",
+        )
+        .unwrap();
         assert_eq!(has_raid0(&roots), Ok(()));
         std::fs::create_dir_all(tree.path().join("block/md127")).unwrap();
         assert_eq!(free_number(&roots), Some(126));
@@ -222,6 +260,10 @@ mod tests {
 
     #[test]
     fn an_array_that_is_not_there_needs_no_stopping() {
-        assert!(stop(4000, &["loop0".to_owned()]).unwrap().contains("is gone"));
+        assert!(
+            stop(4000, &["loop0".to_owned()])
+                .unwrap()
+                .contains("is gone")
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Mounts through the kernel's mount API, with the driver's own error messages, and remounts read-only and back. The
-//! remount is the one way in which every file system completes its deferred work.
+//! Mounts through the kernel's mount API, with the driver's own error messages, and remounts
+//! read-only and back. The remount is the one way in which every file system completes its deferred
+//! work.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,16 +12,23 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
-    fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick, move_mount, unmount,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, UnmountFlags,
+    fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+    fspick, move_mount, unmount,
 };
 
 use crate::error::{TestbedError, Tried, attempt, describe};
 use crate::poll_until;
 
-/// Mounts `source` at `point` through `fsopen`. Unlike mount(2) it takes the options one by one and keeps the driver's
-/// error messages. Messages that the driver writes only to the kernel log are read from there.
-pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Result<(), TestbedError> {
+/// Mounts `source` at `point` through `fsopen`. Unlike mount(2) it takes the options one by one and
+/// keeps the driver's error messages. Messages that the driver writes only to the kernel log are
+/// read from there.
+pub fn mount(
+    kind: &str,
+    source: &Path,
+    point: &Path,
+    options: &[String],
+) -> Result<(), TestbedError> {
     let mut log = KernelLog::open();
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| {
         TestbedError::machine(format!("the kernel cannot mount {kind}"))
@@ -32,29 +40,49 @@ pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Res
         let mut answers = context_messages(&context);
         answers.extend(log.new_messages());
         answers.insert(0, format!("{step}: {}", describe(&errno.into())));
-        let tried = Tried { text: answers.join(" / "), errno: Some(errno.raw_os_error()) };
+        let tried = Tried {
+            text: answers.join(" / "),
+            errno: Some(errno.raw_os_error()),
+        };
         TestbedError::trial(format!("{kind} could not be mounted")).tried(tried)
     })
 }
 
 type Refusal = (String, Errno);
 
-fn configure_and_attach(context: &OwnedFd, source: &Path, point: &Path, options: &[String]) -> Result<(), Refusal> {
-    fsconfig_set_string(context.as_fd(), "source", source).map_err(|errno| ("source".to_owned(), errno))?;
+fn configure_and_attach(
+    context: &OwnedFd,
+    source: &Path,
+    point: &Path,
+    options: &[String],
+) -> Result<(), Refusal> {
+    fsconfig_set_string(context.as_fd(), "source", source)
+        .map_err(|errno| ("source".to_owned(), errno))?;
     let mut attributes = MountAttrFlags::empty();
     for option in options {
-        set_option(context, option, &mut attributes).map_err(|errno| (format!("option '{option}'"), errno))?;
+        set_option(context, option, &mut attributes)
+            .map_err(|errno| (format!("option '{option}'"), errno))?;
     }
     fsconfig_create(context.as_fd()).map_err(|errno| ("mount".to_owned(), errno))?;
     let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
         .map_err(|errno| ("fsmount".to_owned(), errno))?;
-    move_mount(mount.as_fd(), "", CWD, point, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .map_err(|errno| (format!("mount at {}", point.display()), errno))
+    move_mount(
+        mount.as_fd(),
+        "",
+        CWD,
+        point,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .map_err(|errno| (format!("mount at {}", point.display()), errno))
 }
 
-/// Sets an option, which is an attribute of the mount, a flag of the superblock (`ro` is both) or the file system's
-/// own.
-fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) -> Result<(), Errno> {
+/// Sets an option, which is an attribute of the mount, a flag of the superblock (`ro` is both) or
+/// the file system's own.
+fn set_option(
+    context: &OwnedFd,
+    option: &str,
+    attributes: &mut MountAttrFlags,
+) -> Result<(), Errno> {
     use MountAttrFlags as A;
     let times = A::MOUNT_ATTR__ATIME;
     let (clear, set) = match option {
@@ -86,15 +114,17 @@ fn set_option(context: &OwnedFd, option: &str, attributes: &mut MountAttrFlags) 
     Ok(())
 }
 
-/// Checks that the driver knows these options, before there is a device. A driver that reads its options only when it
-/// mounts reports nothing here, and neither does one that this process may not use. `suggest` returns the known option
-/// that is nearest to a refused one.
+/// Checks that the driver knows these options, before there is a device. A driver that reads its
+/// options only when it mounts reports nothing here, and neither does one that this process may not
+/// use. `suggest` returns the known option that is nearest to a refused one.
 pub fn check_options(
     kind: &str,
     options: &[String],
     suggest: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(), TestbedError> {
-    let Ok(context) = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC) else { return Ok(()) };
+    let Ok(context) = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC) else {
+        return Ok(());
+    };
     let mut attributes = MountAttrFlags::empty();
     for option in options {
         if let Err(errno @ Errno::INVAL) = set_option(&context, option, &mut attributes) {
@@ -104,11 +134,16 @@ pub fn check_options(
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("see mount(8) and the manual of {kind}"),
             };
-            return Err(TestbedError::request(format!("{kind} refuses the mount option '{option}'"))
-                .coded(&fsb_model::error::UNKNOWN_OPTION)
-                .field("option", option.as_str())
-                .tried(Tried { text: answers.join(" / "), errno: Some(errno.raw_os_error()) })
-                .advice(advice));
+            return Err(TestbedError::request(format!(
+                "{kind} refuses the mount option '{option}'"
+            ))
+            .coded(&fsb_model::error::UNKNOWN_OPTION)
+            .field("option", option.as_str())
+            .tried(Tried {
+                text: answers.join(" / "),
+                errno: Some(errno.raw_os_error()),
+            })
+            .advice(advice));
         }
     }
     Ok(())
@@ -121,7 +156,12 @@ fn context_messages(context: &OwnedFd) -> Vec<String> {
     while let Ok(length) = rustix::io::read(context, &mut buffer) {
         let text = String::from_utf8_lossy(&buffer[..length]);
         let text = text.trim();
-        messages.push(text.get(2..).filter(|_| text.get(1..2) == Some(" ")).unwrap_or(text).to_owned());
+        messages.push(
+            text.get(2..)
+                .filter(|_| text.get(1..2) == Some(" "))
+                .unwrap_or(text)
+                .to_owned(),
+        );
     }
     messages
 }
@@ -131,15 +171,25 @@ struct KernelLog(Option<File>);
 
 impl KernelLog {
     fn open() -> Self {
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok();
-        KernelLog(file.and_then(|mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)).ok().map(|_| file)))
+        let file = File::options()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/kmsg")
+            .ok();
+        KernelLog(file.and_then(|mut file| {
+            io::Seek::seek(&mut file, io::SeekFrom::End(0))
+                .ok()
+                .map(|_| file)
+        }))
     }
 
-    /// Returns the newest messages. Each read returns one record, `priority,sequence,time,flags;text`; continuation
-    /// lines start with a blank.
+    /// Returns the newest messages. Each read returns one record,
+    /// `priority,sequence,time,flags;text`; continuation lines start with a blank.
     fn new_messages(&mut self) -> Vec<String> {
         const MOST: usize = 4;
-        let Some(file) = &mut self.0 else { return Vec::new() };
+        let Some(file) = &mut self.0 else {
+            return Vec::new();
+        };
         let mut messages = Vec::new();
         let mut buffer = [0u8; 8192];
         while let Ok(length) = file.read(&mut buffer) {
@@ -155,9 +205,12 @@ impl KernelLog {
     }
 }
 
-/// Unmounts `point`. Tries again while it is busy, and unmounts it lazily after `limit`. Returns a note if it unmounted
-/// lazily.
-pub fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Result<Option<String>, TestbedError> {
+/// Unmounts `point`. Tries again while it is busy, and unmounts it lazily after `limit`. Returns a
+/// note if it unmounted lazily.
+pub fn unmount_patiently(
+    point: &Path,
+    limit: std::time::Duration,
+) -> Result<Option<String>, TestbedError> {
     let mut answer = Ok(());
     super::poll_until(limit, || {
         answer = unmount(point, UnmountFlags::NOFOLLOW);
@@ -166,27 +219,37 @@ pub fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Result<Opt
     match answer {
         Ok(()) => Ok(None),
         Err(Errno::BUSY) => {
-            unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH).map_err(|errno| refused(point, errno))?;
-            Ok(Some(format!("{} was busy for {} s and was unmounted lazily", point.display(), limit.as_secs())))
+            unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
+                .map_err(|errno| refused(point, errno))?;
+            Ok(Some(format!(
+                "{} was busy for {} s and was unmounted lazily",
+                point.display(),
+                limit.as_secs()
+            )))
         }
         Err(errno) => Err(refused(point, errno)),
     }
 }
 
 fn refused(point: &Path, errno: Errno) -> TestbedError {
-    TestbedError::trial("the target could not be unmounted").tried(attempt("umount", point, &errno.into()))
+    TestbedError::trial("the target could not be unmounted").tried(attempt(
+        "umount",
+        point,
+        &errno.into(),
+    ))
 }
 
-/// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its options both times.
+/// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its
+/// options both times.
 ///
-/// Mounts, files that are open for reading, and caches stay as they are. A file system that a killed process left
-/// read-only hangs no other process, unlike a frozen one, and no other process sees this mount. A file system that
-/// cannot become read-only stays as it was.
+/// Mounts, files that are open for reading, and caches stay as they are. A file system that a
+/// killed process left read-only hangs no other process, unlike a frozen one, and no other process
+/// sees this mount. A file system that cannot become read-only stays as it was.
 ///
 /// # Errors
 ///
-/// Fails if a file is still open for writing, because that work would continue into the next measurement. Fails also if
-/// the file system cannot become writable again.
+/// Fails if a file is still open for writing, because that work would continue into the next
+/// measurement. Fails also if the file system cannot become writable again.
 pub fn remount_read_only_and_back(point: &Path, keep: &[&str]) -> Result<(), TestbedError> {
     /// The kernel closes the files of an ended process with a short delay.
     const CLOSING: Duration = Duration::from_secs(2);
@@ -206,11 +269,8 @@ pub fn remount_read_only_and_back(point: &Path, keep: &[&str]) -> Result<(), Tes
         Some(_) => return Ok(()),
     }
     reconfigure(point, keep, "rw").map_err(|errno| {
-        TestbedError::trial("the target became read-only to end its background work, and stayed so").tried(attempt(
-            "remount",
-            point,
-            &errno.into(),
-        ))
+        TestbedError::trial("the target became read-only to end its background work, and stayed so")
+            .tried(attempt("remount", point, &errno.into()))
     })
 }
 
@@ -225,12 +285,15 @@ fn reconfigure(point: &Path, keep: &[&str], state: &str) -> Result<(), Errno> {
 /// `EXT4_IOC_CHECKPOINT` of linux/ext4.h, since Linux 5.14.
 const CHECKPOINT: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<u32>(b'f', 43);
 
-/// Writes the blocks of the journal to their places and empties it. ext3 and ext4 delay this until the journal is full.
+/// Writes the blocks of the journal to their places and empties it. ext3 and ext4 delay this until
+/// the journal is full.
 pub fn checkpoint(point: &Path) {
-    let Ok(directory) = std::fs::File::open(point) else { return };
+    let Ok(directory) = std::fs::File::open(point) else {
+        return;
+    };
     let flags: u32 = 0;
-    // SAFETY: reads one u32 of this function. Older kernels, and file systems without a journal, refuse the call and
-    // change nothing.
+    // SAFETY: reads one u32 of this function. Older kernels, and file systems without a journal,
+    // refuse the call and change nothing.
     unsafe { libc::ioctl(directory.as_raw_fd(), CHECKPOINT as _, &flags) };
 }
 
@@ -244,12 +307,15 @@ const THAW: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<libc::c_
 ///
 /// # Errors
 ///
-/// Fails with EOPNOTSUPP if the file system cannot be frozen. Nothing is frozen after an error of the first call.
+/// Fails with EOPNOTSUPP if the file system cannot be frozen. Nothing is frozen after an error of
+/// the first call.
 pub fn freeze_and_thaw(point: &Path) -> Result<Duration, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(point, flags, rustix::fs::Mode::empty())?;
     // SAFETY: the kernel does not access the argument.
-    let call = |number: rustix::ioctl::Opcode| match unsafe { libc::ioctl(directory.as_raw_fd(), number as _, 0) } {
+    let call = |number: rustix::ioctl::Opcode| match unsafe {
+        libc::ioctl(directory.as_raw_fd(), number as _, 0)
+    } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
     };
@@ -294,8 +360,8 @@ const SCRUB: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<ScrubAr
 /// `BTRFS_SCRUB_READONLY`.
 const READ_ONLY: u64 = 1;
 
-/// Reads everything on the first device of a mounted Btrfs and checks the checksums, without repairs. Returns the time
-/// and the number of errors.
+/// Reads everything on the first device of a mounted Btrfs and checks the checksums, without
+/// repairs. Returns the time and the number of errors.
 ///
 /// # Errors
 ///
@@ -304,10 +370,17 @@ pub fn scrub(point: &Path) -> Result<(Duration, u64), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(point, flags, rustix::fs::Mode::empty())?;
     let progress = ScrubProgress::default();
-    let mut arguments =
-        ScrubArguments { device: 1, start: 0, end: u64::MAX, flags: READ_ONLY, progress, unused: [0; 109] };
+    let mut arguments = ScrubArguments {
+        device: 1,
+        start: 0,
+        end: u64::MAX,
+        flags: READ_ONLY,
+        progress,
+        unused: [0; 109],
+    };
     let began = Instant::now();
-    // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and the pointer is valid.
+    // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and
+    // the pointer is valid.
     if unsafe { libc::ioctl(directory.as_raw_fd(), SCRUB as _, &raw mut arguments) } != 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     }
@@ -339,13 +412,21 @@ struct EofBlocks {
 /// `XFS_IOC_FREE_EOFBLOCKS`.
 const FREE_EOFBLOCKS: rustix::ioctl::Opcode = rustix::ioctl::opcode::read::<EofBlocks>(b'X', 58);
 /// `XFS_EOFBLOCKS_VERSION` and `XFS_EOF_FLAGS_SYNC`: of all files, and wait for it.
-const ALL_FILES: EofBlocks =
-    EofBlocks { version: 1, flags: 1, owners: [0; 3], pad32: 0, min_file_size: 0, pad64: [0; 12] };
+const ALL_FILES: EofBlocks = EofBlocks {
+    version: 1,
+    flags: 1,
+    owners: [0; 3],
+    pad32: 0,
+    min_file_size: 0,
+    pad64: [0; 12],
+};
 
 /// Frees the blocks that xfs has reserved behind the ends of files.
 pub fn free_speculative_blocks(point: &Path) {
-    let Ok(directory) = std::fs::File::open(point) else { return };
-    // SAFETY: the kernel reads a structure of the size in the number of the call. A kernel that does not know the call
-    // refuses it.
+    let Ok(directory) = std::fs::File::open(point) else {
+        return;
+    };
+    // SAFETY: the kernel reads a structure of the size in the number of the call. A kernel that
+    // does not know the call refuses it.
     unsafe { libc::ioctl(directory.as_raw_fd(), FREE_EOFBLOCKS as _, &ALL_FILES) };
 }

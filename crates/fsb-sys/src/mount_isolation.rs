@@ -1,17 +1,19 @@
-//! Keeps the mounts of other targets away from processes that work for one target, and gives a FUSE server its own
-//! mount namespace.
+//! Keeps the mounts of other targets away from processes that work for one target, and gives a FUSE
+//! server its own mount namespace.
 //!
-//! A process with its own mount namespace has copies of all mounts that existed when the namespace was made. Each copy
-//! keeps its file system mounted. A worker of one target would therefore prevent the other targets from being
-//! unmounted, and so from being made cold. Mounted copies also stop mkfs.btrfs. It treats devices over slices of one
-//! image as the same device, and refuses to run if one of them is mounted.
+//! A process with its own mount namespace has copies of all mounts that existed when the namespace
+//! was made. Each copy keeps its file system mounted. A worker of one target would therefore
+//! prevent the other targets from being unmounted, and so from being made cold. Mounted copies also
+//! stop mkfs.btrfs. It treats devices over slices of one image as the same device, and refuses to
+//! run if one of them is mounted.
 //!
-//! A FUSE server must not hold the file system that it serves. When a mount namespace ends, the process that leaves it
-//! last unmounts everything in it, and unmounting a FUSE file system on a block device waits for its server. If all
-//! processes of the namespace are killed at once, that last process may be the server. It then waits for itself
-//! forever, and with it every `sync` and `drop_caches` of the machine (seen on Linux 6.18). The server therefore gets
-//! its own mount namespace. Its mount reaches ours because the mount below is shared for that moment. Afterwards the
-//! mount is removed from the server's namespace.
+//! A FUSE server must not hold the file system that it serves. When a mount namespace ends, the
+//! process that leaves it last unmounts everything in it, and unmounting a FUSE file system on a
+//! block device waits for its server. If all processes of the namespace are killed at once, that
+//! last process may be the server. It then waits for itself forever, and with it every `sync` and
+//! `drop_caches` of the machine (seen on Linux 6.18). The server therefore gets its own mount
+//! namespace. Its mount reaches ours because the mount below is shared for that moment. Afterwards
+//! the mount is removed from the server's namespace.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -27,7 +29,8 @@ use super::mountinfo::{self, Mount};
 /// The source of the tmpfs that all targets are mounted on.
 pub const MOUNT_ROOT: &str = "fsb";
 
-/// Returns the mount points of all targets except those at `own`, each of which may also be a device node of fsb.
+/// Returns the mount points of all targets except those at `own`, each of which may also be a
+/// device node of fsb.
 pub fn others(own: &[PathBuf]) -> Vec<CString> {
     among(&mountinfo::read(), own)
 }
@@ -39,16 +42,27 @@ pub fn is_root(mount: &Mount) -> bool {
 
 fn among(mounts: &[Mount], own: &[PathBuf]) -> Vec<CString> {
     let is_own = |point: &Path| own.iter().any(|own| own.starts_with(point));
-    let Some(root) = mounts.iter().filter(|mount| is_root(mount)).rfind(|root| is_own(&root.point)) else {
+    let Some(root) = mounts
+        .iter()
+        .filter(|mount| is_root(mount))
+        .rfind(|root| is_own(&root.point))
+    else {
         return Vec::new();
     };
-    let below = mounts.iter().map(|mount| &mount.point).filter(|point| **point != root.point);
+    let below = mounts
+        .iter()
+        .map(|mount| &mount.point)
+        .filter(|point| **point != root.point);
     let others = below.filter(|point| point.starts_with(&root.point) && !is_own(point));
     // In reverse order, because a mount may cover an earlier one.
-    others.rev().filter_map(|point| CString::new(point.as_os_str().as_bytes()).ok()).collect()
+    others
+        .rev()
+        .filter_map(|point| CString::new(point.as_os_str().as_bytes()).ok())
+        .collect()
 }
 
-/// Detaches mounts from the mount namespace of the calling process, which must be its own. Missing mounts are ignored.
+/// Detaches mounts from the mount namespace of the calling process, which must be its own. Missing
+/// mounts are ignored.
 pub fn detach(points: &[CString]) {
     for point in points {
         // SAFETY: a valid string.
@@ -56,8 +70,8 @@ pub fn detach(points: &[CString]) {
     }
 }
 
-/// Makes `command` run in a mount namespace without the other targets than the one at `own`. If the kernel refuses the
-/// namespace, the command runs without it.
+/// Makes `command` run in a mount namespace without the other targets than the one at `own`. If the
+/// kernel refuses the namespace, the command runs without it.
 pub fn hide_from(command: &mut Command, own: &Path) {
     let points = others(&[own.to_owned()]);
     if points.is_empty() {
@@ -91,8 +105,8 @@ pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Detaches the mount at `point`, and those of other targets, from the namespace of the process `pid`, which
-/// [`start_apart`] prepared. Our namespace keeps them.
+/// Detaches the mount at `point`, and those of other targets, from the namespace of the process
+/// `pid`, which [`start_apart`] prepared. Our namespace keeps them.
 pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
     let others = others(&[point.to_owned()]);
@@ -100,11 +114,15 @@ pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     // SAFETY: like fork(); the child makes only system calls on strings made before, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let done = enter(&namespace).and_then(|()| change(&root, libc::MS_PRIVATE)).and_then(|()| {
-            detach(&others);
-            detach_one(&point)
-        });
-        let code = done.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        let done = enter(&namespace)
+            .and_then(|()| change(&root, libc::MS_PRIVATE))
+            .and_then(|()| {
+                detach(&others);
+                detach_one(&point)
+            });
+        let code = done
+            .err()
+            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         // SAFETY: ends the child without running anything of the parent's.
         unsafe { libc::_exit(code) };
     }
@@ -131,7 +149,15 @@ fn enter(namespace: &File) -> io::Result<()> {
 
 fn change(mount: &CString, propagation: libc::c_ulong) -> io::Result<()> {
     // SAFETY: the kernel reads only the path when it changes the propagation.
-    check(unsafe { libc::mount(std::ptr::null(), mount.as_ptr(), std::ptr::null(), propagation, std::ptr::null()) })
+    check(unsafe {
+        libc::mount(
+            std::ptr::null(),
+            mount.as_ptr(),
+            std::ptr::null(),
+            propagation,
+            std::ptr::null(),
+        )
+    })
 }
 
 fn detach_one(point: &CString) -> io::Result<()> {
@@ -140,7 +166,11 @@ fn detach_one(point: &CString) -> io::Result<()> {
 }
 
 fn check(answer: libc::c_int) -> io::Result<()> {
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 #[cfg(test)]
@@ -158,12 +188,29 @@ mod tests {
             ("/run/fsb/mnt/t10", "btrfs /run/fsb/mnt/dev/loop2"),
             ("/mnt", "xfs /dev/sdb"),
         ];
-        let text: String = lines.iter().map(|(point, rest)| format!("1 1 0:1 / {point} rw - {rest} rw\n")).collect();
+        let text: String = lines
+            .iter()
+            .map(|(point, rest)| format!("1 1 0:1 / {point} rw - {rest} rw\n"))
+            .collect();
         let mounts = mountinfo::parse(text.as_bytes());
         assert_eq!(mounts.len(), lines.len());
-        let beside = |own: &str| among(&mounts, &own.split(' ').map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(beside("/run/fsb/mnt/t1/fsb"), [c"/run/fsb/mnt/t10".to_owned(), c"/run/fsb/mnt/t0".to_owned()]);
-        assert_eq!(beside("/run/fsb/mnt/t0/fsb /run/fsb/mnt/t1/fsb"), [c"/run/fsb/mnt/t10".to_owned()]);
+        let beside = |own: &str| {
+            among(
+                &mounts,
+                &own.split(' ').map(PathBuf::from).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(
+            beside("/run/fsb/mnt/t1/fsb"),
+            [
+                c"/run/fsb/mnt/t10".to_owned(),
+                c"/run/fsb/mnt/t0".to_owned()
+            ]
+        );
+        assert_eq!(
+            beside("/run/fsb/mnt/t0/fsb /run/fsb/mnt/t1/fsb"),
+            [c"/run/fsb/mnt/t10".to_owned()]
+        );
         assert_eq!(beside("/run/fsb/mnt/dev/loop1").len(), 3);
         assert!(beside("/mnt/.fsb-0a").is_empty() && beside("/run/fsb").is_empty());
     }

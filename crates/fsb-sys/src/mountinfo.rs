@@ -8,7 +8,8 @@ use super::Roots;
 /// One mount, as described in proc_pid_mountinfo(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// `st_dev` of files on the mount. For btrfs, which numbers its volumes itself, this is not the device.
+    /// `st_dev` of files on the mount. For btrfs, which numbers its volumes itself, this is not the
+    /// device.
     pub device: (u32, u32),
     pub point: PathBuf,
     /// Options of this mount: `rw`, `noatime`, …
@@ -42,12 +43,18 @@ pub fn read() -> Vec<Mount> {
 /// Returns the mounts in every mount namespace whose processes are visible, each namespace once.
 pub fn read_everywhere(roots: &Roots) -> Vec<Mount> {
     let mut seen = std::collections::BTreeSet::new();
-    let processes = std::fs::read_dir(&roots.proc).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let processes = std::fs::read_dir(&roots.proc)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
     let mut mounts = read();
     for process in processes {
         // Kernel threads, and processes that this one may not inspect, have no readable link.
-        if std::fs::read_link(process.join("ns/mnt")).is_ok_and(|namespace| seen.insert(namespace)) {
-            mounts.extend(parse(&std::fs::read(process.join("mountinfo")).unwrap_or_default()));
+        if std::fs::read_link(process.join("ns/mnt")).is_ok_and(|namespace| seen.insert(namespace))
+        {
+            mounts.extend(parse(
+                &std::fs::read(process.join("mountinfo")).unwrap_or_default(),
+            ));
         }
     }
     mounts
@@ -58,8 +65,8 @@ pub fn at(point: &Path) -> Option<Mount> {
     read().into_iter().rfind(|mount| mount.point == point)
 }
 
-/// Returns the mount that holds `path`: the one with the longest mount point above it, and the last of several equal
-/// ones.
+/// Returns the mount that holds `path`: the one with the longest mount point above it, and the last
+/// of several equal ones.
 pub fn holding(mounts: &[Mount], path: &Path) -> Option<Mount> {
     mounts
         .iter()
@@ -70,7 +77,9 @@ pub fn holding(mounts: &[Mount], path: &Path) -> Option<Mount> {
 
 /// Parses a mountinfo file. Skips lines that are not mounts.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
-    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
+    text.split(|byte| *byte == b'\n')
+        .filter_map(parse_line)
+        .collect()
 }
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
@@ -94,7 +103,10 @@ fn path(field: &[u8]) -> PathBuf {
 
 fn list(field: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(&unescape(field)).into_owned();
-    text.split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect()
+    text.split(',')
+        .filter(|option| !option.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Decodes the three octal digits with which the kernel writes blanks, newlines and backslashes.
@@ -102,10 +114,14 @@ pub(super) fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
+        let octal = tail
+            .get(..3)
+            .filter(|digits| first == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d)));
         match octal {
             Some(digits) => {
-                bytes.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+                bytes.push(digits.iter().fold(0u8, |value, digit| {
+                    value.wrapping_mul(8).wrapping_add(digit - b'0')
+                }));
                 rest = &tail[3..];
             }
             None => {
@@ -132,9 +148,22 @@ mod tests {
         assert_eq!(mounts.len(), 3);
         assert_eq!(mounts[0].device, (254, 0));
         assert_eq!(mounts[1].point, Path::new("/mnt/with blank"));
-        assert_eq!(mounts[1].all_options(), ["rw", "noatime", "space_cache=v2", "subvol=/"]);
-        assert_eq!(holding(&mounts, Path::new("/mnt/with blank/in/x")).unwrap().kind, "tmpfs");
-        assert_eq!(holding(&mounts, Path::new("/mnt/with blankx")).unwrap().kind, "ext4");
+        assert_eq!(
+            mounts[1].all_options(),
+            ["rw", "noatime", "space_cache=v2", "subvol=/"]
+        );
+        assert_eq!(
+            holding(&mounts, Path::new("/mnt/with blank/in/x"))
+                .unwrap()
+                .kind,
+            "tmpfs"
+        );
+        assert_eq!(
+            holding(&mounts, Path::new("/mnt/with blankx"))
+                .unwrap()
+                .kind,
+            "ext4"
+        );
     }
 
     #[test]

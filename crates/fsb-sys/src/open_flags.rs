@@ -2,10 +2,11 @@
 
 use rustix::fs::OFlags;
 
-/// O_DSYNC: each write returns when its data is durable, and the attributes that are needed to read it.
+/// O_DSYNC: each write returns when its data is durable, and the attributes that are needed to read
+/// it.
 ///
-/// The constant of this name in rustix 1.1.6 has the value of O_SYNC in its default backend. `cargo xtask constants`
-/// finds uses of it.
+/// The constant of this name in rustix 1.1.6 has the value of O_SYNC in its default backend. `cargo
+/// xtask constants` finds uses of it.
 pub const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
 #[cfg(test)]
@@ -19,7 +20,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let written = |flags: OFlags| {
             let flags = flags | OFlags::WRONLY | OFlags::CREATE;
-            let file = open(directory.path().join("f"), flags, Mode::from_raw_mode(0o600)).unwrap();
+            let file = open(
+                directory.path().join("f"),
+                flags,
+                Mode::from_raw_mode(0o600),
+            )
+            .unwrap();
             fcntl_getfl(&file).unwrap().bits() as i32 & libc::O_SYNC
         };
         assert_eq!(written(DSYNC), libc::O_DSYNC);

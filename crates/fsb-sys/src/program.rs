@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::{mount_isolation, process};
 use crate::error::{TestbedError, attempt};
 
-/// Directories of mkfs programs that are not on the PATH of ordinary users, and of some sudo set-ups.
+/// Directories of mkfs programs that are not on the PATH of ordinary users, and of some sudo
+/// set-ups.
 const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// Finds a program by name on PATH or in the administrators' directories.
@@ -28,25 +29,36 @@ pub fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
             .coded(&fsb_model::error::TOOL_MISSING)
             .field("program", name)
             .field("package", package)
-            .tried(format!("looked on PATH and in {}", ADMIN_DIRECTORIES.join(", ")))
-            .advice(format!("install the package {package} (apt-get install {package})"))
+            .tried(format!(
+                "looked on PATH and in {}",
+                ADMIN_DIRECTORIES.join(", ")
+            ))
+            .advice(format!(
+                "install the package {package} (apt-get install {package})"
+            ))
     })
 }
 
-/// Runs a program to its end in the root directory, without input and in the C locale. Returns its output.
+/// Runs a program to its end in the root directory, without input and in the C locale. Returns its
+/// output.
 pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
     finish(program, command(program, arguments))
 }
 
 /// Runs a program as [`run`] does for a device of fsb. The program sees no other mounted target.
-pub fn run_alone(program: &Path, arguments: &[impl AsRef<OsStr>], device: &Path) -> Result<Output, TestbedError> {
+pub fn run_alone(
+    program: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    device: &Path,
+) -> Result<Output, TestbedError> {
     let mut command = command(program, arguments);
     mount_isolation::hide_from(&mut command, device);
     finish(program, command)
 }
 
-/// Runs a program as [`run_alone`] does, after `prepare` has changed its command. Returns its output, the time from its
-/// start to its end, and its CPU seconds in user mode and in the kernel. No other child may end meanwhile.
+/// Runs a program as [`run_alone`] does, after `prepare` has changed its command. Returns its
+/// output, the time from its start to its end, and its CPU seconds in user mode and in the kernel.
+/// No other child may end meanwhile.
 pub fn run_timed(
     program: &Path,
     arguments: &[impl AsRef<OsStr>],
@@ -64,18 +76,25 @@ pub fn run_timed(
 
 fn command(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(program);
-    command.args(arguments).env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+    command
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .current_dir("/")
+        .stdin(Stdio::null());
     command
 }
 
 fn finish(program: &Path, mut command: Command) -> Result<Output, TestbedError> {
-    command.output().map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
+    command
+        .output()
+        .map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
 }
 
-/// Runs a program as [`run`] does on an open file. The last argument is the path of the descriptor, which leads to no
-/// other file.
+/// Runs a program as [`run`] does on an open file. The last argument is the path of the descriptor,
+/// which leads to no other file.
 pub fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Output, TestbedError> {
-    let failed = |error: std::io::Error| TestbedError::machine(attempt("cannot execute", program, &error));
+    let failed =
+        |error: std::io::Error| TestbedError::machine(attempt("cannot execute", program, &error));
     let file = file.try_clone().map_err(failed)?;
     Command::new(program)
         .args(arguments)
@@ -90,16 +109,26 @@ pub fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Outp
 /// Returns the standard output of a program. Returns `None` if it cannot be run or fails.
 pub fn ask(name: &str, arguments: &[&OsStr]) -> Option<String> {
     let output = run(&find(name)?, arguments).ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the last lines of a program's error output on one line, without the usage text that mkfs programs print
-/// after it.
+/// Returns the last lines of a program's error output on one line, without the usage text that mkfs
+/// programs print after it.
 pub fn last_lines(text: &[u8]) -> String {
     const LINES: usize = 4;
     let text = String::from_utf8_lossy(text);
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let usage = lines.iter().position(|line| line.to_ascii_lowercase().starts_with("usage:")).filter(|line| *line > 0);
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let usage = lines
+        .iter()
+        .position(|line| line.to_ascii_lowercase().starts_with("usage:"))
+        .filter(|line| *line > 0);
     let lines = &lines[..usage.unwrap_or(lines.len())];
     lines[lines.len().saturating_sub(LINES)..].join(" / ")
 }
@@ -112,14 +141,22 @@ mod tests {
     fn the_shell_is_found_and_nonsense_is_not() {
         assert!(find("sh").is_some());
         let error = require("no-such-program-at-all", "some-package").unwrap_err();
-        assert!(error.to_string().contains("apt-get install some-package"), "{error}");
+        assert!(
+            error.to_string().contains("apt-get install some-package"),
+            "{error}"
+        );
     }
 
     #[test]
     fn the_time_and_the_cpu_time_of_a_program_are_returned() {
         let run = |script: &str| {
-            let (output, time, [user, kernel]) =
-                run_timed(&find("sh").unwrap(), &["-c", script], Path::new("/dev/null"), |_| Ok(())).unwrap();
+            let (output, time, [user, kernel]) = run_timed(
+                &find("sh").unwrap(),
+                &["-c", script],
+                Path::new("/dev/null"),
+                |_| Ok(()),
+            )
+            .unwrap();
             assert!(output.status.success());
             (time, user + kernel)
         };
@@ -133,6 +170,9 @@ mod tests {
         assert_eq!(last_lines(b""), "");
         let usage = b"Log size must be at least 64MB.\nUsage: mkfs.xfs\n[-b size=num]\n";
         assert_eq!(last_lines(usage), "Log size must be at least 64MB.");
-        assert_eq!(last_lines(b"Usage: mkfs [-t type]\n"), "Usage: mkfs [-t type]");
+        assert_eq!(
+            last_lines(b"Usage: mkfs [-t type]\n"),
+            "Usage: mkfs [-t type]"
+        );
     }
 }

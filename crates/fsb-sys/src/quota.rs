@@ -31,12 +31,14 @@ const SET_PROJECT_QUOTA: libc::c_int = (libc::Q_SETQUOTA << 8) | 2;
 /// The unit of the limits of struct dqblk, in bytes: QIF_DQBLKSIZE.
 const BLOCK: u64 = 1024;
 
-/// Makes an empty directory the root of a project, whose files may have `bytes` together, rounded up to KiB. Root and
-/// processes with `CAP_SYS_RESOURCE` are not limited. `device` is the block device of the file system.
+/// Makes an empty directory the root of a project, whose files may have `bytes` together, rounded
+/// up to KiB. Root and processes with `CAP_SYS_RESOURCE` are not limited. `device` is the block
+/// device of the file system.
 ///
 /// # Errors
 ///
-/// Fails with ENOTTY or EOPNOTSUPP if the file system has no projects, and with ESRCH if their quotas are off.
+/// Fails with ENOTTY or EOPNOTSUPP if the file system has no projects, and with ESRCH if their
+/// quotas are off.
 pub fn limit_project(directory: &Path, device: &Path, project: u32, bytes: u64) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened: OwnedFd = rustix::fs::open(directory, flags, Mode::empty())?;
@@ -48,7 +50,14 @@ pub fn limit_project(directory: &Path, device: &Path, project: u32, bytes: u64) 
     attributes.project = project;
     attributes.flags |= INHERIT_PROJECT;
     // SAFETY: the kernel reads a structure of the size in the number of the call.
-    if unsafe { libc::ioctl(opened.as_raw_fd(), SET_ATTRIBUTES as _, &raw const attributes) } != 0 {
+    if unsafe {
+        libc::ioctl(
+            opened.as_raw_fd(),
+            SET_ATTRIBUTES as _,
+            &raw const attributes,
+        )
+    } != 0
+    {
         return Err(io::Error::last_os_error());
     }
     let device = CString::new(device.as_os_str().as_bytes())?;
@@ -58,7 +67,14 @@ pub fn limit_project(directory: &Path, device: &Path, project: u32, bytes: u64) 
     limits.dqb_valid = libc::QIF_BLIMITS;
     let data = (&raw mut limits).cast();
     // SAFETY: the device is a string that ends with 0, and the kernel reads a struct dqblk.
-    match unsafe { libc::quotactl(SET_PROJECT_QUOTA, device.as_ptr(), project as libc::c_int, data) } {
+    match unsafe {
+        libc::quotactl(
+            SET_PROJECT_QUOTA,
+            device.as_ptr(),
+            project as libc::c_int,
+            data,
+        )
+    } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -70,7 +86,10 @@ mod tests {
 
     #[test]
     fn structures_and_calls_are_those_of_the_kernel() {
-        assert_eq!((size_of::<Attributes>(), size_of::<libc::dqblk>()), (28, 72));
+        assert_eq!(
+            (size_of::<Attributes>(), size_of::<libc::dqblk>()),
+            (28, 72)
+        );
         assert_eq!((GET_ATTRIBUTES, SET_ATTRIBUTES), (0x801c_581f, 0x401c_5820));
         assert_eq!(SET_PROJECT_QUOTA as u32, 0x8000_0802);
     }

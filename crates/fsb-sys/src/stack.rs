@@ -1,6 +1,7 @@
-//! Finds the users of a block device: of the device itself, of everything above and beside it and, for loop devices,
-//! beneath it. The kernel's own claim (O_EXCL) covers mounts, swap and arrays. It does not cover loop devices, other
-//! paths to the same disk, and processes such as a virtual machine that uses the device as its disk.
+//! Finds the users of a block device: of the device itself, of everything above and beside it and,
+//! for loop devices, beneath it. The kernel's own claim (O_EXCL) covers mounts, swap and arrays. It
+//! does not cover loop devices, other paths to the same disk, and processes such as a virtual
+//! machine that uses the device as its disk.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -82,7 +83,9 @@ impl Look<'_> {
         for partition in partitions(directory) {
             self.above(&partition);
         }
-        let holders = entries(&directory.join("holders")).into_iter().filter_map(|holder| holder.canonicalize().ok());
+        let holders = entries(&directory.join("holders"))
+            .into_iter()
+            .filter_map(|holder| holder.canonicalize().ok());
         for above in holders.chain(self.loops_on(directory)) {
             self.above(&above);
         }
@@ -95,15 +98,20 @@ impl Look<'_> {
         }
         let name = name_of(directory);
         let number = block::number_in(directory);
-        self.found.shares.extend(number.map(|number| (number, name.clone())));
+        self.found
+            .shares
+            .extend(number.map(|number| (number, name.clone())));
         let is_it = |path: &Path| {
             path == Path::new("/dev").join(&name)
                 || (path.is_absolute() && number.is_some() && block::number_of(path) == number)
         };
         for mount in &self.mounts {
             // btrfs numbers its volumes itself, so compare the source too.
-            if number == Some(DeviceNumber(mount.device.0, mount.device.1)) || is_it(&mount.source) {
-                self.found.uses.push(format!("{name} is mounted at {}", mount.point.display()));
+            if number == Some(DeviceNumber(mount.device.0, mount.device.1)) || is_it(&mount.source)
+            {
+                self.found
+                    .uses
+                    .push(format!("{name} is mounted at {}", mount.point.display()));
                 break;
             }
         }
@@ -115,15 +123,25 @@ impl Look<'_> {
         }
         // This directory lists only mounted volumes. A mount names only one of several devices.
         let mut volumes = entries(&self.roots.sys.join("fs/btrfs")).into_iter();
-        let mounted = self.found.uses.iter().any(|text| text.starts_with(&format!("{name} is mounted")));
+        let mounted = self
+            .found
+            .uses
+            .iter()
+            .any(|text| text.starts_with(&format!("{name} is mounted")));
         if !mounted && volumes.any(|volume| volume.join("devices").join(&name).exists()) {
-            self.found.uses.push(format!("{name} belongs to a mounted btrfs"));
+            self.found
+                .uses
+                .push(format!("{name} belongs to a mounted btrfs"));
         }
         for holder in entries(&directory.join("holders")) {
-            self.found.uses.push(format!("{name} is {}", role_of(&holder)));
+            self.found
+                .uses
+                .push(format!("{name} is {}", role_of(&holder)));
         }
         for looped in self.loops_on(directory) {
-            self.found.uses.push(format!("{} is attached to {name}", name_of(&looped)));
+            self.found
+                .uses
+                .push(format!("{} is attached to {name}", name_of(&looped)));
         }
         true
     }
@@ -137,12 +155,19 @@ impl Look<'_> {
             (None, Some(_)) => false,
             (None, None) => backing.path == path,
         };
-        self.loops().into_iter().filter(|(_, backing)| on_it(backing)).map(|(looped, _)| looped).collect()
+        self.loops()
+            .into_iter()
+            .filter(|(_, backing)| on_it(backing))
+            .map(|(looped, _)| looped)
+            .collect()
     }
 
-    /// Examines the image of a loop device: the device behind it, or other loop devices on the same file.
+    /// Examines the image of a loop device: the device behind it, or other loop devices on the same
+    /// file.
     fn beneath_loop(&mut self, directory: &Path) {
-        let Some(own) = loopdev::backing(directory) else { return };
+        let Some(own) = loopdev::backing(directory) else {
+            return;
+        };
         match own.device {
             Some(number) => {
                 if let Some(beneath) = number.directory(self.roots) {
@@ -167,25 +192,42 @@ impl Look<'_> {
     }
 
     fn loops(&self) -> Vec<(PathBuf, loopdev::Backing)> {
-        let disks = entries(&self.roots.sys.join("block")).into_iter().filter_map(|disk| disk.canonicalize().ok());
+        let disks = entries(&self.roots.sys.join("block"))
+            .into_iter()
+            .filter_map(|disk| disk.canonicalize().ok());
         let loops = disks.filter(|disk| disk.join("loop").is_dir());
-        loops.filter_map(|disk| loopdev::backing(&disk).map(|backing| (disk, backing))).collect()
+        loops
+            .filter_map(|disk| loopdev::backing(&disk).map(|backing| (disk, backing)))
+            .collect()
     }
 
-    /// Returns other disks with the same world-wide name: other paths to the disk, joined by a multipath device or not.
+    /// Returns other disks with the same world-wide name: other paths to the disk, joined by a
+    /// multipath device or not.
     fn other_paths(&self, disk: &Path) -> Vec<PathBuf> {
-        let Some(own) = world_wide_name(disk) else { return Vec::new() };
-        let disks = entries(&self.roots.sys.join("block")).into_iter().filter_map(|other| other.canonicalize().ok());
-        disks.filter(|other| other != disk && world_wide_name(other).as_ref() == Some(&own)).collect()
+        let Some(own) = world_wide_name(disk) else {
+            return Vec::new();
+        };
+        let disks = entries(&self.roots.sys.join("block"))
+            .into_iter()
+            .filter_map(|other| other.canonicalize().ok());
+        disks
+            .filter(|other| other != disk && world_wide_name(other).as_ref() == Some(&own))
+            .collect()
     }
 }
 
 fn world_wide_name(disk: &Path) -> Option<String> {
-    ["wwid", "device/wwid"].iter().find_map(|file| read_trimmed(&disk.join(file)))
+    ["wwid", "device/wwid"]
+        .iter()
+        .find_map(|file| read_trimmed(&disk.join(file)))
 }
 
 fn name_of(directory: &Path) -> String {
-    directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
@@ -196,7 +238,10 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn partitions(disk: &Path) -> Vec<PathBuf> {
-    entries(disk).into_iter().filter(|path| path.join("partition").exists()).collect()
+    entries(disk)
+        .into_iter()
+        .filter(|path| path.join("partition").exists())
+        .collect()
 }
 
 /// Describes the role of a device for its holder: `a path of the multipath device mpatha (dm-0)`.
@@ -215,22 +260,35 @@ fn role_of(holder: &Path) -> String {
     if name.starts_with("md") {
         return format!("a member of the array {name}");
     }
-    if name.starts_with("bcache") { format!("the backing device of {name}") } else { format!("part of {name}") }
+    if name.starts_with("bcache") {
+        format!("the backing device of {name}")
+    } else {
+        format!("part of {name}")
+    }
 }
 
-/// Returns the ids of other processes that have one of the devices open, each with a description such as
-/// `qemu-system-x86 (process 4711) has sdb open`. Only root sees the processes of other users.
+/// Returns the ids of other processes that have one of the devices open, each with a description
+/// such as `qemu-system-x86 (process 4711) has sdb open`. Only root sees the processes of other
+/// users.
 pub fn openers(devices: &[(DeviceNumber, String)], roots: &Roots) -> Vec<(u32, String)> {
     let own = std::fs::read_link(roots.proc.join("self")).ok();
-    let own = own.map_or_else(|| std::process::id().to_string(), |own| own.to_string_lossy().into_owned());
+    let own = own.map_or_else(
+        || std::process::id().to_string(),
+        |own| own.to_string_lossy().into_owned(),
+    );
     let mut found = Vec::new();
     for process in entries(&roots.proc) {
         let id = name_of(&process);
-        let Some(number) = id.parse().ok().filter(|_| id != own) else { continue };
+        let Some(number) = id.parse().ok().filter(|_| id != own) else {
+            continue;
+        };
         let open = entries(&process.join("fd")).into_iter().find_map(|fd| {
             let metadata = std::fs::metadata(fd).ok()?;
             let number = DeviceNumber::from_raw(metadata.rdev());
-            metadata.file_type().is_block_device().then(|| devices.iter().find(|(known, _)| *known == number))?
+            metadata
+                .file_type()
+                .is_block_device()
+                .then(|| devices.iter().find(|(known, _)| *known == number))?
         });
         if let Some((_, name)) = open {
             let command = read_trimmed(&process.join("comm")).unwrap_or_default();
@@ -256,8 +314,15 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             // The code compares canonical paths.
             let root = directory.path().canonicalize().unwrap();
-            let roots = Roots { proc: root.join("proc"), sys: root.join("sys") };
-            for path in [roots.sys.join("dev/block"), roots.sys.join("block"), roots.proc.clone()] {
+            let roots = Roots {
+                proc: root.join("proc"),
+                sys: root.join("sys"),
+            };
+            for path in [
+                roots.sys.join("dev/block"),
+                roots.sys.join("block"),
+                roots.proc.clone(),
+            ] {
                 std::fs::create_dir_all(path).unwrap();
             }
             Tree { directory, roots }
@@ -268,13 +333,19 @@ mod tests {
             let directory = self.roots.sys.join("devices").join(path);
             std::fs::create_dir_all(directory.join("holders")).unwrap();
             std::fs::write(directory.join("dev"), format!("4000:{minor}\n")).unwrap();
-            let links =
-                [Some(format!("dev/block/4000:{minor}")), (!path.contains('/')).then(|| format!("block/{path}"))];
+            let links = [
+                Some(format!("dev/block/4000:{minor}")),
+                (!path.contains('/')).then(|| format!("block/{path}")),
+            ];
             for link in links.into_iter().flatten() {
                 std::os::unix::fs::symlink(&directory, self.roots.sys.join(link)).unwrap();
             }
             if let Some((disk, partition)) = path.split_once('/') {
-                std::fs::write(directory.join("partition"), partition.trim_start_matches(disk)).unwrap();
+                std::fs::write(
+                    directory.join("partition"),
+                    partition.trim_start_matches(disk),
+                )
+                .unwrap();
             }
             directory
         }
@@ -286,7 +357,11 @@ mod tests {
         }
 
         fn hold(&self, device: &Path, holder: &Path) {
-            std::os::unix::fs::symlink(holder, device.join("holders").join(holder.file_name().unwrap())).unwrap();
+            std::os::unix::fs::symlink(
+                holder,
+                device.join("holders").join(holder.file_name().unwrap()),
+            )
+            .unwrap();
         }
 
         fn uses(&self, minor: u32) -> String {
@@ -308,12 +383,42 @@ mod tests {
     #[test]
     fn holders_are_named_by_what_they_are() {
         for (holder, file, text, says) in [
-            ("md127", "md/level", "raid1", "sdq is a member of the array md127"),
-            ("dm-90", "dm/uuid", "mpath-3600508", "sdq is a path of the multipath device data (dm-90)"),
-            ("dm-90", "dm/uuid", "LVM-abc", "sdq is under the LVM volume data (dm-90)"),
-            ("dm-90", "dm/uuid", "CRYPT-LUKS2-abc", "sdq is under the encrypted device data (dm-90)"),
-            ("dm-90", "dm/uuid", "part1-mpath-3600508", "sdq is under the device-mapper device data (dm-90)"),
-            ("bcache90", "size", "1", "sdq is the backing device of bcache90"),
+            (
+                "md127",
+                "md/level",
+                "raid1",
+                "sdq is a member of the array md127",
+            ),
+            (
+                "dm-90",
+                "dm/uuid",
+                "mpath-3600508",
+                "sdq is a path of the multipath device data (dm-90)",
+            ),
+            (
+                "dm-90",
+                "dm/uuid",
+                "LVM-abc",
+                "sdq is under the LVM volume data (dm-90)",
+            ),
+            (
+                "dm-90",
+                "dm/uuid",
+                "CRYPT-LUKS2-abc",
+                "sdq is under the encrypted device data (dm-90)",
+            ),
+            (
+                "dm-90",
+                "dm/uuid",
+                "part1-mpath-3600508",
+                "sdq is under the device-mapper device data (dm-90)",
+            ),
+            (
+                "bcache90",
+                "size",
+                "1",
+                "sdq is the backing device of bcache90",
+            ),
             ("drbd90", "size", "1", "sdq is part of drbd90"),
         ] {
             let tree = Tree::new();
@@ -337,7 +442,10 @@ mod tests {
         tree.write("sys/fs/btrfs/0a0b/devices/sdr/size", "1");
         tree.device("sds", 2);
         tree.device("sds/sds2", 3);
-        tree.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sds2 partition 1 0 -2\n");
+        tree.write(
+            "proc/swaps",
+            "Filename Type Size Used Priority\n/dev/sds2 partition 1 0 -2\n",
+        );
         assert_eq!(tree.uses(0), "sdq belongs to a bcache");
         assert_eq!(tree.uses(1), "sdr belongs to a mounted btrfs");
         assert_eq!([tree.uses(2), tree.uses(3)], ["sds2 is swap space"; 2]);
@@ -351,23 +459,48 @@ mod tests {
         let crypt = tree.device("dm-90", 90);
         tree.write("sys/devices/dm-90/dm/uuid", "CRYPT-x");
         tree.hold(&first, &crypt);
-        assert!(tree.uses(0).starts_with("sdq1 is under the encrypted device"));
-        assert!(tree.uses(1).starts_with("sdq1 is under the encrypted device"));
+        assert!(
+            tree.uses(0)
+                .starts_with("sdq1 is under the encrypted device")
+        );
+        assert!(
+            tree.uses(1)
+                .starts_with("sdq1 is under the encrypted device")
+        );
         assert_eq!(tree.uses(2), "");
         tree.hold(&disk, &tree.device("md127", 127));
-        assert_eq!(tree.uses(2), "sdq is a member of the array md127", "the disk is used as a whole");
+        assert_eq!(
+            tree.uses(2),
+            "sdq is a member of the array md127",
+            "the disk is used as a whole"
+        );
     }
 
     #[test]
     fn mounts_on_a_holder_are_found_too() {
         let tree = Tree::new();
-        let (disk, crypt, array) = (tree.device("sdq", 0), tree.device("dm-90", 90), tree.device("md127", 127));
+        let (disk, crypt, array) = (
+            tree.device("sdq", 0),
+            tree.device("dm-90", 90),
+            tree.device("md127", 127),
+        );
         tree.write("sys/devices/dm-90/dm/uuid", "CRYPT-x");
         tree.hold(&disk, &crypt);
         tree.hold(&crypt, &array);
-        assert!(tree.uses(0).ends_with("; dm-90 is a member of the array md127"), "{}", tree.uses(0));
+        assert!(
+            tree.uses(0)
+                .ends_with("; dm-90 is a member of the array md127"),
+            "{}",
+            tree.uses(0)
+        );
         let shares = look(DeviceNumber(4000, 0), &tree.roots).shares;
-        assert_eq!(shares.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["sdq", "dm-90", "md127"]);
+        assert_eq!(
+            shares
+                .iter()
+                .map(|(_, name)| name.as_str())
+                .collect::<Vec<_>>(),
+            ["sdq", "dm-90", "md127"]
+        );
     }
 
     #[test]
@@ -384,7 +517,10 @@ mod tests {
         let (one, array) = (tree.device("loop91", 91), tree.device("md127", 127));
         tree.device("loop92", 92);
         for name in ["loop91", "loop92"] {
-            tree.write(&format!("sys/devices/{name}/loop/backing_file"), "/srv/image\n");
+            tree.write(
+                &format!("sys/devices/{name}/loop/backing_file"),
+                "/srv/image\n",
+            );
         }
         assert_eq!(tree.uses(92), "");
         tree.hold(&one, &array);
@@ -408,7 +544,12 @@ mod tests {
         let joined = tree.device("dm-90", 90);
         tree.write("sys/devices/dm-90/dm/uuid", "mpath-600508b4");
         tree.hold(&one, &joined);
-        assert!(tree.uses(16).contains("sdq is a path of the multipath device"), "{}", tree.uses(16));
+        assert!(
+            tree.uses(16)
+                .contains("sdq is a path of the multipath device"),
+            "{}",
+            tree.uses(16)
+        );
         assert_eq!(tree.uses(90), "");
         assert!(other.exists());
     }
@@ -437,9 +578,19 @@ mod tests {
         let devices = [(DeviceNumber(4000, 7), "sdq".to_owned())];
         let both = openers(&devices, &tree.roots);
         assert_eq!(both.len(), 2, "{both:?}");
-        assert_eq!(both[0], (4711, "qemu-system-x86 (process 4711) has sdq open".to_owned()));
+        assert_eq!(
+            both[0],
+            (
+                4711,
+                "qemu-system-x86 (process 4711) has sdq open".to_owned()
+            )
+        );
         std::os::unix::fs::symlink("4712", tree.roots.proc.join("self")).unwrap();
-        assert_eq!(openers(&devices, &tree.roots).len(), 1, "our own descriptors are no use by others");
+        assert_eq!(
+            openers(&devices, &tree.roots).len(),
+            1,
+            "our own descriptors are no use by others"
+        );
         assert!(openers(&[(DeviceNumber(4000, 8), "sdr".to_owned())], &tree.roots).is_empty());
     }
 }

@@ -32,9 +32,13 @@ pub fn active(roots: &Roots) -> Vec<SwapArea> {
 /// Parses `/swapfile  file  2097148  1024  -2`, with blanks in the name as `\\040`.
 fn parse(line: &str) -> Option<SwapArea> {
     let fields: Vec<_> = line.split_whitespace().collect();
-    let [path, _, _, used, priority] = fields[..] else { return None };
+    let [path, _, _, used, priority] = fields[..] else {
+        return None;
+    };
     Some(SwapArea {
-        path: PathBuf::from(OsString::from_vec(super::mountinfo::unescape(path.as_bytes()))),
+        path: PathBuf::from(OsString::from_vec(super::mountinfo::unescape(
+            path.as_bytes(),
+        ))),
         used: used.parse::<u64>().ok()? * 1024,
         priority: priority.parse().ok()?,
     })
@@ -54,20 +58,30 @@ pub fn off(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Switches an area on with its priority. The kernel chooses the priority if it is negative. Returns a description of
-/// the result.
+/// Switches an area on with its priority. The kernel chooses the priority if it is negative.
+/// Returns a description of the result.
 pub fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
-    if active(&Roots::default()).iter().any(|area| area.path == path) {
+    if active(&Roots::default())
+        .iter()
+        .any(|area| area.path == path)
+    {
         return Ok(format!("swap on {} is on already", path.display()));
     }
-    let flags = if priority < 0 { 0 } else { SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK) };
+    let flags = if priority < 0 {
+        0
+    } else {
+        SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK)
+    };
     let raw = c_path(path).map_err(|error| attempt("swapon", path, &error))?;
     // SAFETY: a path that ends in a zero byte.
     match unsafe { libc::swapon(raw.as_ptr(), flags) } {
         0 => Ok(format!("switched swap on {} on again", path.display())),
         _ => match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
-            // The file or device lost its swap area, or has no medium. A later attempt would fail too.
+            error if error.kind() == io::ErrorKind::NotFound => {
+                Ok(format!("{} is gone", path.display()))
+            }
+            // The file or device lost its swap area, or has no medium. A later attempt would fail
+            // too.
             error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENXIO)) => {
                 Ok(format!("{} holds no swap area any more", path.display()))
             }
@@ -87,20 +101,34 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        assert!(on(file.path(), -1).unwrap().ends_with("holds no swap area any more"));
+        assert!(
+            on(file.path(), -1)
+                .unwrap()
+                .ends_with("holds no swap area any more")
+        );
     }
 
     #[test]
     fn areas_are_read_with_their_priorities() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
         assert!(active(&roots).is_empty());
         let text = "Filename\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
                     /dev/sda2                               partition\t2097148\t\t1024\t\t-2\n\
                     /var/a\\040b                            file\t\t1048572\t\t0\t\t5\n";
         std::fs::write(tree.path().join("swaps"), text).unwrap();
         let areas = active(&roots);
-        assert_eq!(areas[0], SwapArea { path: "/dev/sda2".into(), used: 1 << 20, priority: -2 });
+        assert_eq!(
+            areas[0],
+            SwapArea {
+                path: "/dev/sda2".into(),
+                used: 1 << 20,
+                priority: -2
+            }
+        );
         assert_eq!(areas[1].path, PathBuf::from("/var/a b"));
         assert_eq!(areas.len(), 2);
     }

@@ -27,7 +27,8 @@ pub struct SystemdUnit {
 /// Checks that systemd manages this machine.
 pub fn present() -> Result<(), Refusal> {
     let program = program::find(SYSTEMCTL).ok_or("no systemd: systemctl is missing")?;
-    let output = program::run(&program, &["show", "--property=Version"]).map_err(|error| error.to_string())?;
+    let output = program::run(&program, &["show", "--property=Version"])
+        .map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
@@ -37,8 +38,7 @@ pub fn present() -> Result<(), Refusal> {
 
 /// Queries a unit. A name without a suffix is a service.
 pub fn unit(name: &str) -> Result<SystemdUnit, Refusal> {
-    const PROPERTIES: &str =
-        "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
+    const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
     let output = call(&["show", PROPERTIES, "--", name])?;
     Ok(parse(name, &output))
 }
@@ -61,22 +61,38 @@ fn call(arguments: &[&str]) -> Result<String, Refusal> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let verb = arguments.first().copied().unwrap_or_default();
-    Err(format!("systemctl {verb}: {}: {}", output.status, program::last_lines(&output.stderr)).into())
+    Err(format!(
+        "systemctl {verb}: {}: {}",
+        output.status,
+        program::last_lines(&output.stderr)
+    )
+    .into())
 }
 
 fn parse(asked: &str, text: &str) -> SystemdUnit {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap_or("");
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+            .unwrap_or("")
+    };
     let allowed = value("RefuseManualStop") != "yes" && value("RefuseManualStart") != "yes";
     SystemdUnit {
-        name: if value("Id").is_empty() { asked.to_owned() } else { value("Id").to_owned() },
+        name: if value("Id").is_empty() {
+            asked.to_owned()
+        } else {
+            value("Id").to_owned()
+        },
         exists: value("LoadState") == "loaded",
         active: matches!(value("ActiveState"), "active" | "reloading" | "activating"),
-        // In some versions CanStop is `no` for units that do not run. A unit that cannot start again must not be
-        // stopped.
+        // In some versions CanStop is `no` for units that do not run. A unit that cannot start
+        // again must not be stopped.
         stoppable: allowed
             && value("CanStart") != "no"
             && (value("ActiveState") != "active" || value("CanStop") != "no"),
-        triggered_by: value("TriggeredBy").split_whitespace().map(str::to_owned).collect(),
+        triggered_by: value("TriggeredBy")
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
@@ -89,12 +105,18 @@ mod tests {
         let text = "Id=cron.service\nLoadState=loaded\nActiveState=active\nCanStart=yes\nCanStop=yes\n\
                     RefuseManualStart=no\nRefuseManualStop=no\nTriggeredBy=a.timer b.socket\n";
         let cron = parse("cron", text);
-        assert_eq!((cron.name.as_str(), cron.exists, cron.active, cron.stoppable), ("cron.service", true, true, true));
+        assert_eq!(
+            (cron.name.as_str(), cron.exists, cron.active, cron.stoppable),
+            ("cron.service", true, true, true)
+        );
         assert_eq!(cron.triggered_by, ["a.timer", "b.socket"]);
         let refuses = text.replace("RefuseManualStop=no", "RefuseManualStop=yes");
         assert!(!parse("cron", &refuses).stoppable);
         assert!(!parse("cron", &text.replace("CanStop=yes", "CanStop=no")).stoppable);
-        let missing = parse("crom", "Id=crom.service\nLoadState=not-found\nActiveState=inactive\n");
+        let missing = parse(
+            "crom",
+            "Id=crom.service\nLoadState=not-found\nActiveState=inactive\n",
+        );
         assert!(!missing.exists && !missing.active);
     }
 }

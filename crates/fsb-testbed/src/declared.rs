@@ -1,6 +1,8 @@
-//! Options that file systems, controls and media declare: name, values, default, group, help and dependency.
+//! Options that file systems, controls and media declare: name, values, default, group, help and
+//! dependency.
 //!
-//! The tables are the only declarations. Checks, suggestions, `fsb list`, `docs/options.md` and shell completion use them.
+//! The tables are the only declarations. Checks, suggestions, `fsb list`, `docs/options.md` and
+//! shell completion use them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -91,7 +93,8 @@ impl OptionGroup {
     }
 }
 
-/// A condition on another option, which is written as in a target: `data=journal`, or a name for any value.
+/// A condition on another option, which is written as in a target: `data=journal`, or a name for
+/// any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionNeeds {
     /// The other option is given.
@@ -103,7 +106,11 @@ pub enum OptionNeeds {
 impl OptionNeeds {
     /// Returns whether the condition holds beside these options.
     pub fn holds(self, options: &[String]) -> bool {
-        let given = |wanted: &str| options.iter().any(|option| option == wanted || key(option) == wanted);
+        let given = |wanted: &str| {
+            options
+                .iter()
+                .any(|option| option == wanted || key(option) == wanted)
+        };
         match self {
             OptionNeeds::With(other) => given(other),
             OptionNeeds::Without(other) => !given(other),
@@ -142,8 +149,20 @@ pub(crate) enum OptionValue {
 
 impl DeclaredOption {
     /// Returns an option that has no value.
-    pub(crate) const fn flag(group: OptionGroup, name: &'static str, about: &'static str) -> DeclaredOption {
-        DeclaredOption { name, kind: OptionKind::Flag, bare: false, default: "", group, about, needs: None }
+    pub(crate) const fn flag(
+        group: OptionGroup,
+        name: &'static str,
+        about: &'static str,
+    ) -> DeclaredOption {
+        DeclaredOption {
+            name,
+            kind: OptionKind::Flag,
+            bare: false,
+            default: "",
+            group,
+            about,
+            needs: None,
+        }
     }
 
     /// Returns an option with a value. The default is empty if the option is off by default.
@@ -154,7 +173,15 @@ impl DeclaredOption {
         default: &'static str,
         about: &'static str,
     ) -> DeclaredOption {
-        DeclaredOption { name, kind, bare: false, default, group, about, needs: None }
+        DeclaredOption {
+            name,
+            kind,
+            bare: false,
+            default,
+            group,
+            about,
+            needs: None,
+        }
     }
 
     /// Returns the same option, which also accepts its name without a value.
@@ -172,7 +199,11 @@ impl DeclaredOption {
     /// Returns the values in words, with their range.
     pub fn values(&self) -> String {
         let values = self.kind.values();
-        if self.bare { format!("{values}, or no value") } else { values }
+        if self.bare {
+            format!("{values}, or no value")
+        } else {
+            values
+        }
     }
 
     /// Returns the spellings that a suggestion may name: the name, and each word with it.
@@ -223,7 +254,11 @@ impl OptionKind {
                 let [least, most] = [*range.start(), *range.end()].map(show_bit_rate);
                 format!("bits per second from {least} to {most}")
             }
-            OptionKind::Time(range) => format!("time from {} to {}", seconds(*range.start()), seconds(*range.end())),
+            OptionKind::Time(range) => format!(
+                "time from {} to {}",
+                seconds(*range.start()),
+                seconds(*range.end())
+            ),
             OptionKind::List => "numbers and ranges, such as 0-3,5".to_owned(),
             OptionKind::Text(form) => (*form).to_owned(),
         }
@@ -233,21 +268,29 @@ impl OptionKind {
     ///
     /// # Errors
     ///
-    /// If the text is none of the values. A word is refused only if a declared one is near, because drivers know more.
+    /// If the text is none of the values. A word is refused only if a declared one is near, because
+    /// drivers know more.
     pub(crate) fn parse(&self, text: &str) -> Result<OptionValue, Refusal> {
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok())?;
+        let number = |text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| text.parse::<u64>().ok())?
+        };
         let expected = || Refusal::from(format!("'{text}' is not a {}", self.values()));
         match self {
             OptionKind::Flag => Err("a value is not accepted".into()),
             OptionKind::Word(words) => near_word(text, words),
             OptionKind::Level(words) => match text.split_once(':') {
                 None => near_word(text, words),
-                Some((word, level)) if number(level.trim_start_matches('-')).is_some() => near_word(word, words),
+                Some((word, level)) if number(level.trim_start_matches('-')).is_some() => {
+                    near_word(word, words)
+                }
                 Some((_, level)) => Err(format!("the level '{level}' is not a number").into()),
             },
-            OptionKind::Number(range) => {
-                number(text).filter(|value| range.contains(value)).map(OptionValue::Number).ok_or_else(expected)
-            }
+            OptionKind::Number(range) => number(text)
+                .filter(|value| range.contains(value))
+                .map(OptionValue::Number)
+                .ok_or_else(expected),
             OptionKind::Size(range) => {
                 let bytes: Bytes = text.parse().map_err(|error: UnitError| error.to_string())?;
                 let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
@@ -266,11 +309,12 @@ impl OptionKind {
                     _ => Err("give between 0% and 100%".into()),
                 }
             }
-            OptionKind::Percent => {
-                parse_percent(text).map(OptionValue::Share).map_err(|error| error.to_string().into())
-            }
+            OptionKind::Percent => parse_percent(text)
+                .map(OptionValue::Share)
+                .map_err(|error| error.to_string().into()),
             OptionKind::BitRate(range) => {
-                let rate = bit_rate(text).ok_or_else(|| format!("'{text}' is not bits per second, such as 100M"))?;
+                let rate = bit_rate(text)
+                    .ok_or_else(|| format!("'{text}' is not bits per second, such as 100M"))?;
                 let [least, most] = [*range.start(), *range.end()].map(show_bit_rate);
                 match range.contains(&rate) {
                     true => Ok(OptionValue::Number(rate)),
@@ -294,7 +338,9 @@ impl OptionKind {
 /// Accepts a word unless a declared one is so near that it must be meant.
 fn near_word(text: &str, words: &[&str]) -> Result<OptionValue, Refusal> {
     match nearest(text, words.iter().copied()) {
-        Some(near) if near != text => Err(format!("'{text}' is not one of {}", words.join(", ")).into()),
+        Some(near) if near != text => {
+            Err(format!("'{text}' is not one of {}", words.join(", ")).into())
+        }
         _ if text.is_empty() => Err("the value is empty".into()),
         _ => Ok(OptionValue::Text(text.to_owned())),
     }
@@ -305,16 +351,27 @@ const BIT_RATE_PREFIXES: [(char, u64); 3] = [('G', 1_000_000_000), ('M', 1_000_0
 
 /// Parses bits per second: `100M` or `64000`.
 pub(crate) fn bit_rate(text: &str) -> Option<u64> {
-    let prefix = BIT_RATE_PREFIXES.iter().find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
-    let (digits, factor) = prefix.map_or((text, 1), |(_, factor)| (&text[..text.len() - 1], *factor));
-    let number: u64 = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    let prefix = BIT_RATE_PREFIXES
+        .iter()
+        .find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
+    let (digits, factor) =
+        prefix.map_or((text, 1), |(_, factor)| (&text[..text.len() - 1], *factor));
+    let number: u64 = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())??;
     number.checked_mul(factor)
 }
 
 /// Formats bits per second as a user writes them.
 fn show_bit_rate(rate: u64) -> String {
-    let prefix = BIT_RATE_PREFIXES.iter().find(|(_, factor)| rate != 0 && rate.is_multiple_of(*factor));
-    prefix.map_or_else(|| rate.to_string(), |(letter, factor)| format!("{}{letter}", rate / factor))
+    let prefix = BIT_RATE_PREFIXES
+        .iter()
+        .find(|(_, factor)| rate != 0 && rate.is_multiple_of(*factor));
+    prefix.map_or_else(
+        || rate.to_string(),
+        |(letter, factor)| format!("{}{letter}", rate / factor),
+    )
 }
 
 /// Formats a time as a user writes it.
@@ -331,7 +388,11 @@ fn seconds(seconds: f64) -> String {
 pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     /// More than any kernel has.
     const MOST: u32 = 1 << 16;
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok())?;
+    let number = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse::<u32>().ok())?
+    };
     let mut all = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -361,21 +422,46 @@ mod tests {
             (OptionKind::BitRate(1000..=10_000_000_000), "1G", "1T"),
             (OptionKind::Time(0.5..=10.0), "5s", "11s"),
             (OptionKind::List, "0-3,5", "3-1"),
-            (OptionKind::Word(&["journal", "ordered"]), "journal", "jornal"),
+            (
+                OptionKind::Word(&["journal", "ordered"]),
+                "journal",
+                "jornal",
+            ),
             (OptionKind::Level(&["zstd", "lzo"]), "zstd:15", "zstd:much"),
         ];
         for (kind, right, wrong) in kinds {
             assert!(kind.parse(right).is_ok(), "{kind:?}: {right}");
             assert!(kind.parse(wrong).is_err(), "{kind:?}: {wrong}");
         }
-        assert!(OptionKind::Word(&["journal"]).parse("something-new").is_ok());
+        assert!(
+            OptionKind::Word(&["journal"])
+                .parse("something-new")
+                .is_ok()
+        );
     }
 
     #[test]
     fn bit_rates_have_decimal_prefixes() {
-        assert_eq!(["64000", "100M", "1g"].map(bit_rate), [Some(64_000), Some(100_000_000), Some(1_000_000_000)]);
-        assert_eq!(["", "M", "1.5M", "-1", "99999999999999999999", "99999999999G"].map(bit_rate), [None; 6]);
-        assert_eq!([1500, 2_000_000, 10_000_000_000].map(show_bit_rate), ["1500", "2M", "10G"]);
+        assert_eq!(
+            ["64000", "100M", "1g"].map(bit_rate),
+            [Some(64_000), Some(100_000_000), Some(1_000_000_000)]
+        );
+        assert_eq!(
+            [
+                "",
+                "M",
+                "1.5M",
+                "-1",
+                "99999999999999999999",
+                "99999999999G"
+            ]
+            .map(bit_rate),
+            [None; 6]
+        );
+        assert_eq!(
+            [1500, 2_000_000, 10_000_000_000].map(show_bit_rate),
+            ["1500", "2M", "10G"]
+        );
     }
 
     #[test]
@@ -383,6 +469,9 @@ mod tests {
         let options = ["data=journal".to_owned(), "noatime".to_owned()];
         assert!(!OptionNeeds::Without("data=journal").holds(&options));
         assert!(OptionNeeds::Without("data=ordered").holds(&options));
-        assert!(OptionNeeds::With("data").holds(&options) && OptionNeeds::With("noatime").holds(&options));
+        assert!(
+            OptionNeeds::With("data").holds(&options)
+                && OptionNeeds::With("noatime").holds(&options)
+        );
     }
 }

@@ -17,11 +17,12 @@ pub fn memory_bytes() -> Option<u64> {
     memory::meminfo(&Roots::default(), "MemTotal")
 }
 
-/// With less memory than this, the kernel kills the processes of a run, or keeps reading their code again.
+/// With less memory than this, the kernel kills the processes of a run, or keeps reading their code
+/// again.
 const LEAST_MEMORY: u64 = 32 << 20;
 
-/// Checks that the memory cgroup leaves enough room for the run's own processes. The memory of the workload comes on
-/// top.
+/// Checks that the memory cgroup leaves enough room for the run's own processes. The memory of the
+/// workload comes on top.
 ///
 /// # Errors
 /// Fails if it does not.
@@ -33,16 +34,19 @@ fn check_memory_limit_at(roots: &Roots) -> Result<(), TestbedError> {
     match memory::cgroup_limit(roots) {
         Some(limit) if limit < LEAST_MEMORY => {
             let (limit, least) = (show_bytes(limit as f64), show_bytes(LEAST_MEMORY as f64));
-            let what = format!("the memory cgroup allows {limit}, and the processes of a run need {least}");
-            Err(TestbedError::machine(what)
-                .advice("raise memory.max or memory.limit_in_bytes of the cgroup, or run outside it"))
+            let what = format!(
+                "the memory cgroup allows {limit}, and the processes of a run need {least}"
+            );
+            Err(TestbedError::machine(what).advice(
+                "raise memory.max or memory.limit_in_bytes of the cgroup, or run outside it",
+            ))
         }
         _ => Ok(()),
     }
 }
 
-/// Returns the number of processes that the kernel has killed for lack of memory since it booted. If it has grown when
-/// a process is found killed, lack of memory is the likely reason.
+/// Returns the number of processes that the kernel has killed for lack of memory since it booted.
+/// If it has grown when a process is found killed, lack of memory is the likely reason.
 pub fn oom_kills() -> Option<u64> {
     memory::oom_kills(&Roots::default())
 }
@@ -59,7 +63,9 @@ pub fn manifest() -> HostManifest {
 
 /// Returns the kernel's boot id, or `unknown` if it has none.
 pub fn boot_id() -> String {
-    Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_else(|| "unknown".to_owned())
+    Roots::default()
+        .proc_text("sys/kernel/random/boot_id")
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Returns whether the machine runs under a hypervisor, which may not back all memory.
@@ -80,8 +86,17 @@ pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
         board: board(roots),
         bios: bios(roots),
         caches: caches(roots),
-        cpus: count_list(&roots.sys_text("devices/system/cpu/online").unwrap_or_default()).unwrap_or(1),
-        numa_nodes: count_list(&roots.sys_text("devices/system/node/online").unwrap_or_default()),
+        cpus: count_list(
+            &roots
+                .sys_text("devices/system/cpu/online")
+                .unwrap_or_default(),
+        )
+        .unwrap_or(1),
+        numa_nodes: count_list(
+            &roots
+                .sys_text("devices/system/node/online")
+                .unwrap_or_default(),
+        ),
         memory_bytes: memory::meminfo(roots, "MemTotal").unwrap_or(0),
         swap_bytes: memory::meminfo(roots, "SwapTotal").unwrap_or(0),
         governor: roots.sys_text("devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -98,36 +113,57 @@ pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
 }
 
 fn distribution() -> Option<String> {
-    let text = ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|path| std::fs::read_to_string(path).ok())?;
-    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let text = ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(value.trim_matches('"').to_owned())
 }
 
-/// Returns the processor's name. x86 prints `model name`, Arm `Processor` or a part number, others `cpu`.
+/// Returns the processor's name. x86 prints `model name`, Arm `Processor` or a part number, others
+/// `cpu`.
 fn cpu_name(text: &str) -> Option<String> {
     let value = |key: &str| {
         text.lines()
             .find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key))
             .map(|(_, value)| value)
     };
-    let name =
-        ["model name", "Processor", "cpu model", "uarch", "cpu", "CPU part"].iter().find_map(|key| value(key))?;
+    let name = [
+        "model name",
+        "Processor",
+        "cpu model",
+        "uarch",
+        "cpu",
+        "CPU part",
+    ]
+    .iter()
+    .find_map(|key| value(key))?;
     Some(name.trim().to_owned())
 }
 
-/// Returns whether frequency boost is on. acpi-cpufreq and others have `boost`, intel_pstate has the inverse.
+/// Returns whether frequency boost is on. acpi-cpufreq and others have `boost`, intel_pstate has
+/// the inverse.
 fn turbo(roots: &Roots) -> Option<bool> {
     let cpu = |file: &str| roots.sys_text(&format!("devices/system/cpu/{file}"));
-    cpu("cpufreq/boost").map(|text| text == "1").or_else(|| cpu("intel_pstate/no_turbo").map(|text| text == "0"))
+    cpu("cpufreq/boost")
+        .map(|text| text == "1")
+        .or_else(|| cpu("intel_pstate/no_turbo").map(|text| text == "0"))
 }
 
 /// Returns all readable small files of a directory below /sys, by name.
 fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
-    let entries = std::fs::read_dir(roots.sys.join(directory)).into_iter().flatten();
+    let entries = std::fs::read_dir(roots.sys.join(directory))
+        .into_iter()
+        .flatten();
     entries
         .filter_map(|entry| {
             let entry = entry.ok()?;
-            Some((entry.file_name().to_string_lossy().into_owned(), fsb_sys::read_trimmed(&entry.path())?))
+            Some((
+                entry.file_name().to_string_lossy().into_owned(),
+                fsb_sys::read_trimmed(&entry.path())?,
+            ))
         })
         .collect()
 }
@@ -137,21 +173,38 @@ fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
     const FILES: [(&str, &[&str]); 4] = [
         (
             "",
-            &["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus.effective", "io.max", "pids.max"],
+            &[
+                "memory.max",
+                "memory.high",
+                "memory.swap.max",
+                "cpu.max",
+                "cpuset.cpus.effective",
+                "io.max",
+                "pids.max",
+            ],
         ),
-        ("memory", &["memory.limit_in_bytes", "memory.soft_limit_in_bytes"]),
+        (
+            "memory",
+            &["memory.limit_in_bytes", "memory.soft_limit_in_bytes"],
+        ),
         ("cpu", &["cpu.cfs_quota_us", "cpu.cfs_period_us"]),
         ("cpuset", &["cpuset.effective_cpus"]),
     ];
     let mut limits = BTreeMap::new();
     for line in roots.proc_text("self/cgroup").unwrap_or_default().lines() {
         let fields: Vec<&str> = line.splitn(3, ':').collect();
-        let [_, controllers, path] = fields[..] else { continue };
+        let [_, controllers, path] = fields[..] else {
+            continue;
+        };
         for (controller, names) in FILES {
             if !controllers.split(',').any(|known| known == controller) {
                 continue;
             }
-            let directory = roots.sys.join("fs/cgroup").join(controller).join(path.trim_start_matches('/'));
+            let directory = roots
+                .sys
+                .join("fs/cgroup")
+                .join(controller)
+                .join(path.trim_start_matches('/'));
             for name in names {
                 if let Some(text) = fsb_sys::read_trimmed(&directory.join(name)) {
                     limits.insert((*name).to_owned(), text);
@@ -177,7 +230,12 @@ fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
         "min_free_kbytes",
         "laptop_mode",
     ];
-    let read = |name: &str| Some((format!("vm.{name}"), roots.proc_text(&format!("sys/vm/{name}"))?));
+    let read = |name: &str| {
+        Some((
+            format!("vm.{name}"),
+            roots.proc_text(&format!("sys/vm/{name}"))?,
+        ))
+    };
     NAMES.iter().filter_map(|name| read(name)).collect()
 }
 
@@ -191,9 +249,11 @@ fn hypervisor(roots: &Roots) -> Option<String> {
     });
     let kind = roots.sys_text("hypervisor/type");
     if !flagged && kind.is_none() {
-        return named_machine(roots).filter(|name| KNOWN.iter().any(|known| name.starts_with(known)));
+        return named_machine(roots)
+            .filter(|name| KNOWN.iter().any(|known| name.starts_with(known)));
     }
-    kind.or_else(|| named_machine(roots)).or_else(|| Some("yes".to_owned()))
+    kind.or_else(|| named_machine(roots))
+        .or_else(|| Some("yes".to_owned()))
 }
 
 /// Vendor names of virtual machines. Arm processors have no flag for a hypervisor.
@@ -210,13 +270,23 @@ fn named_machine(roots: &Roots) -> Option<String> {
 /// Returns the container manager of this process.
 fn container(roots: &Roots) -> Option<String> {
     let environment = std::fs::read(roots.proc.join("1/environ")).unwrap_or_default();
-    let declared = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"container="));
+    let declared = environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"container="));
     if let Some(name) = declared {
         return Some(String::from_utf8_lossy(name).into_owned());
     }
     let cgroup = roots.proc_text("self/cgroup").unwrap_or_default();
-    let names = [("docker", "docker"), ("kubepods", "kubernetes"), ("libpod", "podman"), ("lxc", "lxc")];
-    if let Some((_, name)) = names.iter().find(|(mark, _)| cgroup.contains(&format!("/{mark}"))) {
+    let names = [
+        ("docker", "docker"),
+        ("kubepods", "kubernetes"),
+        ("libpod", "podman"),
+        ("lxc", "lxc"),
+    ];
+    if let Some((_, name)) = names
+        .iter()
+        .find(|(mark, _)| cgroup.contains(&format!("/{mark}")))
+    {
         return Some((*name).to_owned());
     }
     marked(roots).filter(|_| !has_first_uts_namespace(roots))
@@ -226,13 +296,18 @@ fn container(roots: &Roots) -> Option<String> {
 fn marked(roots: &Roots) -> Option<String> {
     let root = roots.proc.parent()?;
     let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
-    marks.iter().find(|(mark, _)| root.join(mark).exists()).map(|(_, name)| (*name).to_owned())
+    marks
+        .iter()
+        .find(|(mark, _)| root.join(mark).exists())
+        .map(|(_, name)| (*name).to_owned())
 }
 
-/// Returns whether this process is in the first UTS namespace, which has a fixed number (PROC_UTS_INIT_INO). Images of
-/// containers are also booted as virtual machines, marker files included, but containers have their own host name.
+/// Returns whether this process is in the first UTS namespace, which has a fixed number
+/// (PROC_UTS_INIT_INO). Images of containers are also booted as virtual machines, marker files
+/// included, but containers have their own host name.
 fn has_first_uts_namespace(roots: &Roots) -> bool {
-    std::fs::read_link(roots.proc.join("self/ns/uts")).is_ok_and(|link| link == Path::new("uts:[4026531838]"))
+    std::fs::read_link(roots.proc.join("self/ns/uts"))
+        .is_ok_and(|link| link == Path::new("uts:[4026531838]"))
 }
 
 /// The files of `queue` that affect performance.
@@ -262,31 +337,61 @@ const QUEUE: [&str; 19] = [
 pub(crate) fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
     match DeviceNumber(number.0, number.1).directory(roots) {
         Some(directory) => of_directory(roots, &directory, block::MOST_LAYERS),
-        None => DeviceManifest { name: format!("{}:{}", number.0, number.1), ..DeviceManifest::default() },
+        None => DeviceManifest {
+            name: format!("{}:{}", number.0, number.1),
+            ..DeviceManifest::default()
+        },
     }
 }
 
 fn of_directory(roots: &Roots, directory: &Path, depth: u32) -> DeviceManifest {
     let text = |file: &str| read_trimmed(&directory.join(file));
     let first = |files: &[&str]| files.iter().find_map(|file| text(file));
-    let queue = QUEUE.iter().filter_map(|name| Some(((*name).to_owned(), text(&format!("queue/{name}"))?)));
+    let queue = QUEUE
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), text(&format!("queue/{name}"))?)));
     let backing_file = text("loop/backing_file");
-    let holder = backing_file.as_ref().map(|_| storage::holder_of_loop(directory, roots)).unwrap_or_default();
+    let holder = backing_file
+        .as_ref()
+        .map(|_| storage::holder_of_loop(directory, roots))
+        .unwrap_or_default();
     let mut beneath = Vec::new();
     if depth > 0 {
-        let disk = directory.parent().filter(|_| text("partition").is_some()).map(Path::to_owned);
-        let below = disk.into_iter().chain(holder.device).chain(block::members(directory));
+        let disk = directory
+            .parent()
+            .filter(|_| text("partition").is_some())
+            .map(Path::to_owned);
+        let below = disk
+            .into_iter()
+            .chain(holder.device)
+            .chain(block::members(directory));
         beneath.extend(below.map(|device| of_directory(roots, &device, depth - 1)));
     }
-    let Attachment { controller, interface, rotations_per_minute, buffer_bytes } = attachment(directory);
+    let Attachment {
+        controller,
+        interface,
+        rotations_per_minute,
+        buffer_bytes,
+    } = attachment(directory);
     DeviceManifest {
         controller,
         interface,
         rotations_per_minute,
         buffer_bytes,
-        name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        name: directory
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         model: first(&["device/model", "dm/name", "md/level"]),
-        serial: first(&["serial", "device/serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"]),
+        serial: first(&[
+            "serial",
+            "device/serial",
+            "wwid",
+            "device/wwid",
+            "dm/uuid",
+            "md/uuid",
+        ]),
         size_bytes: block::size(directory).unwrap_or(0),
         partition_start: text("start").and_then(|number| number.parse().ok()),
         queue: queue.collect::<BTreeMap<_, _>>(),
@@ -303,15 +408,26 @@ fn backing_of(file: &str, mount: Option<&Mount>) -> String {
     }
 }
 
-// The hardware of the machine as firmware and drivers describe it in /sys: the board, the caches of a processor, and
-// the controller, rotation rate and buffer of a disk.
+// The hardware of the machine as firmware and drivers describe it in /sys: the board, the caches of
+// a processor, and the controller, rotation rate and buffer of a disk.
 
-/// Returns the texts of DMI fields, without the phrases that firmware has for fields without a value. Returns `None` if
-/// no field has a value.
+/// Returns the texts of DMI fields, without the phrases that firmware has for fields without a
+/// value. Returns `None` if no field has a value.
 fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
-    const PHRASES: [&str; 6] = ["to be filled", "default string", "not specified", "system version", "none", "x.x"];
+    const PHRASES: [&str; 6] = [
+        "to be filled",
+        "default string",
+        "not specified",
+        "system version",
+        "none",
+        "x.x",
+    ];
     let text = |field: &&str| roots.sys_text(&format!("class/dmi/id/{field}"));
-    let is_set = |text: &String| !PHRASES.iter().any(|phrase| text.to_ascii_lowercase().starts_with(phrase));
+    let is_set = |text: &String| {
+        !PHRASES
+            .iter()
+            .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
+    };
     let words: Vec<String> = fields.iter().filter_map(text).filter(is_set).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -329,7 +445,11 @@ fn bios(roots: &Roots) -> Option<String> {
 /// Returns the caches of the first processor, nearest first.
 fn caches(roots: &Roots) -> Vec<ProcessorCache> {
     let cache = |index: u32| {
-        let file = |name: &str| roots.sys_text(&format!("devices/system/cpu/cpu0/cache/index{index}/{name}"));
+        let file = |name: &str| {
+            roots.sys_text(&format!(
+                "devices/system/cpu/cpu0/cache/index{index}/{name}"
+            ))
+        };
         Some(ProcessorCache {
             level: file("level")?.parse().ok()?,
             kind: file("type")?.to_lowercase(),
@@ -340,11 +460,15 @@ fn caches(roots: &Roots) -> Vec<ProcessorCache> {
     (0..16).map_while(cache).collect()
 }
 
-/// Returns the number of items in a list such as `0-3,8`. Returns `None` if the text is not such a list.
+/// Returns the number of items in a list such as `0-3,8`. Returns `None` if the text is not such a
+/// list.
 fn count_list(text: &str) -> Option<u32> {
     text.split(',')
         .map(|range| {
-            let (first, last) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));
+            let (first, last) = range
+                .trim()
+                .split_once('-')
+                .unwrap_or((range.trim(), range.trim()));
             let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
             last.checked_sub(first)?.checked_add(1)
         })
@@ -360,8 +484,8 @@ struct Attachment {
     buffer_bytes: Option<u64>,
 }
 
-/// Returns the attachment of the disk with this directory below /sys. All fields are empty for partitions and virtual
-/// devices.
+/// Returns the attachment of the disk with this directory below /sys. All fields are empty for
+/// partitions and virtual devices.
 fn attachment(disk: &Path) -> Attachment {
     if read_trimmed(&disk.join("partition")).is_some() {
         return Attachment::default();
@@ -388,8 +512,8 @@ fn controller(directory: &Path) -> Option<String> {
     })
 }
 
-/// Returns the interface of the port with this directory, with its speed if the kernel reports one. Returns `None` if
-/// the directory is not a port.
+/// Returns the interface of the port with this directory, with its speed if the kernel reports one.
+/// Returns `None` if the directory is not a port.
 fn interface(directory: &Path) -> Option<String> {
     let name = directory.file_name()?.to_str()?;
     let text = |file: &str| read_trimmed(&directory.join(file));
@@ -397,35 +521,43 @@ fn interface(directory: &Path) -> Option<String> {
         let rest = name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let with =
-        |kind: &str, speed: Option<String>| Some(speed.map_or(kind.to_owned(), |speed| format!("{kind}, {speed}")));
+    let with = |kind: &str, speed: Option<String>| {
+        Some(speed.map_or(kind.to_owned(), |speed| format!("{kind}, {speed}")))
+    };
     match () {
         () if numbered("ata") => {
             let link = format!("link{}", &name[3..]);
-            let speed = text(&format!("{link}/ata_link/{link}/sata_spd")).filter(|speed| speed.contains("Gbps"));
+            let speed = text(&format!("{link}/ata_link/{link}/sata_spd"))
+                .filter(|speed| speed.contains("Gbps"));
             with("ATA", speed)
         }
         () if numbered("nvme") => {
             let port = |file: &str| text(&format!("device/{file}"));
             let speed = port("current_link_speed").zip(port("current_link_width"));
-            with("NVMe", speed.map(|(speed, width)| format!("{speed} x{width}")))
+            with(
+                "NVMe",
+                speed.map(|(speed, width)| format!("{speed} x{width}")),
+            )
         }
         () if numbered("virtio") => with("virtio", None),
         () if numbered("mmc") => with("MMC", None),
-        () if directory.join("busnum").exists() => with("USB", text("speed").map(|speed| format!("{speed} Mbit/s"))),
+        () if directory.join("busnum").exists() => {
+            with("USB", text("speed").map(|speed| format!("{speed} Mbit/s")))
+        }
         () => None,
     }
 }
 
-/// Returns the rotations per minute of a disk, from its page of block device characteristics (SBC-4, 6.6.2). A disk
-/// without rotating media, or one that reports no rate, has none.
+/// Returns the rotations per minute of a disk, from its page of block device characteristics
+/// (SBC-4, 6.6.2). A disk without rotating media, or one that reports no rate, has none.
 fn rotations(page: &[u8]) -> Option<u32> {
     let rate = u16::from_be_bytes(page.get(4..6)?.try_into().ok()?);
     (0x0401..0xffff).contains(&rate).then_some(rate.into())
 }
 
-/// Returns the bytes of a disk's buffer, from its page of ATA information (SAT-4, 12.4.2): word 21 of the identity, in
-/// sectors. Later versions of ATA made the word obsolete, and many disks leave it empty.
+/// Returns the bytes of a disk's buffer, from its page of ATA information (SAT-4, 12.4.2): word 21
+/// of the identity, in sectors. Later versions of ATA made the word obsolete, and many disks leave
+/// it empty.
 fn buffer(page: &[u8]) -> Option<u64> {
     const IDENTITY: usize = 60;
     const WORD: usize = IDENTITY + 2 * 21;
@@ -445,7 +577,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let roots = Roots { proc: directory.path().join("proc"), sys: directory.path().join("sys") };
+        let roots = Roots {
+            proc: directory.path().join("proc"),
+            sys: directory.path().join("sys"),
+        };
         (directory, roots)
     }
 
@@ -455,7 +590,10 @@ mod tests {
             ("proc/sys/kernel/osrelease", "6.12.1-test\n"),
             ("proc/sys/kernel/version", "#1 SMP\n"),
             ("proc/cmdline", "quiet splash\n"),
-            ("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 3GHz\nflags\t\t: fpu hypervisor sse\n"),
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: Some CPU @ 3GHz\nflags\t\t: fpu hypervisor sse\n",
+            ),
             ("proc/meminfo", "MemTotal: 2048 kB\nSwapTotal: 1024 kB\n"),
             ("proc/sys/vm/dirty_ratio", "20\n"),
             ("proc/self/cgroup", "4:memory:/box\n0::/unified\n"),
@@ -464,19 +602,34 @@ mod tests {
             ("sys/fs/cgroup/unified/cpu.max", "max 100000\n"),
             ("sys/devices/system/cpu/online", "0-3,8\n"),
             ("sys/devices/system/node/online", "0\n"),
-            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+            (
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
             ("sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
-            ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
-            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+            (
+                "sys/devices/system/cpu/vulnerabilities/meltdown",
+                "Not affected\n",
+            ),
+            (
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "tsc\n",
+            ),
             ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
             ("sys/class/dmi/id/product_name", "Standard PC\n"),
         ]);
         let manifest = manifest_at(&roots);
-        assert_eq!((manifest.kernel.as_str(), manifest.kernel_build.as_str()), ("6.12.1-test", "#1 SMP"));
+        assert_eq!(
+            (manifest.kernel.as_str(), manifest.kernel_build.as_str()),
+            ("6.12.1-test", "#1 SMP")
+        );
         assert_eq!(manifest.command_line.as_deref(), Some("quiet splash"));
         assert_eq!(manifest.cpu.as_deref(), Some("Some CPU @ 3GHz"));
         assert_eq!((manifest.cpus, manifest.numa_nodes), (5, Some(1)));
-        assert_eq!((manifest.memory_bytes, manifest.swap_bytes), (2 << 20, 1 << 20));
+        assert_eq!(
+            (manifest.memory_bytes, manifest.swap_bytes),
+            (2 << 20, 1 << 20)
+        );
         assert_eq!(manifest.governor.as_deref(), Some("performance"));
         assert_eq!(manifest.turbo, Some(false));
         assert_eq!(manifest.mitigations["meltdown"], "Not affected");
@@ -492,8 +645,18 @@ mod tests {
     fn an_empty_machine_has_an_empty_manifest() {
         let (_keep, roots) = tree(&[]);
         let manifest = manifest_at(&roots);
-        assert_eq!((manifest.kernel.as_str(), manifest.cpus, manifest.memory_bytes), ("", 1, 0));
-        assert_eq!((manifest.hypervisor, manifest.container, manifest.turbo), (None, None, None));
+        assert_eq!(
+            (
+                manifest.kernel.as_str(),
+                manifest.cpus,
+                manifest.memory_bytes
+            ),
+            ("", 1, 0)
+        );
+        assert_eq!(
+            (manifest.hypervisor, manifest.container, manifest.turbo),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -508,7 +671,10 @@ mod tests {
         let (keep, roots) = tree(&[
             ("sys/devices/pci/sda/size", "4096\n"),
             ("sys/devices/pci/sda/dev", "8:0\n"),
-            ("sys/devices/pci/sda/queue/scheduler", "[none] mq-deadline\n"),
+            (
+                "sys/devices/pci/sda/queue/scheduler",
+                "[none] mq-deadline\n",
+            ),
             ("sys/devices/pci/sda/queue/rotational", "0\n"),
             ("sys/devices/pci/sda/device/model", "Fast Disk   \n"),
             ("sys/devices/pci/sda/device/serial", "S123\n"),
@@ -522,29 +688,49 @@ mod tests {
             ("sys/devices/virtual/block/dm-0/slaves/.keep", ""),
         ]);
         let link = |target: &str, name: &str| {
-            std::os::unix::fs::symlink(keep.path().join("sys").join(target), keep.path().join("sys").join(name))
-                .unwrap();
+            std::os::unix::fs::symlink(
+                keep.path().join("sys").join(target),
+                keep.path().join("sys").join(name),
+            )
+            .unwrap();
         };
         link("devices/pci/sda/sda1", "dev/block/8:1");
         link("devices/virtual/block/dm-0", "dev/block/253:0");
-        link("devices/pci/sda/sda1", "devices/virtual/block/dm-0/slaves/sda1");
+        link(
+            "devices/pci/sda/sda1",
+            "devices/virtual/block/dm-0/slaves/sda1",
+        );
         let mapped = device_manifest(&roots, (253, 0));
-        assert_eq!((mapped.name.as_str(), mapped.model.as_deref()), ("dm-0", Some("vg-data")));
+        assert_eq!(
+            (mapped.name.as_str(), mapped.model.as_deref()),
+            ("dm-0", Some("vg-data"))
+        );
         assert_eq!(mapped.serial.as_deref(), Some("LVM-abc"));
         let partition = &mapped.beneath[0];
         assert_eq!(
-            (partition.name.as_str(), partition.partition_start, partition.size_bytes),
+            (
+                partition.name.as_str(),
+                partition.partition_start,
+                partition.size_bytes
+            ),
             ("sda1", Some(2048), 512 << 10)
         );
         let disk = &partition.beneath[0];
         assert_eq!(
-            (disk.name.as_str(), disk.model.as_deref(), disk.serial.as_deref()),
+            (
+                disk.name.as_str(),
+                disk.model.as_deref(),
+                disk.serial.as_deref()
+            ),
             ("sda", Some("Fast Disk"), Some("S123"))
         );
         assert_eq!(disk.queue["scheduler"], "[none] mq-deadline");
         assert_eq!(disk.size_bytes, 2 << 20);
         let place = mapped.partition_place().unwrap();
-        assert_eq!((place.disk, place.sectors, place.shares), ("sda", [2048, 3071], [0.5, 0.75]));
+        assert_eq!(
+            (place.disk, place.sectors, place.shares),
+            ("sda", [2048, 3071], [0.5, 0.75])
+        );
         assert_eq!(device_manifest(&roots, (9, 9)).name, "9:9");
     }
 
@@ -553,7 +739,11 @@ mod tests {
         for (path, text, expected) in [
             ("proc/1/environ", "PATH=/bin\0container=lxc\0", Some("lxc")),
             ("proc/self/cgroup", "0::/docker/abcdef\n", Some("docker")),
-            ("proc/self/cgroup", "0::/kubepods.slice/x\n", Some("kubernetes")),
+            (
+                "proc/self/cgroup",
+                "0::/kubepods.slice/x\n",
+                Some("kubernetes"),
+            ),
             ("proc/self/cgroup", "0::/user.slice\n", None),
             (".dockerenv", "", Some("docker")),
         ] {
@@ -561,7 +751,8 @@ mod tests {
             assert_eq!(container(&roots).as_deref(), expected, "{path} {text}");
         }
         let (keep, roots) = tree(&[(".dockerenv", ""), ("proc/self/ns/.keep", "")]);
-        std::os::unix::fs::symlink("uts:[4026531838]", keep.path().join("proc/self/ns/uts")).unwrap();
+        std::os::unix::fs::symlink("uts:[4026531838]", keep.path().join("proc/self/ns/uts"))
+            .unwrap();
         assert_eq!(container(&roots), None);
     }
 
@@ -570,7 +761,10 @@ mod tests {
         let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu hypervisor\n")]);
         assert_eq!(hypervisor(&roots).as_deref(), Some("yes"));
         assert!(is_virtual_machine(&roots));
-        let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu\n"), ("sys/hypervisor/type", "xen\n")]);
+        let (_keep, roots) = tree(&[
+            ("proc/cpuinfo", "flags : fpu\n"),
+            ("sys/hypervisor/type", "xen\n"),
+        ]);
         assert_eq!(hypervisor(&roots).as_deref(), Some("xen"));
         let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu\nbugs : hypervisorish\n")]);
         assert_eq!(hypervisor(&roots), None);
@@ -591,7 +785,9 @@ mod tests {
         assert_eq!(refused.kind, crate::Kind::Machine);
         let text = refused.to_string();
         assert!(
-            text.starts_with("the memory cgroup allows 16.0 MiB, and the processes of a run need 32.0 MiB; "),
+            text.starts_with(
+                "the memory cgroup allows 16.0 MiB, and the processes of a run need 32.0 MiB; "
+            ),
             "{text}"
         );
     }
@@ -603,7 +799,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
         }
-        let roots = Roots { proc: directory.path().join("proc"), sys: directory.path().join("sys") };
+        let roots = Roots {
+            proc: directory.path().join("proc"),
+            sys: directory.path().join("sys"),
+        };
         (directory, roots)
     }
 
@@ -617,8 +816,14 @@ mod tests {
             ("class/dmi/id/bios_version", b"2801\n"),
             ("class/dmi/id/bios_date", b"11/11/2015\n"),
         ]);
-        assert_eq!(board(&roots).as_deref(), Some("ASUSTeK COMPUTER INC. Z97-A"));
-        assert_eq!(bios(&roots).as_deref(), Some("American Megatrends Inc. 2801 11/11/2015"));
+        assert_eq!(
+            board(&roots).as_deref(),
+            Some("ASUSTeK COMPUTER INC. Z97-A")
+        );
+        assert_eq!(
+            bios(&roots).as_deref(),
+            Some("American Megatrends Inc. 2801 11/11/2015")
+        );
         let (_keep, roots) = sys_tree(&[("class/dmi/id/board_name", b"Default string\n")]);
         assert_eq!((board(&roots), bios(&roots)), (None, None));
     }
@@ -629,7 +834,10 @@ mod tests {
             ("devices/system/cpu/cpu0/cache/index0/level", b"1\n"),
             ("devices/system/cpu/cpu0/cache/index0/type", b"Data\n"),
             ("devices/system/cpu/cpu0/cache/index0/size", b"32K\n"),
-            ("devices/system/cpu/cpu0/cache/index0/shared_cpu_list", b"0,4\n"),
+            (
+                "devices/system/cpu/cpu0/cache/index0/shared_cpu_list",
+                b"0,4\n",
+            ),
             ("devices/system/cpu/cpu0/cache/index1/level", b"3\n"),
             ("devices/system/cpu/cpu0/cache/index1/type", b"Unified\n"),
             ("devices/system/cpu/cpu0/cache/index1/size", b"8192K\n"),
@@ -640,7 +848,13 @@ mod tests {
             size_bytes,
             shared_by,
         };
-        assert_eq!(caches(&roots), [cache(1, "data", 32 << 10, Some(2)), cache(3, "unified", 8 << 20, None)]);
+        assert_eq!(
+            caches(&roots),
+            [
+                cache(1, "data", 32 << 10, Some(2)),
+                cache(3, "unified", 8 << 20, None)
+            ]
+        );
         assert_eq!(caches(&sys_tree(&[]).1), []);
     }
 
@@ -657,26 +871,43 @@ mod tests {
     fn a_disk_is_attached_to_a_port_of_a_controller() {
         let mut identity = [0u8; 60 + 512];
         identity[60 + 42..60 + 44].copy_from_slice(&65_535u16.wrapping_sub(1).to_le_bytes());
-        const SATA: &str = "devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
+        const SATA: &str =
+            "devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
         const PORT: &str = "devices/pci0000:00/0000:00:1f.2";
         let (keep, roots) = sys_tree(&[
-            (&format!("{SATA}/device/vpd_pgb1"), &[0, 0xb1, 0, 60, 0x1c, 0x20, 0, 0]),
+            (
+                &format!("{SATA}/device/vpd_pgb1"),
+                &[0, 0xb1, 0, 60, 0x1c, 0x20, 0, 0],
+            ),
             (&format!("{SATA}/device/vpd_pg89"), &identity),
             (&format!("{SATA}/sda1/partition"), b"1\n"),
             (&format!("{PORT}/class"), b"0x010601\n"),
             (&format!("{PORT}/vendor"), b"0x8086\n"),
             (&format!("{PORT}/device"), b"0x8c82\n"),
-            (&format!("{PORT}/ata1/link1/ata_link/link1/sata_spd"), b"6.0 Gbps\n"),
+            (
+                &format!("{PORT}/ata1/link1/ata_link/link1/sata_spd"),
+                b"6.0 Gbps\n",
+            ),
             ("bus/pci/drivers/ahci/.keep", b""),
         ]);
         let sys = keep.path().join("sys");
-        std::os::unix::fs::symlink(sys.join("bus/pci/drivers/ahci"), sys.join(PORT).join("driver")).unwrap();
+        std::os::unix::fs::symlink(
+            sys.join("bus/pci/drivers/ahci"),
+            sys.join(PORT).join("driver"),
+        )
+        .unwrap();
         let found = attachment(&roots.sys.join(SATA));
         assert_eq!(found.controller.as_deref(), Some("ahci, PCI 8086:8c82"));
         assert_eq!(found.interface.as_deref(), Some("ATA, 6.0 Gbps"));
-        assert_eq!((found.rotations_per_minute, found.buffer_bytes), (Some(7200), Some(65_534 * 512)));
+        assert_eq!(
+            (found.rotations_per_minute, found.buffer_bytes),
+            (Some(7200), Some(65_534 * 512))
+        );
         // The attachment belongs to the whole disk.
-        assert_eq!(attachment(&roots.sys.join(SATA).join("sda1")), Attachment::default());
+        assert_eq!(
+            attachment(&roots.sys.join(SATA).join("sda1")),
+            Attachment::default()
+        );
     }
 
     #[test]
@@ -684,36 +915,65 @@ mod tests {
         for (files, disk, expected) in [
             (
                 [
-                    ("devices/pci0/0000:01:00.0/nvme/nvme0/device/current_link_speed", "8.0 GT/s PCIe\n"),
-                    ("devices/pci0/0000:01:00.0/nvme/nvme0/device/current_link_width", "4\n"),
+                    (
+                        "devices/pci0/0000:01:00.0/nvme/nvme0/device/current_link_speed",
+                        "8.0 GT/s PCIe\n",
+                    ),
+                    (
+                        "devices/pci0/0000:01:00.0/nvme/nvme0/device/current_link_width",
+                        "4\n",
+                    ),
                 ],
                 "devices/pci0/0000:01:00.0/nvme/nvme0/nvme0n1",
                 Some("NVMe, 8.0 GT/s PCIe x4"),
             ),
             (
-                [("devices/pci0/usb2/2-1/busnum", "2\n"), ("devices/pci0/usb2/2-1/speed", "5000\n")],
+                [
+                    ("devices/pci0/usb2/2-1/busnum", "2\n"),
+                    ("devices/pci0/usb2/2-1/speed", "5000\n"),
+                ],
                 "devices/pci0/usb2/2-1/2-1:1.0/host4/target4:0:0/4:0:0:0/block/sdb",
                 Some("USB, 5000 Mbit/s"),
             ),
             (
-                [("devices/pci0/virtio1/vendor", "0x1af4\n"), ("devices/pci0/virtio1/device", "0x0002\n")],
+                [
+                    ("devices/pci0/virtio1/vendor", "0x1af4\n"),
+                    ("devices/pci0/virtio1/device", "0x0002\n"),
+                ],
                 "devices/pci0/virtio1/block/vda",
                 Some("virtio"),
             ),
-            ([("devices/virtual/block/dm-0/size", "8\n"), ("a/b", "")], "devices/virtual/block/dm-0", None),
+            (
+                [("devices/virtual/block/dm-0/size", "8\n"), ("a/b", "")],
+                "devices/virtual/block/dm-0",
+                None,
+            ),
         ] {
             let files = files.map(|(path, text)| (path, text.as_bytes()));
             let (_keep, roots) = sys_tree(&files);
             let found = attachment(&roots.sys.join(disk));
-            assert_eq!((found.interface.as_deref(), found.controller), (expected, None), "{disk}");
+            assert_eq!(
+                (found.interface.as_deref(), found.controller),
+                (expected, None),
+                "{disk}"
+            );
         }
     }
 
     #[test]
     fn pages_without_a_rate_or_a_buffer_have_none() {
-        for page in [&[][..], &[0, 0xb1, 0, 60], &[0, 0xb1, 0, 60, 0, 0], &[0, 0xb1, 0, 60, 0, 1], &[0xff; 8]] {
+        for page in [
+            &[][..],
+            &[0, 0xb1, 0, 60],
+            &[0, 0xb1, 0, 60, 0, 0],
+            &[0, 0xb1, 0, 60, 0, 1],
+            &[0xff; 8],
+        ] {
             assert_eq!(rotations(page), None, "{page:?}");
         }
-        assert_eq!((buffer(&[0; 60]), buffer(&[0; 572]), buffer(&[0xff; 572])), (None, None, None));
+        assert_eq!(
+            (buffer(&[0; 60]), buffer(&[0; 572]), buffer(&[0xff; 572])),
+            (None, None, None)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! All of FSBench that needs root: file systems, media, controls, the undo ledger and the sandbox.
 //!
-//! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: all text for the user
-//! is an error, a warning or a note in a record.
+//! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints:
+//! all text for the user is an error, a warning or a note in a record.
 
 #![forbid(unsafe_code)]
 
@@ -32,8 +32,9 @@ pub use local::{LocalTestbed, behaves_as_large, directory_record, side_by_side, 
 pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
-    Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed, available_targets,
+    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened,
+    OpenedSlice, Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed,
+    available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

@@ -1,5 +1,6 @@
-//! The cgroups that limit the background of a case: one in the unified hierarchy, or one per controller in those of
-//! version 1. A weight compares cgroups that are siblings, so the case is then in a cgroup beside that of its background.
+//! The cgroups that limit the background of a case: one in the unified hierarchy, or one per
+//! controller in those of version 1. A weight compares cgroups that are siblings, so the case is
+//! then in a cgroup beside that of its background.
 
 use std::path::{Path, PathBuf};
 
@@ -36,8 +37,8 @@ struct Planned {
     /// The hierarchies of its controllers, all with the same parent.
     hierarchies: Vec<Hierarchy>,
     settings: Vec<Setting>,
-    /// Set if shares of the disk are compared: makes a cgroup for the case, and switches the controller of shares on
-    /// unless it is on already.
+    /// Set if shares of the disk are compared: makes a cgroup for the case, and switches the
+    /// controller of shares on unless it is on already.
     share: Option<Share>,
 }
 
@@ -48,14 +49,24 @@ struct Share {
     enable: Option<Enable>,
 }
 
-/// The weight of the case, which the kernel gives to every cgroup: that of the background is in relation to it.
+/// The weight of the case, which the kernel gives to every cgroup: that of the background is in
+/// relation to it.
 const WEIGHT_OF_CASE: u64 = 100;
 
 /// Checks that this machine can set the limits of all backgrounds.
 pub(crate) fn check(setup: &Setup, roots: &Roots) -> Result<(), TestbedError> {
-    let Some(first) = setup.background_limits.first() else { return Ok(()) };
-    let controls = setup.targets.iter().map(|target| &target.controls).chain([&setup.controls]);
-    if controls.filter_map(|controls| controls.get(MEMORY_LIMIT)).any(|value| value != KEEP) {
+    let Some(first) = setup.background_limits.first() else {
+        return Ok(());
+    };
+    let controls = setup
+        .targets
+        .iter()
+        .map(|target| &target.controls)
+        .chain([&setup.controls]);
+    if controls
+        .filter_map(|controls| controls.get(MEMORY_LIMIT))
+        .any(|value| value != KEEP)
+    {
         return Err(TestbedError::request(format!(
             "a background is limited to {first}, and the control {MEMORY_LIMIT} holds for case and background together"
         ))
@@ -87,7 +98,11 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
                 one.hierarchies.push(hierarchy);
             }
         }
-        None => planned.push(Planned { hierarchies: vec![hierarchy], settings, share: None }),
+        None => planned.push(Planned {
+            hierarchies: vec![hierarchy],
+            settings,
+            share: None,
+        }),
     };
     if let Some(cpus) = limit.cpus {
         let hierarchy = Hierarchy::find(roots, "cpu")?;
@@ -113,13 +128,18 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
     }
     let of_disk: Vec<_> = limit.of_disk().collect();
     if !of_disk.is_empty() {
-        let hierarchy = Hierarchy::find(roots, "io").or_else(|_| Hierarchy::find(roots, "blkio"))?;
+        let hierarchy =
+            Hierarchy::find(roots, "io").or_else(|_| Hierarchy::find(roots, "blkio"))?;
         let settings = match hierarchy.version {
-            Version::V1 => {
-                of_disk.iter().map(|(name, value)| (throttle_file(name), format!("{disk} {value}"))).collect()
-            }
+            Version::V1 => of_disk
+                .iter()
+                .map(|(name, value)| (throttle_file(name), format!("{disk} {value}")))
+                .collect(),
             Version::V2 => {
-                let values: Vec<_> = of_disk.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let values: Vec<_> = of_disk
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
                 vec![("io.max".to_owned(), format!("{disk} {}", values.join(" ")))]
             }
         };
@@ -127,16 +147,26 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
     }
     if let Some(weight) = limit.io_weight {
         let hierarchy = Hierarchy::find(roots, "io")?;
-        let share =
-            Share { settings_of_case: vec![weight_setting(WEIGHT_OF_CASE)], enable: switch_of_shares(disk, roots)? };
+        let share = Share {
+            settings_of_case: vec![weight_setting(WEIGHT_OF_CASE)],
+            enable: switch_of_shares(disk, roots)?,
+        };
         let parent = hierarchy.parent.clone();
         add(hierarchy, vec![weight_setting(weight)]);
-        if let Some(one) = planned.iter_mut().find(|one| one.hierarchies[0].parent == parent) {
+        if let Some(one) = planned
+            .iter_mut()
+            .find(|one| one.hierarchies[0].parent == parent)
+        {
             one.share = Some(share);
         }
     }
     // A process is in one cgroup of the unified hierarchy.
-    if planned.iter().filter(|one| one.hierarchies[0].version == Version::V2).count() > 1 {
+    if planned
+        .iter()
+        .filter(|one| one.hierarchies[0].version == Version::V2)
+        .count()
+        > 1
+    {
         return Err("its controllers are handed down in different cgroups".into());
     }
     Ok(planned)
@@ -146,14 +176,20 @@ fn weight_setting(weight: u64) -> Setting {
     ("io.weight".to_owned(), format!("default {weight}"))
 }
 
-/// Returns what switches on the controller that divides the time of that disk by weights. Returns `None` if it is on.
+/// Returns what switches on the controller that divides the time of that disk by weights. Returns
+/// `None` if it is on.
 fn switch_of_shares(disk: &str, roots: &Roots) -> Result<Option<Enable>, Refusal> {
     let file = cgroup::io_cost_switch(roots);
     let text = fsb_sys::read_text(&file).map_err(|error| attempt("read", &file, &error))?;
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    let is_on = lines.any(|(device, state)| device == disk && state.split(' ').any(|word| word == "enable=1"));
+    let is_on = lines
+        .any(|(device, state)| device == disk && state.split(' ').any(|word| word == "enable=1"));
     let switch = |on: u8| format!("{disk} enable={on}");
-    Ok((!is_on).then(|| Enable { file, on: switch(1), off: switch(0) }))
+    Ok((!is_on).then(|| Enable {
+        file,
+        on: switch(1),
+        off: switch(0),
+    }))
 }
 
 /// Returns the file of version 1 for a key of `io.max`, such as `wbps`.
@@ -163,21 +199,23 @@ fn throttle_file(key: &str) -> String {
     format!("blkio.throttle.{verb}_{unit}_device")
 }
 
-/// Returns the number of the disk of a device whose directory below /sys this is. The kernel limits whole disks only.
+/// Returns the number of the disk of a device whose directory below /sys this is. The kernel limits
+/// whole disks only.
 fn disk_number(device: Option<&Path>) -> Result<String, Refusal> {
     let directory = device.ok_or("the target has no disk")?;
     let file = block::whole_disk(directory).join("dev");
     read_trimmed(&file).ok_or_else(|| format!("{} cannot be read", file.display()).into())
 }
 
-/// Returns whether the kernel divides the time of the disk of a device by weights: whether requests are queued for it.
+/// Returns whether the kernel divides the time of the disk of a device by weights: whether requests
+/// are queued for it.
 fn has_queues(directory: &Path) -> bool {
     block::whole_disk(directory).join("mq").is_dir()
 }
 
 impl LimitedProcesses {
-    /// Makes the cgroups for a background on the device whose directory below /sys this is. After an error nothing is
-    /// left.
+    /// Makes the cgroups for a background on the device whose directory below /sys this is. After
+    /// an error nothing is left.
     pub fn make(
         limit: BackgroundLimit,
         device: Option<&Path>,
@@ -190,11 +228,19 @@ impl LimitedProcesses {
             false => String::new(),
         };
         if limit.io_weight.is_some() && !device.is_some_and(has_queues) {
-            // The kernel would refuse the change, and its undoing, which the ledger would then list until the next boot.
-            return Err(refused(&limit, "the disk has no queues of requests: LVM, LUKS and md have none".into()));
+            // The kernel would refuse the change, and its undoing, which the ledger would then list
+            // until the next boot.
+            return Err(refused(
+                &limit,
+                "the disk has no queues of requests: LVM, LUKS and md have none".into(),
+            ));
         }
-        let mut made =
-            LimitedProcesses { limit, cgroups: Vec::new(), cgroups_of_case: Vec::new(), entries: Vec::new() };
+        let mut made = LimitedProcesses {
+            limit,
+            cgroups: Vec::new(),
+            cgroups_of_case: Vec::new(),
+            entries: Vec::new(),
+        };
         for planned in plan(&limit, &disk, roots).map_err(|why| refused(&limit, why))? {
             if let Err(error) = made.add(&planned, ledger) {
                 // The first error is the one that explains.
@@ -206,9 +252,20 @@ impl LimitedProcesses {
     }
 
     fn add(&mut self, planned: &Planned, ledger: &Ledger) -> Result<(), TestbedError> {
-        let controllers = planned.hierarchies.iter().filter_map(|hierarchy| hierarchy.enable.as_ref());
-        for enable in controllers.chain(planned.share.iter().filter_map(|share| share.enable.as_ref())) {
-            let back = Action::WriteFile { path: enable.file.clone(), value: enable.off.clone() };
+        let controllers = planned
+            .hierarchies
+            .iter()
+            .filter_map(|hierarchy| hierarchy.enable.as_ref());
+        for enable in controllers.chain(
+            planned
+                .share
+                .iter()
+                .filter_map(|share| share.enable.as_ref()),
+        ) {
+            let back = Action::WriteFile {
+                path: enable.file.clone(),
+                value: enable.off.clone(),
+            };
             self.entries.push(ledger.record(back)?);
             self.write(&enable.file, &enable.on)?;
         }
@@ -222,10 +279,17 @@ impl LimitedProcesses {
         Ok(())
     }
 
-    fn make_cgroup(&mut self, parent: &Path, settings: &[Setting], ledger: &Ledger) -> Result<PathBuf, TestbedError> {
+    fn make_cgroup(
+        &mut self,
+        parent: &Path,
+        settings: &[Setting],
+        ledger: &Ledger,
+    ) -> Result<PathBuf, TestbedError> {
         let path = cgroup::free_name(parent, ledger.owner().pid);
-        self.entries.push(ledger.record(Action::RemoveCgroup { path: path.clone() })?);
-        std::fs::create_dir(&path).map_err(|error| refused(&self.limit, attempt("make", &path, &error)))?;
+        self.entries
+            .push(ledger.record(Action::RemoveCgroup { path: path.clone() })?);
+        std::fs::create_dir(&path)
+            .map_err(|error| refused(&self.limit, attempt("make", &path, &error)))?;
         for (file, value) in settings {
             self.write(&path.join(file), value)?;
         }
@@ -233,7 +297,8 @@ impl LimitedProcesses {
     }
 
     fn write(&self, file: &Path, value: &str) -> Result<(), TestbedError> {
-        cgroup::write(file, value).map_err(|error| refused(&self.limit, attempt("write to", file, &error)))
+        cgroup::write(file, value)
+            .map_err(|error| refused(&self.limit, attempt("write to", file, &error)))
     }
 
     /// Returns the limit.
@@ -243,14 +308,27 @@ impl LimitedProcesses {
 
     /// Returns the files to which processes write themselves.
     pub fn lists(&self) -> LimitLists {
-        let of = |cgroups: &[PathBuf]| cgroups.iter().map(|path| path.join("cgroup.procs")).collect();
-        LimitLists { background: of(&self.cgroups), case: of(&self.cgroups_of_case) }
+        let of = |cgroups: &[PathBuf]| {
+            cgroups
+                .iter()
+                .map(|path| path.join("cgroup.procs"))
+                .collect()
+        };
+        LimitLists {
+            background: of(&self.cgroups),
+            case: of(&self.cgroups_of_case),
+        }
     }
 
-    /// Kills the processes that are left and removes the cgroups. Returns the first error; a change that could not be
-    /// undone stays in the ledger.
+    /// Kills the processes that are left and removes the cgroups. Returns the first error; a change
+    /// that could not be undone stays in the ledger.
     pub fn remove(self, ledger: &Ledger) -> Result<(), TestbedError> {
-        let undone: Vec<_> = self.entries.into_iter().rev().map(|entry| ledger.undo(entry).map(drop)).collect();
+        let undone: Vec<_> = self
+            .entries
+            .into_iter()
+            .rev()
+            .map(|entry| ledger.undo(entry).map(drop))
+            .collect();
         undone.into_iter().collect()
     }
 }
@@ -270,7 +348,10 @@ mod tests {
 
     fn tree() -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        let roots = Roots {
+            proc: tree.path().join("proc"),
+            sys: tree.path().join("sys"),
+        };
         (tree, roots)
     }
 
@@ -301,10 +382,17 @@ mod tests {
         assert_eq!(planned.len(), 1);
         assert_eq!(
             settings(&planned),
-            ["cpu.max=25000 100000", "memory.high=67108864", "io.max=7:1 wbps=20971520 riops=100"]
+            [
+                "cpu.max=25000 100000",
+                "memory.high=67108864",
+                "io.max=7:1 wbps=20971520 riops=100"
+            ]
         );
-        let on: Vec<_> =
-            planned[0].hierarchies.iter().filter_map(|one| Some(one.enable.as_ref()?.on.as_str())).collect();
+        let on: Vec<_> = planned[0]
+            .hierarchies
+            .iter()
+            .filter_map(|one| Some(one.enable.as_ref()?.on.as_str()))
+            .collect();
         assert_eq!(on, ["+memory", "+io"], "the root hands cpu down already");
     }
 
@@ -315,18 +403,39 @@ mod tests {
         let root = roots.sys.join("fs/cgroup");
         write(&root.join("cgroup.controllers"), "cpu io memory\n");
         write(&root.join("cgroup.subtree_control"), "");
-        let limit = BackgroundLimit { io_weight: Some(10), write_iops: Some(5), ..BackgroundLimit::default() };
+        let limit = BackgroundLimit {
+            io_weight: Some(10),
+            write_iops: Some(5),
+            ..BackgroundLimit::default()
+        };
         let why = plan(&limit, "7:1", &roots).unwrap_err().to_string();
         assert!(why.contains("io.cost.qos"), "{why}");
-        write(&root.join("io.cost.qos"), "7:0 enable=1 ctrl=auto\n7:1 enable=0 ctrl=auto\n");
+        write(
+            &root.join("io.cost.qos"),
+            "7:0 enable=1 ctrl=auto\n7:1 enable=0 ctrl=auto\n",
+        );
         let shares = |disk: &str| {
             let mut planned = plan(&limit, disk, &roots).unwrap();
             let one = planned.pop().unwrap();
-            assert!(planned.is_empty() && one.hierarchies.len() == 1, "{one:?} {planned:?}");
+            assert!(
+                planned.is_empty() && one.hierarchies.len() == 1,
+                "{one:?} {planned:?}"
+            );
             assert_eq!(settings(&[one]).last().unwrap(), "io.weight=default 10");
-            plan(&limit, disk, &roots).unwrap().pop().unwrap().share.unwrap()
+            plan(&limit, disk, &roots)
+                .unwrap()
+                .pop()
+                .unwrap()
+                .share
+                .unwrap()
         };
-        assert_eq!(shares("7:0"), Share { settings_of_case: vec![weight_setting(100)], enable: None });
+        assert_eq!(
+            shares("7:0"),
+            Share {
+                settings_of_case: vec![weight_setting(100)],
+                enable: None
+            }
+        );
         assert_eq!(shares("7:1").enable.unwrap().off, "7:1 enable=0");
         assert_eq!(shares("7:11").enable.unwrap().on, "7:11 enable=1");
     }
@@ -334,9 +443,19 @@ mod tests {
     #[test]
     fn version_1_has_a_cgroup_per_controller() {
         let (_tree, roots) = tree();
-        write(&roots.proc.join("self/cgroup"), "3:blkio:/\n2:memory:/\n1:cpu,cpuacct:/\n");
+        write(
+            &roots.proc.join("self/cgroup"),
+            "3:blkio:/\n2:memory:/\n1:cpu,cpuacct:/\n",
+        );
         for controller in ["cpu", "memory", "blkio"] {
-            write(&roots.sys.join("fs/cgroup").join(controller).join("cgroup.procs"), "1\n");
+            write(
+                &roots
+                    .sys
+                    .join("fs/cgroup")
+                    .join(controller)
+                    .join("cgroup.procs"),
+                "1\n",
+            );
         }
         let planned = plan(&limit(), "7:1", &roots).unwrap();
         assert_eq!(planned.len(), 3);
@@ -367,7 +486,9 @@ mod tests {
         fs::create_dir_all(disk("vda/mq")).unwrap();
         write(&disk("vda/vda1/partition"), "1\n");
         write(&disk("dm-0/dev"), "253:0\n");
-        assert!(has_queues(&disk("vda")) && has_queues(&disk("vda/vda1")) && !has_queues(&disk("dm-0")));
+        assert!(
+            has_queues(&disk("vda")) && has_queues(&disk("vda/vda1")) && !has_queues(&disk("dm-0"))
+        );
     }
 
     #[test]

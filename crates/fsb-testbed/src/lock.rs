@@ -1,13 +1,15 @@
 //! The lock that allows one measuring run per machine, because two at once would affect each other.
 //!
-//! A run holds `lock` exclusively. A run with `--allow-concurrent` does not need that lock: it shares `concurrent` with
-//! others of its kind and writes its name there, where the run that holds the first lock reads it at its end. All of
-//! these runs can therefore report that they were not alone.
+//! A run holds `lock` exclusively. A run with `--allow-concurrent` does not need that lock: it
+//! shares `concurrent` with others of its kind and writes its name there, where the run that holds
+//! the first lock reads it at its end. All of these runs can therefore report that they were not
+//! alone.
 //!
-//! The locks are in directories that no other user can write to, in files that no other user can open: root's in
-//! `/run/fsb`, a user's in a directory of that user. A file beside them that all can read names the holders, so that a
-//! user's run sees root's. Root's run does not trust files of users. It finds users' runs from the kernel's data on
-//! their processes; they cause a warning but do not stop it.
+//! The locks are in directories that no other user can write to, in files that no other user can
+//! open: root's in `/run/fsb`, a user's in a directory of that user. A file beside them that all
+//! can read names the holders, so that a user's run sees root's. Root's run does not trust files of
+//! users. It finds users' runs from the kernel's data on their processes; they cause a warning but
+//! do not stop it.
 
 use std::fmt;
 use std::fs::File;
@@ -52,13 +54,14 @@ struct Held {
     _alone: Option<File>,
     /// The names of runs with `--allow-concurrent`, which hold a shared lock on it.
     concurrent: File,
-    /// The position in that file behind the name of this run. The names before it are of runs that began earlier, most
-    /// of which have ended.
+    /// The position in that file behind the name of this run. The names before it are of runs that
+    /// began earlier, most of which have ended.
     from: u64,
 }
 
 impl RunLock {
-    /// Takes the lock of this machine. The error names the holder. `command` is shown to the next run that tries.
+    /// Takes the lock of this machine. The error names the holder. `command` is shown to the next
+    /// run that tries.
     pub fn acquire(command: &str) -> Result<RunLock, TestbedError> {
         RunLock::take(Holder::current(command), &lock_directories(), true)
     }
@@ -69,19 +72,26 @@ impl RunLock {
     }
 
     fn take(own: Holder, places: &[PathBuf], alone: bool) -> Result<RunLock, TestbedError> {
-        let mut lock = RunLock { own, held: None, before: Vec::new(), warnings: Vec::new() };
+        let mut lock = RunLock {
+            own,
+            held: None,
+            before: Vec::new(),
+            warnings: Vec::new(),
+        };
         let hold: Hold = if alone { Held::alone } else { Held::beside };
         match find_lock_directory(places) {
             Ok(place) => lock.held = Some(hold(place, &mut lock.before, &lock.own)?),
-            // No other user can remove root's directory, so a failure is an error for root. Other users get a warning
-            // and measure.
+            // No other user can remove root's directory, so a failure is an error for root. Other
+            // users get a warning and measure.
             Err(refusals) if rustix::process::geteuid().is_root() => {
                 return Err(TestbedError::machine("no lock can be taken")
                     .tried(Refusal::all(&refusals))
                     .advice("root's lock is in /run/fsb, which must be a directory that only root can write to"));
             }
             Err(refusals) => {
-                lock.warnings.push(Warning::NoLock { reasons: refusals.into_iter().map(String::from).collect() });
+                lock.warnings.push(Warning::NoLock {
+                    reasons: refusals.into_iter().map(String::from).collect(),
+                });
             }
         }
         let mut others = Vec::new();
@@ -102,7 +112,8 @@ impl RunLock {
         Ok(lock)
     }
 
-    /// Returns the other runs that measured on this machine since the lock was taken, as far as they are visible.
+    /// Returns the other runs that measured on this machine since the lock was taken, as far as
+    /// they are visible.
     pub fn others(&mut self) -> Vec<String> {
         self.all().iter().map(Holder::to_string).collect()
     }
@@ -111,7 +122,11 @@ impl RunLock {
     pub fn present(&mut self) -> Vec<String> {
         // The kernel showed the runs of other users just now. Their start time is not known.
         let is_present = |holder: &&Holder| holder.user.is_some() || holder.is_alive();
-        self.all().iter().filter(is_present).map(Holder::to_string).collect()
+        self.all()
+            .iter()
+            .filter(is_present)
+            .map(Holder::to_string)
+            .collect()
     }
 
     fn all(&mut self) -> Vec<Holder> {
@@ -157,16 +172,27 @@ impl Held {
         }
         if !glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
             let names = read_holders(&mut concurrent, 0);
-            return Err(busy(names.iter().find(|name| name.is_alive()).or(names.last())));
+            return Err(busy(
+                names.iter().find(|name| name.is_alive()).or(names.last()),
+            ));
         }
-        // Removes the names of runs that have ended. If that fails, they are reported as concurrent runs. Unlocking
-        // cannot fail.
+        // Removes the names of runs that have ended. If that fails, they are reported as concurrent
+        // runs. Unlocking cannot fail.
         let _ = concurrent.set_len(0);
         let _ = flock(&concurrent, FlockOperation::Unlock);
-        Ok(Held { place, _alone: Some(first), concurrent, from: 0 })
+        Ok(Held {
+            place,
+            _alone: Some(first),
+            concurrent,
+            from: 0,
+        })
     }
 
-    fn beside(place: LockDirectory, before: &mut Vec<Holder>, own: &Holder) -> Result<Held, TestbedError> {
+    fn beside(
+        place: LockDirectory,
+        before: &mut Vec<Holder>,
+        own: &Holder,
+    ) -> Result<Held, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
         if glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
@@ -175,23 +201,34 @@ impl Held {
         if !glance(&concurrent, FlockOperation::NonBlockingLockShared) {
             return Err(busy(None));
         }
-        add(before, read_holders(&mut concurrent, 0).into_iter().filter(Holder::is_alive).collect());
+        add(
+            before,
+            read_holders(&mut concurrent, 0)
+                .into_iter()
+                .filter(Holder::is_alive)
+                .collect(),
+        );
         if flock(&first, FlockOperation::NonBlockingLockShared) == Err(Errno::AGAIN) {
             add(before, place.living());
         }
         let line = own.line();
-        let written = concurrent
-            .seek(SeekFrom::End(0))
-            .and_then(|start| concurrent.write_all(line.as_bytes()).map(|()| start + line.len() as u64));
-        let from = written.map_err(|error| {
-            // Without its name, this run would affect another run unnoticed.
-            TestbedError::machine("fsb cannot notify the other runs of this one").tried(attempt(
-                "write to",
-                &place.path().join(CONCURRENT),
-                &error,
-            ))
-        })?;
-        Ok(Held { place, _alone: None, concurrent, from })
+        let written = concurrent.seek(SeekFrom::End(0)).and_then(|start| {
+            concurrent
+                .write_all(line.as_bytes())
+                .map(|()| start + line.len() as u64)
+        });
+        let from =
+            written.map_err(|error| {
+                // Without its name, this run would affect another run unnoticed.
+                TestbedError::machine("fsb cannot notify the other runs of this one")
+                    .tried(attempt("write to", &place.path().join(CONCURRENT), &error))
+            })?;
+        Ok(Held {
+            place,
+            _alone: None,
+            concurrent,
+            from,
+        })
     }
 }
 
@@ -212,7 +249,9 @@ fn busy(holder: Option<&Holder>) -> TestbedError {
     let name = holder.map_or_else(|| "an unknown process".to_owned(), Holder::with_command);
     let error = TestbedError::machine(format!("another fsb is measuring on this machine: {name}"))
         .coded(&fsb_model::error::BUSY);
-    let error = holder.iter().fold(error, |error, holder| error.field("pid", holder.owner.pid));
+    let error = holder
+        .iter()
+        .fold(error, |error, holder| error.field("pid", holder.owner.pid));
     error.advice(
         "wait for it to end (fsb run and fsb choose do so with --wait), or add --allow-concurrent: runs at the same time affect \
          each other",
@@ -256,7 +295,11 @@ impl fmt::Display for Holder {
 impl Holder {
     /// Returns this process, which runs `command`.
     pub fn current(command: &str) -> Holder {
-        Holder { owner: Owner::current(), command: plain(command), user: None }
+        Holder {
+            owner: Owner::current(),
+            command: plain(command),
+            user: None,
+        }
     }
 
     /// Returns its process and its command, for an error that stops a run.
@@ -272,7 +315,10 @@ impl Holder {
     /// Parses a line. Returns `None` if it is invalid.
     pub fn of_line(line: &str) -> Option<Holder> {
         let holder: Holder = serde_json::from_str(line).ok()?;
-        Some(Holder { command: plain(&holder.command), ..holder })
+        Some(Holder {
+            command: plain(&holder.command),
+            ..holder
+        })
     }
 
     pub fn is_alive(&self) -> bool {
@@ -282,7 +328,11 @@ impl Holder {
 
 /// Removes control characters and shortens the text, for output on a terminal.
 fn plain(command: &str) -> String {
-    command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD).collect()
+    command
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(TOLD)
+        .collect()
 }
 
 /// Reads the runs that a file lists from a position on.
@@ -291,39 +341,67 @@ fn read_holders(file: &mut File, from: u64) -> Vec<Holder> {
     if file.seek(SeekFrom::Start(from)).is_ok() {
         let _ = file.take(LARGEST).read_to_end(&mut text);
     }
-    String::from_utf8_lossy(&text).lines().filter_map(Holder::of_line).collect()
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(Holder::of_line)
+        .collect()
 }
 
-/// Returns the runs of other users, by their supervisors. Any process can have that name, so this justifies a warning
-/// only. A run without a supervisor (`fsb postmark`, `fsb filebench`) is not found.
+/// Returns the runs of other users, by their supervisors. Any process can have that name, so this
+/// justifies a warning only. A run without a supervisor (`fsb postmark`, `fsb filebench`) is not
+/// found.
 fn holders_of_other_users(own: &Holder) -> Vec<Holder> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit));
+    let pids = entries.filter(|entry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .first()
+            .is_some_and(u8::is_ascii_digit)
+    });
     let me = rustix::process::geteuid().as_raw();
     // Reading a status takes ten times as long as a name, and there may be thousands of processes.
-    let supervisors = pids.map(|entry| entry.path()).filter(|process| is_supervisor(process));
-    let found = supervisors.filter_map(|process| of_supervisor(&fsb_sys::read_text(process.join("status")).ok()?));
-    found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
+    let supervisors = pids
+        .map(|entry| entry.path())
+        .filter(|process| is_supervisor(process));
+    let found = supervisors
+        .filter_map(|process| of_supervisor(&fsb_sys::read_text(process.join("status")).ok()?));
+    found
+        .filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid)
+        .collect()
 }
 
 /// Returns whether a process has the supervisor's name, by its directory in /proc.
 fn is_supervisor(process: &Path) -> bool {
     let mut name = [0; 32];
-    let length = File::open(process.join("comm")).and_then(|mut file| file.read(&mut name)).unwrap_or(0);
+    let length = File::open(process.join("comm"))
+        .and_then(|mut file| file.read(&mut name))
+        .unwrap_or(0);
     name[..length].trim_ascii_end() == sandbox::SUPERVISOR.to_bytes()
 }
 
 /// Returns the run of a supervisor, from the supervisor's `/proc/PID/status`.
 fn of_supervisor(status: &str) -> Option<Holder> {
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"))
+    };
     if field("Name")?.as_bytes() != sandbox::SUPERVISOR.to_bytes()
         || field("State").is_some_and(|state| state.starts_with('Z'))
     {
         return None;
     }
     let user = field("Uid")?.split('\t').next()?.parse().ok()?;
-    let owner = Owner { pid: field("PPid")?.parse().ok()?, start_time: 0 };
-    Some(Holder { owner, command: "fsb".to_owned(), user: Some(user) })
+    let owner = Owner {
+        pid: field("PPid")?.parse().ok()?,
+        start_time: 0,
+    };
+    Some(Holder {
+        owner,
+        command: "fsb".to_owned(),
+        user: Some(user),
+    })
 }
 
 /// The directories of the machine: only root creates them, and all users can read them.
@@ -332,8 +410,8 @@ const MACHINE: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 /// The prefix and the suffix of the names of readable files.
 const HOLDER: (&str, &str) = ("holder-", ".json");
 
-/// A directory of locks, which only `uid` can write to. It and its files are opened such that files of other users are
-/// never trusted.
+/// A directory of locks, which only `uid` can write to. It and its files are opened such that files
+/// of other users are never trusted.
 #[derive(Debug)]
 struct LockDirectory {
     directory: OwnedFd,
@@ -341,16 +419,26 @@ struct LockDirectory {
     uid: u32,
 }
 
-/// Returns the possible directories for this user's locks, the best first. No other user can write to them.
+/// Returns the possible directories for this user's locks, the best first. No other user can write
+/// to them.
 fn lock_directories() -> Vec<PathBuf> {
     let root = rustix::process::geteuid().is_root();
     let machine = MACHINE.map(PathBuf::from).into_iter().filter(|_| root);
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    machine.chain(runtime.into_iter().chain(crate::ledger::state_directory()).map(|path| path.join("fsb"))).collect()
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    machine
+        .chain(
+            runtime
+                .into_iter()
+                .chain(crate::ledger::state_directory())
+                .map(|path| path.join("fsb")),
+        )
+        .collect()
 }
 
-/// Returns the first of the directories that belongs to this user, and creates it if it is missing. Fails with the
-/// reasons against each.
+/// Returns the first of the directories that belongs to this user, and creates it if it is missing.
+/// Fails with the reasons against each.
 fn find_lock_directory(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<Refusal>> {
     let mut refusals = Vec::new();
     for path in candidates {
@@ -360,19 +448,25 @@ fn find_lock_directory(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<Refu
         }
     }
     if refusals.is_empty() {
-        refusals.push("neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names an absolute path".into());
+        refusals.push(
+            "neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names an absolute path".into(),
+        );
     }
     Err(refusals)
 }
 
-/// Returns the trusted runs except `own`: root's in files that only root can have written, and this user's in any of
-/// its directories.
+/// Returns the trusted runs except `own`: root's in files that only root can have written, and this
+/// user's in any of its directories.
 fn other_holders(own: &Holder) -> Vec<Holder> {
     let user = rustix::process::geteuid().as_raw();
     let machine = MACHINE.iter().map(|path| (path.into(), 0));
     let places = machine.chain(lock_directories().into_iter().map(|path| (path, user)));
-    let living = places.filter_map(|(path, user)| Some(LockDirectory::open(&path, user).ok()?.living()));
-    living.flatten().filter(|holder| holder.owner != own.owner).collect()
+    let living =
+        places.filter_map(|(path, user)| Some(LockDirectory::open(&path, user).ok()?.living()));
+    living
+        .flatten()
+        .filter(|holder| holder.owner != own.owner)
+        .collect()
 }
 
 impl LockDirectory {
@@ -386,7 +480,10 @@ impl LockDirectory {
                 Err(error) => return Err(error),
             }
         } else {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)?;
         }
         LockDirectory::open(path, uid)
     }
@@ -396,19 +493,27 @@ impl LockDirectory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         trust(&rustix::fs::fstat(&directory)?, FileType::Directory, uid)?;
-        Ok(LockDirectory { directory, path: path.to_owned(), uid })
+        Ok(LockDirectory {
+            directory,
+            path: path.to_owned(),
+            uid,
+        })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file to lock, and creates it if it is missing. It is closed to other users, because a user who can open
-    /// it can lock it.
+    /// Opens a file to lock, and creates it if it is missing. It is closed to other users, because
+    /// a user who can open it can lock it.
     pub fn lock_file(&self, name: &str) -> io::Result<File> {
         // Without these flags, opening a FIFO would block.
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
         let own = Mode::RUSR | Mode::WUSR;
         let file = rustix::fs::openat(&self.directory, name, flags, own)?;
         let stat = rustix::fs::fstat(&file)?;
@@ -423,12 +528,23 @@ impl LockDirectory {
     pub fn show(&self, holder: &Holder) -> io::Result<()> {
         let name = file_name(holder);
         let temporary = format!("{name}.new");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
-        let mut file = File::from(rustix::fs::openat(&self.directory, &temporary, flags, mode)?);
+        let mut file = File::from(rustix::fs::openat(
+            &self.directory,
+            &temporary,
+            flags,
+            mode,
+        )?);
         rustix::fs::fchmod(&file, mode)?;
         file.write_all(holder.line().as_bytes())?;
-        Ok(rustix::fs::renameat(&self.directory, &temporary, &self.directory, &name)?)
+        Ok(rustix::fs::renameat(
+            &self.directory,
+            &temporary,
+            &self.directory,
+            &name,
+        )?)
     }
 
     /// Removes that file.
@@ -443,25 +559,40 @@ impl LockDirectory {
 
     /// Returns the runs that measure now.
     pub fn living(&self) -> Vec<Holder> {
-        self.holders().into_iter().map(|(_, holder)| holder).filter(Holder::is_alive).collect()
+        self.holders()
+            .into_iter()
+            .map(|(_, holder)| holder)
+            .filter(Holder::is_alive)
+            .collect()
     }
 
     /// Removes the files of dead runs.
     pub fn sweep(&self) {
-        for (name, _) in self.holders().into_iter().filter(|(_, holder)| !holder.is_alive()) {
+        for (name, _) in self
+            .holders()
+            .into_iter()
+            .filter(|(_, holder)| !holder.is_alive())
+        {
             self.remove(&name);
         }
     }
 
     fn holders(&self) -> Vec<(String, Holder)> {
-        let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));
+        let Ok(entries) = Dir::read_from(&self.directory) else {
+            return Vec::new();
+        };
+        let names =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));
         let names = names.filter(|name| name.starts_with(HOLDER.0) && name.ends_with(HOLDER.1));
-        names.filter_map(|name| Some((self.read(&name).ok()??, name))).map(|(holder, name)| (name, holder)).collect()
+        names
+            .filter_map(|name| Some((self.read(&name).ok()??, name)))
+            .map(|(holder, name)| (name, holder))
+            .collect()
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Holder>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
         trust(&rustix::fs::fstat(&file)?, FileType::RegularFile, self.uid)?;
         let mut text = String::new();
@@ -471,7 +602,10 @@ impl LockDirectory {
 }
 
 fn file_name(holder: &Holder) -> String {
-    format!("{}{}-{}{}", HOLDER.0, holder.owner.pid, holder.owner.start_time, HOLDER.1)
+    format!(
+        "{}{}-{}{}",
+        HOLDER.0, holder.owner.pid, holder.owner.start_time, HOLDER.1
+    )
 }
 
 /// Refuses a file of another kind, or one that a user other than `uid` could have written.
@@ -492,11 +626,15 @@ mod tests {
 
     use super::*;
 
-    /// Returns a holder as if the command ran in another process than this one: the parent lives as long as this test.
+    /// Returns a holder as if the command ran in another process than this one: the parent lives as
+    /// long as this test.
     fn another(command: &str) -> Holder {
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get() as u32;
         let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap();
-        let owner = crate::ledger::Owner { pid: parent, start_time: fsb_sys::process::stat_field(&stat, 22).unwrap() };
+        let owner = crate::ledger::Owner {
+            pid: parent,
+            start_time: fsb_sys::process::stat_field(&stat, 22).unwrap(),
+        };
         let mut holder = Holder::current(command);
         holder.owner = owner;
         holder
@@ -511,7 +649,9 @@ mod tests {
     }
 
     fn refusal(directory: &Path) -> String {
-        take(directory, Holder::current("fsb run xfs"), Held::alone).unwrap_err().to_string()
+        take(directory, Holder::current("fsb run xfs"), Held::alone)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -520,14 +660,29 @@ mod tests {
         let directory = tree.path().join("fsb");
         let own = another("fsb run\next4");
         let first = take(&directory, own.clone(), Held::alone).unwrap();
-        // Only the owner can open, and therefore lock, the file. All users can read the name of the holder.
+        // Only the owner can open, and therefore lock, the file. All users can read the name of the
+        // holder.
         let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(directory.join(FIRST)), 0o600);
-        let shown = std::fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.path());
-        let shown: Vec<_> = shown.filter(|path| path.to_string_lossy().contains("holder-")).collect();
-        assert_eq!(shown.iter().map(|path| mode(path.clone())).collect::<Vec<_>>(), [0o644]);
+        let shown = std::fs::read_dir(&directory)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let shown: Vec<_> = shown
+            .filter(|path| path.to_string_lossy().contains("holder-"))
+            .collect();
+        assert_eq!(
+            shown
+                .iter()
+                .map(|path| mode(path.clone()))
+                .collect::<Vec<_>>(),
+            [0o644]
+        );
         let said = refusal(&directory);
-        assert!(said.contains(&format!("process {} (fsb run ext4)", own.owner.pid)), "{said}");
+        assert!(
+            said.contains(&format!("process {} (fsb run ext4)", own.owner.pid)),
+            "{said}"
+        );
         assert!(said.contains("--allow-concurrent"), "{said}");
         drop(first);
         take(&directory, another("short"), Held::alone).unwrap();
@@ -538,12 +693,20 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("fsb");
         let first = take(&directory, another("fsb run ext4"), Held::beside).unwrap();
-        // More than one reading holds, as on a machine on which concurrent runs never end all at once.
-        let dead = Holder { owner: Owner { pid: 1, start_time: u64::MAX }, ..Holder::current(&"x".repeat(TOLD)) };
+        // More than one reading holds, as on a machine on which concurrent runs never end all at
+        // once.
+        let dead = Holder {
+            owner: Owner {
+                pid: 1,
+                start_time: u64::MAX,
+            },
+            ..Holder::current(&"x".repeat(TOLD))
+        };
         let lines = LARGEST as usize / dead.line().len() + 10;
         let path = first.place.path().join(CONCURRENT);
         let mut file = File::options().append(true).open(path).unwrap();
-        file.write_all(dead.line().repeat(lines).as_bytes()).unwrap();
+        file.write_all(dead.line().repeat(lines).as_bytes())
+            .unwrap();
         let mut second = take(&directory, Holder::current("fsb run xfs"), Held::beside).unwrap();
         assert_eq!(read_holders(&mut second.concurrent, second.from), []);
         let later = another("fsb run btrfs");
@@ -555,7 +718,10 @@ mod tests {
     fn warnings_name_runs_without_their_commands() {
         let own = another("fsb run ext4");
         assert_eq!(own.to_string(), format!("process {}", own.owner.pid));
-        assert_eq!(own.with_command(), format!("process {} (fsb run ext4)", own.owner.pid));
+        assert_eq!(
+            own.with_command(),
+            format!("process {} (fsb run ext4)", own.owner.pid)
+        );
     }
 
     #[test]
@@ -578,23 +744,37 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("fsb");
         let beside = |before: &mut Vec<Holder>, own: &Holder| {
-            Held::beside(find_lock_directory(std::slice::from_ref(&directory)).unwrap(), before, own).unwrap()
+            Held::beside(
+                find_lock_directory(std::slice::from_ref(&directory)).unwrap(),
+                before,
+                own,
+            )
+            .unwrap()
         };
         let mut first = take(&directory, another("fsb run ext4"), Held::alone).unwrap();
         let mut before = Vec::new();
         let second = Holder::current("fsb run xfs");
         let held = beside(&mut before, &second);
         assert_eq!(before, [another("fsb run ext4")]);
-        assert_eq!(read_holders(&mut first.concurrent, 0), std::slice::from_ref(&second));
+        assert_eq!(
+            read_holders(&mut first.concurrent, 0),
+            std::slice::from_ref(&second)
+        );
         drop(first);
         let said = refusal(&directory);
-        assert!(said.contains("(fsb run xfs)") && said.contains("--allow-concurrent"), "{said}");
+        assert!(
+            said.contains("(fsb run xfs)") && said.contains("--allow-concurrent"),
+            "{said}"
+        );
         let mut third = Vec::new();
         beside(&mut third, &another("fsb run btrfs"));
         assert_eq!(third, [second]);
         drop(held);
         let mut last = take(&directory, Holder::current("fsb run ntfs"), Held::alone).unwrap();
-        assert!(read_holders(&mut last.concurrent, 0).is_empty(), "names of runs that are over");
+        assert!(
+            read_holders(&mut last.concurrent, 0).is_empty(),
+            "names of runs that are over"
+        );
     }
 
     /// Returns the refusal in `directory` if something else has the lock's name.
@@ -615,9 +795,17 @@ mod tests {
         let (directory, victim) = (tree.path().join("fsb"), tree.path().join("victim"));
         std::fs::write(&victim, "precious").unwrap();
         disguised(&directory, |path| symlink(&victim, path).unwrap());
-        disguised(&directory, |path| std::fs::hard_link(&victim, path).unwrap());
+        disguised(&directory, |path| {
+            std::fs::hard_link(&victim, path).unwrap()
+        });
         let said = disguised(&directory, |path| {
-            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+            assert!(
+                std::process::Command::new("mkfifo")
+                    .arg(path)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
         });
         assert!(said.contains("not a regular file"), "{said}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
@@ -638,9 +826,21 @@ mod tests {
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).unwrap();
         let own = tree.path().join("own");
-        assert_eq!(find_lock_directory(&[open.clone(), own.clone()]).unwrap().path(), own);
+        assert_eq!(
+            find_lock_directory(&[open.clone(), own.clone()])
+                .unwrap()
+                .path(),
+            own
+        );
         let refusals = find_lock_directory(std::slice::from_ref(&open)).unwrap_err();
-        assert!(refusals[0].to_string().contains(open.to_str().unwrap()), "{refusals:?}");
-        assert!(find_lock_directory(&[]).unwrap_err()[0].to_string().contains("XDG_RUNTIME_DIR"));
+        assert!(
+            refusals[0].to_string().contains(open.to_str().unwrap()),
+            "{refusals:?}"
+        );
+        assert!(
+            find_lock_directory(&[]).unwrap_err()[0]
+                .to_string()
+                .contains("XDG_RUNTIME_DIR")
+        );
     }
 }

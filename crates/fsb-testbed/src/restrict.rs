@@ -1,4 +1,5 @@
-//! The consequences of storage for a target: the properties that its layers cannot keep are taken from it.
+//! The consequences of storage for a target: the properties that its layers cannot keep are taken
+//! from it.
 
 use fsb_model::Warning;
 use fsb_model::storage::{StorageFlaw, StorageLayer};
@@ -12,22 +13,34 @@ impl Storage {
         self.restrict_below(0, target, provisioned);
     }
 
-    /// Records the layers beneath a disk of a guest, which begin at `depth`, and takes from the target what they cannot
-    /// keep.
+    /// Records the layers beneath a disk of a guest, which begin at `depth`, and takes from the
+    /// target what they cannot keep.
     pub fn restrict_guest(&self, depth: u32, target: &str, provisioned: &mut Provisioned) {
         self.restrict_below(depth, target, provisioned);
         if let Some(flaw) = self.buffered() {
             provisioned.abilities.cold = None;
-            provisioned.abilities.why_not_cold = format!("{flaw}, which a guest cannot empty: {ATTACH_DIRECT}");
+            provisioned.abilities.why_not_cold =
+                format!("{flaw}, which a guest cannot empty: {ATTACH_DIRECT}");
         }
     }
 
     fn restrict_below(&self, depth: u32, target: &str, provisioned: &mut Provisioned) {
-        let Provisioned { record, abilities, warnings, .. } = provisioned;
-        let moved = |layer: StorageLayer| StorageLayer { depth: layer.depth + depth, ..layer };
+        let Provisioned {
+            record,
+            abilities,
+            warnings,
+            ..
+        } = provisioned;
+        let moved = |layer: StorageLayer| StorageLayer {
+            depth: layer.depth + depth,
+            ..layer
+        };
         record.storage.extend(self.layers().into_iter().map(moved));
         let flaws = [self.loss(), self.buffered()].into_iter().flatten();
-        warnings.extend(flaws.map(|flaw| Warning::Storage { target: target.to_owned(), flaw }));
+        warnings.extend(flaws.map(|flaw| Warning::Storage {
+            target: target.to_owned(),
+            flaw,
+        }));
         if let Some(flaw) = self.loss() {
             abilities.cold = None;
             abilities.durable = false;
@@ -43,10 +56,12 @@ impl Storage {
 
     fn restrict_buffered(&self, flaw: &StorageFlaw, abilities: &mut Abilities) {
         abilities.why_not_direct = format!("not direct: {flaw}; {ATTACH_DIRECT}");
-        // Dropping the caches of the machine empties those beneath the loop device, too. Eviction does not.
+        // Dropping the caches of the machine empties those beneath the loop device, too. Eviction
+        // does not.
         if abilities.cold == Some(ColdMethod::Evict) {
             abilities.cold = None;
-            abilities.why_not_cold = format!("{flaw}, and only root can empty it: run as root, or {ATTACH_DIRECT}");
+            abilities.why_not_cold =
+                format!("{flaw}, and only root can empty it: run as root, or {ATTACH_DIRECT}");
         }
     }
 }
@@ -87,41 +102,90 @@ mod tests {
     }
 
     fn storage(layers: Vec<Layer>) -> Storage {
-        let found = |(depth, layer)| Found { layer: StorageLayer { depth, layer }, device: None, mount: None };
-        Storage { found: (0..).zip(layers).map(found).collect() }
+        let found = |(depth, layer)| Found {
+            layer: StorageLayer { depth, layer },
+            device: None,
+            mount: None,
+        };
+        Storage {
+            found: (0..).zip(layers).map(found).collect(),
+        }
     }
 
     #[test]
     fn a_loop_device_without_direct_io_is_cold_only_if_the_caches_beneath_it_are_emptied() {
-        let looped = Layer::Loop { device: "loop7".to_owned(), file: None, direct: Some(false) };
-        let storage = storage(vec![Layer::FileSystem { driver: "ext4".to_owned() }, looped]);
-        for (method, is_cold) in
-            [(ColdMethod::Remount, true), (ColdMethod::DropCaches, true), (ColdMethod::Evict, false)]
-        {
+        let looped = Layer::Loop {
+            device: "loop7".to_owned(),
+            file: None,
+            direct: Some(false),
+        };
+        let storage = storage(vec![
+            Layer::FileSystem {
+                driver: "ext4".to_owned(),
+            },
+            looped,
+        ]);
+        for (method, is_cold) in [
+            (ColdMethod::Remount, true),
+            (ColdMethod::DropCaches, true),
+            (ColdMethod::Evict, false),
+        ] {
             let mut target = provisioned(method);
             storage.restrict("t", &mut target);
             assert_eq!(target.abilities.cold.is_some(), is_cold, "{method:?}");
-            assert!(target.abilities.why_not_direct.contains("losetup --direct-io=on"), "{:?}", target.abilities);
+            assert!(
+                target
+                    .abilities
+                    .why_not_direct
+                    .contains("losetup --direct-io=on"),
+                "{:?}",
+                target.abilities
+            );
             assert!(target.abilities.durable && target.record.risks.is_empty());
-            let flaw = StorageFlaw::Buffered { device: "loop7".to_owned() };
-            assert_eq!(target.warnings, [Warning::Storage { target: "t".to_owned(), flaw }]);
+            let flaw = StorageFlaw::Buffered {
+                device: "loop7".to_owned(),
+            };
+            assert_eq!(
+                target.warnings,
+                [Warning::Storage {
+                    target: "t".to_owned(),
+                    flaw
+                }]
+            );
         }
         // A guest empties only its own caches.
         let mut target = provisioned(ColdMethod::Remount);
-        let disk = Layer::Disk { device: "vdb".to_owned(), write_cache: None };
-        target.record.storage = vec![StorageLayer { depth: 0, layer: disk }];
+        let disk = Layer::Disk {
+            device: "vdb".to_owned(),
+            write_cache: None,
+        };
+        target.record.storage = vec![StorageLayer {
+            depth: 0,
+            layer: disk,
+        }];
         storage.restrict_guest(1, "t", &mut target);
         assert_eq!(target.abilities.cold, None);
-        assert_eq!(layers_text(&target.record.storage), "vdb on ext4 on loop7 without direct I/O");
+        assert_eq!(
+            layers_text(&target.record.storage),
+            "vdb on ext4 on loop7 without direct I/O"
+        );
     }
 
     #[test]
     fn memory_is_neither_cold_nor_durable_and_a_risk() {
-        let storage = storage(vec![Layer::Memory { holder: "tmpfs".to_owned() }]);
+        let storage = storage(vec![Layer::Memory {
+            holder: "tmpfs".to_owned(),
+        }]);
         let mut target = provisioned(ColdMethod::DropCaches);
         storage.restrict("t", &mut target);
-        assert_eq!((target.abilities.cold, target.abilities.durable), (None, false));
-        assert_eq!(target.abilities.why_not_cold, "tmpfs holds the data in memory: its files are never cold");
+        assert_eq!(
+            (target.abilities.cold, target.abilities.durable),
+            (None, false)
+        );
+        assert_eq!(
+            target.abilities.why_not_cold,
+            "tmpfs holds the data in memory: its files are never cold"
+        );
         assert_eq!(target.record.risks[0].cause, "memory=tmpfs");
     }
 }

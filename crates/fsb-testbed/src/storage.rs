@@ -1,9 +1,10 @@
-//! The walk from a target down to what holds its bytes: file systems, overlays, loop devices, arrays, disks, memory.
+//! The walk from a target down to what holds its bytes: file systems, overlays, loop devices,
+//! arrays, disks, memory.
 //!
-//! A name such as "durable" or "direct" is true only if every layer keeps it. The walk reads /sys and the mounts of this
-//! process, and needs no root. A loop device names its file by a path, which may lead elsewhere by now or in this mount
-//! namespace; root asks the device for the file system of its file instead. Where neither answers, the walk ends with
-//! [`Layer::Unknown`].
+//! A name such as "durable" or "direct" is true only if every layer keeps it. The walk reads /sys
+//! and the mounts of this process, and needs no root. A loop device names its file by a path, which
+//! may lead elsewhere by now or in this mount namespace; root asks the device for the file system
+//! of its file instead. Where neither answers, the walk ends with [`Layer::Unknown`].
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -45,15 +46,18 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Walks down from the file system that holds `path`. `device` is the device beneath a file system whose mount does
-    /// not name it.
+    /// Walks down from the file system that holds `path`. `device` is the device beneath a file
+    /// system whose mount does not name it.
     pub fn beneath_path(path: &Path, device: Option<&Path>) -> Storage {
         let roots = Roots::default();
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut walk = Walk::new(&roots, mountinfo::read());
         walk.path(&path, 0);
-        if let Some(device) = device.filter(|_| walk.found.iter().all(|found| found.device.is_none())) {
-            walk.found.retain(|found| !matches!(found.layer.layer, Layer::Unknown { .. }));
+        if let Some(device) =
+            device.filter(|_| walk.found.iter().all(|found| found.device.is_none()))
+        {
+            walk.found
+                .retain(|found| !matches!(found.layer.layer, Layer::Unknown { .. }));
             walk.device(device, walk.found.len() as u32);
         }
         Storage { found: walk.found }
@@ -78,7 +82,9 @@ impl Storage {
 
     /// Returns the flaws of the layers, from the target down.
     pub fn flaws(&self) -> impl Iterator<Item = StorageFlaw> {
-        self.found.iter().filter_map(|found| StorageFlaw::of_layer(&found.layer.layer))
+        self.found
+            .iter()
+            .filter_map(|found| StorageFlaw::of_layer(&found.layer.layer))
     }
 
     /// Returns the first flaw that loses synced data.
@@ -94,18 +100,29 @@ impl Storage {
     /// Returns the risk of the storage.
     pub fn risk(&self) -> Option<Risk> {
         let (cause, loss) = match self.loss()? {
-            StorageFlaw::Memory { holder } => (format!("memory={holder}"), "a power failure loses all data"),
+            StorageFlaw::Memory { holder } => {
+                (format!("memory={holder}"), "a power failure loses all data")
+            }
             StorageFlaw::Volatile => ("overlay=volatile".to_owned(), UNFLUSHED),
             StorageFlaw::Buffered { .. } => return None,
         };
-        Some(Risk { cause, loss: loss.to_owned() })
+        Some(Risk {
+            cause,
+            loss: loss.to_owned(),
+        })
     }
 }
 
 /// Returns whether the plan itself asks for a medium in memory.
 pub(crate) fn is_memory_medium(medium: &Medium) -> bool {
-    let members = medium.argument.iter().flat_map(|argument| argument.split('+'));
-    [medium.name.as_str()].into_iter().chain(members).any(|name| name == "ram")
+    let members = medium
+        .argument
+        .iter()
+        .flat_map(|argument| argument.split('+'));
+    [medium.name.as_str()]
+        .into_iter()
+        .chain(members)
+        .any(|name| name == "ram")
 }
 
 /// The holder of the bytes of a loop device.
@@ -124,16 +141,29 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(roots: &'a Roots, mounts: Vec<Mount>) -> Walk<'a> {
-        Walk { roots, mounts, found: Vec::new() }
+        Walk {
+            roots,
+            mounts,
+            found: Vec::new(),
+        }
     }
 
     fn add(&mut self, depth: u32, layer: Layer) -> &mut Found {
-        self.found.push(Found { layer: StorageLayer { depth, layer }, device: None, mount: None });
+        self.found.push(Found {
+            layer: StorageLayer { depth, layer },
+            device: None,
+            mount: None,
+        });
         self.found.last_mut().expect("a layer was added")
     }
 
     fn unknown(&mut self, depth: u32, reason: &str) {
-        self.add(depth, Layer::Unknown { reason: reason.to_owned() });
+        self.add(
+            depth,
+            Layer::Unknown {
+                reason: reason.to_owned(),
+            },
+        );
     }
 
     /// Walks down from the file system that holds a path.
@@ -150,13 +180,25 @@ impl<'a> Walk<'a> {
             return self.unknown(depth, "too many layers");
         }
         if MEMORY.contains(&kind) {
-            self.add(depth, Layer::Memory { holder: kind.to_owned() }).mount = Some(mount.clone());
+            self.add(
+                depth,
+                Layer::Memory {
+                    holder: kind.to_owned(),
+                },
+            )
+            .mount = Some(mount.clone());
             return;
         }
         if kind == "overlay" {
             return self.overlay(mount, depth);
         }
-        self.add(depth, Layer::FileSystem { driver: kind.to_owned() }).mount = Some(mount.clone());
+        self.add(
+            depth,
+            Layer::FileSystem {
+                driver: kind.to_owned(),
+            },
+        )
+        .mount = Some(mount.clone());
         let devices = self.devices(mount);
         if devices.is_empty() {
             self.unknown(depth + 1, why_no_device(kind));
@@ -169,38 +211,70 @@ impl<'a> Walk<'a> {
     /// Walks down from the upper directory of an overlay, which holds what is written to it.
     fn overlay(&mut self, mount: &Mount, depth: u32) {
         let options = &mount.super_options;
-        let upper = options.iter().find_map(|option| option.strip_prefix("upperdir=")).map(PathBuf::from);
-        let volatile = options.iter().any(|option| option == "volatile" || option == "fsync=volatile");
-        self.add(depth, Layer::Overlay { upper: upper.clone(), volatile }).mount = Some(mount.clone());
+        let upper = options
+            .iter()
+            .find_map(|option| option.strip_prefix("upperdir="))
+            .map(PathBuf::from);
+        let volatile = options
+            .iter()
+            .any(|option| option == "volatile" || option == "fsync=volatile");
+        self.add(
+            depth,
+            Layer::Overlay {
+                upper: upper.clone(),
+                volatile,
+            },
+        )
+        .mount = Some(mount.clone());
         match upper {
             None => self.unknown(depth + 1, "the overlay is read-only"),
-            Some(upper) if upper.is_absolute() && is_visible(&upper) => self.path(&upper, depth + 1),
+            Some(upper) if upper.is_absolute() && is_visible(&upper) => {
+                self.path(&upper, depth + 1)
+            }
             Some(_) => self.unknown(depth + 1, "the upper directory is not visible here"),
         }
     }
 
-    /// Returns the block devices of a mounted file system: all those of a volume of btrfs, and a log of its own.
+    /// Returns the block devices of a mounted file system: all those of a volume of btrfs, and a
+    /// log of its own.
     fn devices(&self, mount: &Mount) -> Vec<PathBuf> {
-        let Some(first) = device_of_mount(mount, self.roots) else { return Vec::new() };
+        let Some(first) = device_of_mount(mount, self.roots) else {
+            return Vec::new();
+        };
         let mut devices = self.members_of_btrfs(&first);
         if devices.is_empty() {
             devices.push(first);
         }
-        let others = mount
-            .super_options
-            .iter()
-            .filter_map(|option| option.strip_prefix("logdev=").or_else(|| option.strip_prefix("rtdev=")));
-        devices.extend(others.filter_map(|path| block::number_of(Path::new(path))?.directory(self.roots)));
+        let others = mount.super_options.iter().filter_map(|option| {
+            option
+                .strip_prefix("logdev=")
+                .or_else(|| option.strip_prefix("rtdev="))
+        });
+        devices.extend(
+            others.filter_map(|path| block::number_of(Path::new(path))?.directory(self.roots)),
+        );
         devices
     }
 
-    /// Returns all devices of the mounted volume of btrfs that has this one. Returns none for other file systems.
+    /// Returns all devices of the mounted volume of btrfs that has this one. Returns none for other
+    /// file systems.
     fn members_of_btrfs(&self, device: &Path) -> Vec<PathBuf> {
         let name = device.file_name().unwrap_or_default();
-        let volumes = std::fs::read_dir(self.roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
-        let volume = volumes.map(|volume| volume.path().join("devices")).find(|devices| devices.join(name).exists());
-        let entries = volume.and_then(|devices| std::fs::read_dir(devices).ok()).into_iter().flatten().flatten();
-        let mut members: Vec<PathBuf> = entries.filter_map(|entry| entry.path().canonicalize().ok()).collect();
+        let volumes = std::fs::read_dir(self.roots.sys.join("fs/btrfs"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let volume = volumes
+            .map(|volume| volume.path().join("devices"))
+            .find(|devices| devices.join(name).exists());
+        let entries = volume
+            .and_then(|devices| std::fs::read_dir(devices).ok())
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut members: Vec<PathBuf> = entries
+            .filter_map(|entry| entry.path().canonicalize().ok())
+            .collect();
         members.sort();
         members
     }
@@ -211,22 +285,39 @@ impl<'a> Walk<'a> {
             return self.unknown(depth, "too many layers");
         }
         let text = |file: &str| read_trimmed(&directory.join(file));
-        let device = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let device = directory
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let members = block::members(directory);
         let mut below: Vec<PathBuf> = Vec::new();
         let layer = if is_memory_device(directory, &device) {
             Layer::Memory { holder: device }
         } else if text("partition").is_some() {
             below.extend(directory.parent().map(Path::to_owned));
-            Layer::Stacked { device, role: Some("partition".to_owned()) }
+            Layer::Stacked {
+                device,
+                role: Some("partition".to_owned()),
+            }
         } else if let Some(file) = text("loop/backing_file") {
             let direct = text("loop/dio").map(|flag| flag == "1");
-            Layer::Loop { device, file: Some(file.into()), direct }
+            Layer::Loop {
+                device,
+                file: Some(file.into()),
+                direct,
+            }
         } else if !members.is_empty() {
             below = members;
-            Layer::Stacked { device, role: text("dm/name").or_else(|| text("md/level")) }
+            Layer::Stacked {
+                device,
+                role: text("dm/name").or_else(|| text("md/level")),
+            }
         } else {
-            Layer::Disk { device, write_cache: text("queue/write_cache").and_then(|cache| WriteCache::parse(&cache)) }
+            Layer::Disk {
+                device,
+                write_cache: text("queue/write_cache").and_then(|cache| WriteCache::parse(&cache)),
+            }
         };
         let is_loop = matches!(layer, Layer::Loop { .. });
         self.add(depth, layer).device = Some(directory.to_owned());
@@ -242,7 +333,12 @@ impl<'a> Walk<'a> {
         match beneath_loop(directory, &self.mounts, self.roots) {
             Beneath::Device(device) => self.device(&device, depth),
             Beneath::Mount(mount) => self.mount(&mount, depth),
-            Beneath::Memory(holder) => drop(self.add(depth, Layer::Memory { holder: holder.to_owned() })),
+            Beneath::Memory(holder) => drop(self.add(
+                depth,
+                Layer::Memory {
+                    holder: holder.to_owned(),
+                },
+            )),
             Beneath::Hidden(why) => self.unknown(depth, why),
         }
     }
@@ -261,12 +357,14 @@ fn is_visible(path: &Path) -> bool {
     !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Returns whether a block device keeps its data in memory: a RAM disk, compressed memory, and the kernel's devices for
-/// tests.
+/// Returns whether a block device keeps its data in memory: a RAM disk, compressed memory, and the
+/// kernel's devices for tests.
 fn is_memory_device(directory: &Path, name: &str) -> bool {
     let is_numbered = |prefix: &&str| {
         let number = name.strip_prefix(*prefix);
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
     };
     MEMORY_DEVICES.iter().any(is_numbered)
         || read_trimmed(&directory.join("device/model")).is_some_and(|model| model == "scsi_debug")
@@ -274,7 +372,9 @@ fn is_memory_device(directory: &Path, name: &str) -> bool {
 
 /// Finds what holds the bytes of a loop device.
 fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
-    let Some(backing) = loopdev::backing(directory) else { return Beneath::Hidden("nothing is attached to it") };
+    let Some(backing) = loopdev::backing(directory) else {
+        return Beneath::Hidden("nothing is attached to it");
+    };
     let path = &backing.path;
     let is_deleted = path.to_string_lossy().ends_with(" (deleted)");
     let of_path = || block::number_of(path).filter(|_| !is_deleted && backing.file.is_none());
@@ -286,8 +386,10 @@ fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
         return Beneath::Memory("memfd");
     }
     if let Some((number, _)) = backing.file {
-        return mount_of_file(path, number, mounts)
-            .map_or(Beneath::Hidden("its file is not mounted here"), Beneath::Mount);
+        return mount_of_file(path, number, mounts).map_or(
+            Beneath::Hidden("its file is not mounted here"),
+            Beneath::Mount,
+        );
     }
     match mountinfo::holding(mounts, path) {
         _ if is_deleted => Beneath::Hidden("its file was deleted"),
@@ -296,14 +398,21 @@ fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
     }
 }
 
-/// Returns the mount of the file system with that number. A subvolume of btrfs has a number that no mount shows; then
-/// the directory of the file must have it.
+/// Returns the mount of the file system with that number. A subvolume of btrfs has a number that no
+/// mount shows; then the directory of the file must have it.
 fn mount_of_file(path: &Path, number: u64, mounts: &[Mount]) -> Option<Mount> {
     let DeviceNumber(major, minor) = DeviceNumber::from_raw(number);
-    let by_number = || mounts.iter().find(|mount| mount.device == (major, minor)).cloned();
+    let by_number = || {
+        mounts
+            .iter()
+            .find(|mount| mount.device == (major, minor))
+            .cloned()
+    };
     let directory = path.parent()?;
     let is_there = || std::fs::metadata(directory).is_ok_and(|found| found.dev() == number);
-    let by_path = is_there().then(|| mountinfo::holding(mounts, directory)).flatten();
+    let by_path = is_there()
+        .then(|| mountinfo::holding(mounts, directory))
+        .flatten();
     by_path.or_else(by_number)
 }
 
@@ -318,8 +427,14 @@ pub(crate) struct LoopHolder {
 /// Returns what holds the bytes of the loop device with that directory.
 pub(crate) fn holder_of_loop(directory: &Path, roots: &Roots) -> LoopHolder {
     match beneath_loop(directory, &mountinfo::read(), roots) {
-        Beneath::Device(device) => LoopHolder { mount: None, device: Some(device) },
-        Beneath::Mount(mount) => LoopHolder { device: device_of_mount(&mount, roots), mount: Some(mount) },
+        Beneath::Device(device) => LoopHolder {
+            mount: None,
+            device: Some(device),
+        },
+        Beneath::Mount(mount) => LoopHolder {
+            device: device_of_mount(&mount, roots),
+            mount: Some(mount),
+        },
         Beneath::Memory(_) | Beneath::Hidden(_) => LoopHolder::default(),
     }
 }
@@ -334,8 +449,8 @@ pub(crate) fn number_of_mount(mount: &Mount) -> Option<DeviceNumber> {
     number_below(mount, &Roots::default())
 }
 
-/// Returns the block device under a mount. `st_dev` names it, except on file systems that number their volumes
-/// themselves.
+/// Returns the block device under a mount. `st_dev` names it, except on file systems that number
+/// their volumes themselves.
 fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
     let number = DeviceNumber(mount.device.0, mount.device.1);
     if number.directory(roots).is_some() {
@@ -365,9 +480,16 @@ mod tests {
         fn new() -> Tree {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().canonicalize().unwrap();
-            let roots = Roots { proc: root.join("proc"), sys: root.join("sys") };
+            let roots = Roots {
+                proc: root.join("proc"),
+                sys: root.join("sys"),
+            };
             std::fs::create_dir_all(roots.sys.join("dev/block")).unwrap();
-            Tree { directory, roots, mounts: Vec::new() }
+            Tree {
+                directory,
+                roots,
+                mounts: Vec::new(),
+            }
         }
 
         fn path(&self, path: &str) -> PathBuf {
@@ -400,7 +522,11 @@ mod tests {
 
         fn hold(&self, above: &Path, member: &Path) {
             std::fs::create_dir_all(above.join("slaves")).unwrap();
-            std::os::unix::fs::symlink(member, above.join("slaves").join(member.file_name().unwrap())).unwrap();
+            std::os::unix::fs::symlink(
+                member,
+                above.join("slaves").join(member.file_name().unwrap()),
+            )
+            .unwrap();
         }
 
         /// Mounts device 4000:`minor` at `point` below the tree, which becomes a directory.
@@ -424,7 +550,9 @@ mod tests {
 
         /// Returns the layers beneath a path, with the tree's own directory left out.
         fn text(&self, path: &str) -> String {
-            self.beneath(path).to_text().replace(&*self.path("").to_string_lossy(), "/")
+            self.beneath(path)
+                .to_text()
+                .replace(&*self.path("").to_string_lossy(), "/")
         }
     }
 
@@ -446,9 +574,17 @@ mod tests {
             "xfs on dm-7 (vg-data) on md7 (raid1) on [sdq1 (partition) on sdq (write back); sdr]"
         );
         assert_eq!(tree.beneath("data/x").flaws().count(), 0);
-        let depths = tree.beneath("data").layers().iter().map(|layer| layer.depth).collect::<Vec<_>>();
+        let depths = tree
+            .beneath("data")
+            .layers()
+            .iter()
+            .map(|layer| layer.depth)
+            .collect::<Vec<_>>();
         assert_eq!(depths, [0, 1, 2, 3, 4, 3]);
-        assert_eq!(Storage::beneath_device(&sdq, &tree.roots).to_text(), "sdq (write back)");
+        assert_eq!(
+            Storage::beneath_device(&sdq, &tree.roots).to_text(),
+            "sdq (write back)"
+        );
     }
 
     #[test]
@@ -459,7 +595,12 @@ mod tests {
         std::fs::create_dir_all(tree.path("shm/upper")).unwrap();
         tree.mount("overlay", 901, "merged", &["lowerdir=/x", &upper]);
         tree.write("merged/image", "");
-        tree.looped("loop7", 7, &tree.path("merged/image").to_string_lossy(), "0");
+        tree.looped(
+            "loop7",
+            7,
+            &tree.path("merged/image").to_string_lossy(),
+            "0",
+        );
         tree.mount("ext4", 7, "target", &[]);
         assert_eq!(
             tree.text("target/fsb"),
@@ -467,22 +608,50 @@ mod tests {
              memory"
         );
         let storage = tree.beneath("target");
-        assert_eq!(storage.loss(), Some(StorageFlaw::Memory { holder: "tmpfs".to_owned() }));
-        assert_eq!(storage.buffered(), Some(StorageFlaw::Buffered { device: "loop7".to_owned() }));
+        assert_eq!(
+            storage.loss(),
+            Some(StorageFlaw::Memory {
+                holder: "tmpfs".to_owned()
+            })
+        );
+        assert_eq!(
+            storage.buffered(),
+            Some(StorageFlaw::Buffered {
+                device: "loop7".to_owned()
+            })
+        );
         assert_eq!(storage.risk().unwrap().cause, "memory=tmpfs");
     }
 
     #[test]
     fn a_volatile_overlay_is_recognised_by_either_option() {
-        for (option, is_volatile) in [("volatile", true), ("fsync=volatile", true), ("fsync=auto", false)] {
+        for (option, is_volatile) in [
+            ("volatile", true),
+            ("fsync=volatile", true),
+            ("fsync=auto", false),
+        ] {
             let mut tree = Tree::new();
             tree.device("sdq", 0);
             tree.mount("ext4", 0, "disk", &[]);
-            tree.mount("overlay", 901, "merged", &[&format!("upperdir={}", tree.path("disk").display()), option]);
+            tree.mount(
+                "overlay",
+                901,
+                "merged",
+                &[&format!("upperdir={}", tree.path("disk").display()), option],
+            );
             let storage = tree.beneath("merged");
             assert_eq!(storage.loss().is_some(), is_volatile, "{option}");
-            assert_eq!(storage.risk().is_some_and(|risk| risk.loss == UNFLUSHED), is_volatile, "{option}");
-            assert!(tree.text("merged").ends_with("upper directory /disk on ext4 on sdq"), "{}", tree.text("merged"));
+            assert_eq!(
+                storage.risk().is_some_and(|risk| risk.loss == UNFLUSHED),
+                is_volatile,
+                "{option}"
+            );
+            assert!(
+                tree.text("merged")
+                    .ends_with("upper directory /disk on ext4 on sdq"),
+                "{}",
+                tree.text("merged")
+            );
         }
     }
 
@@ -515,19 +684,38 @@ mod tests {
             (2, "disk/absent", "not known: its file is not visible here"),
             (3, "disk", "ext4 on sdq"),
         ] {
-            tree.looped(&format!("loop{minor}"), minor, &tree.path(file).to_string_lossy(), "1");
+            tree.looped(
+                &format!("loop{minor}"),
+                minor,
+                &tree.path(file).to_string_lossy(),
+                "1",
+            );
             let point = format!("target{minor}");
             tree.mount("ext4", minor, &point, &[]);
-            assert!(tree.text(&point).ends_with(&format!("/{file} on {text}")), "{}", tree.text(&point));
+            assert!(
+                tree.text(&point).ends_with(&format!("/{file} on {text}")),
+                "{}",
+                tree.text(&point)
+            );
             assert_eq!(tree.beneath(&point).flaws().count(), 0);
         }
         tree.looped("loop4", 4, "/memfd:image (deleted)", "0");
         tree.mount("ext4", 4, "target4", &[]);
-        assert!(tree.text("target4").ends_with("memfd in memory"), "{}", tree.text("target4"));
+        assert!(
+            tree.text("target4").ends_with("memfd in memory"),
+            "{}",
+            tree.text("target4")
+        );
         tree.mount("nfs4", 950, "net", &[]);
-        assert_eq!(tree.text("net/x"), "nfs4 on not known: another machine, or the host of this one, holds the data");
+        assert_eq!(
+            tree.text("net/x"),
+            "nfs4 on not known: another machine, or the host of this one, holds the data"
+        );
         tree.mount("overlay", 951, "absent", &["upperdir=/nowhere/else"]);
-        assert!(tree.text("absent").ends_with("on not known: the upper directory is not visible here"));
+        assert!(
+            tree.text("absent")
+                .ends_with("on not known: the upper directory is not visible here")
+        );
     }
 
     #[test]
@@ -537,7 +725,11 @@ mod tests {
         std::fs::create_dir_all(tree.path("sys/fs/btrfs/0a0b/devices")).unwrap();
         for device in [&sdq, &ram] {
             let name = device.file_name().unwrap().to_string_lossy();
-            std::os::unix::fs::symlink(device, tree.path(&format!("sys/fs/btrfs/0a0b/devices/{name}"))).unwrap();
+            std::os::unix::fs::symlink(
+                device,
+                tree.path(&format!("sys/fs/btrfs/0a0b/devices/{name}")),
+            )
+            .unwrap();
         }
         tree.mount("btrfs", 0, "pool", &[]);
         assert_eq!(tree.text("pool"), "btrfs on [ram3 in memory; sdq]");
@@ -548,17 +740,29 @@ mod tests {
         let mut tree = Tree::new();
         tree.mount("ext4", 7, "target", &[]);
         tree.write("target/image", "");
-        tree.looped("loop7", 7, &tree.path("target/image").to_string_lossy(), "1");
+        tree.looped(
+            "loop7",
+            7,
+            &tree.path("target/image").to_string_lossy(),
+            "1",
+        );
         assert!(tree.text("target").ends_with("not known: too many layers"));
     }
 
     #[test]
     fn media_in_memory_are_known_by_the_plan() {
-        for (text, is_memory) in
-            [("ext4@ram", true), ("ext4@raid0:ram+ram", true), ("ext4", false), ("ext4@/dev/ram0", false)]
-        {
+        for (text, is_memory) in [
+            ("ext4@ram", true),
+            ("ext4@raid0:ram+ram", true),
+            ("ext4", false),
+            ("ext4@/dev/ram0", false),
+        ] {
             let target: fsb_model::Target = text.parse().unwrap();
-            assert_eq!(is_memory_medium(&target.file_system().unwrap().medium), is_memory, "{text}");
+            assert_eq!(
+                is_memory_medium(&target.file_system().unwrap().medium),
+                is_memory,
+                "{text}"
+            );
         }
     }
 }

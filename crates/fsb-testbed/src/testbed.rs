@@ -1,4 +1,5 @@
-//! The interface to the runner: a testbed makes targets ready, keeps them ready, and tears them down.
+//! The interface to the runner: a testbed makes targets ready, keeps them ready, and tears them
+//! down.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -21,8 +22,8 @@ use crate::fs::Fake;
 use crate::medium::Slice;
 use crate::watch::{DeviceTimeline, Watch};
 
-/// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it; several targets can be
-/// ready at once.
+/// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it;
+/// several targets can be ready at once.
 pub type Slot = u32;
 
 /// The part of a plan that a testbed needs.
@@ -39,17 +40,19 @@ pub struct Setup {
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
     pub wipe: Vec<PathBuf>,
-    /// The devices that the names among targets and in `wipe` led to when the coordinator resolved them. The testbed
-    /// refuses a name that leads elsewhere later. Empty if the names were not resolved before.
+    /// The devices that the names among targets and in `wipe` led to when the coordinator resolved
+    /// them. The testbed refuses a name that leads elsewhere later. Empty if the names were not
+    /// resolved before.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Requested controls, by name. All others have their defaults. Targets may override them.
     pub controls: BTreeMap<String, String>,
-    /// Seconds that preparing the machine may take, as far as it can stop early: touching a guest's memory.
+    /// Seconds that preparing the machine may take, as far as it can stop early: touching a guest's
+    /// memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<f64>,
-    /// Bytes of memory that the run may use at once. As many bytes of a guest's free memory are touched; all of it for
-    /// `None`.
+    /// Bytes of memory that the run may use at once. As many bytes of a guest's free memory are
+    /// touched; all of it for `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_needed: Option<u64>,
     /// The user that workers run as.
@@ -62,22 +65,25 @@ pub struct Setup {
     /// Kernels of the virtual machine, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,
-    /// The directory of this machine that the user's programs see as their root in the virtual machine. `None` if there
-    /// are no such programs.
+    /// The directory of this machine that the user's programs see as their root in the virtual
+    /// machine. `None` if there are no such programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Release of the oldest kernel, if the run has several. Every target gets only features that it can mount.
+    /// Release of the oldest kernel, if the run has several. Every target gets only features that
+    /// it can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_kernel: Option<String>,
-    /// The geometry that the targets' mkfs commands give a large disk, by target. Smaller slices get the same geometry.
-    /// mkfs chooses for a target that is missing here.
+    /// The geometry that the targets' mkfs commands give a large disk, by target. Smaller slices
+    /// get the same geometry. mkfs chooses for a target that is missing here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
-    /// Bytes of the large disk whose results targets are to have. File systems whose behaviour follows the size of the
-    /// device get a sparse device of that size. 0 if each gets the device that it was given.
+    /// Bytes of the large disk whose results targets are to have. File systems whose behaviour
+    /// follows the size of the device get a sparse device of that size. 0 if each gets the device
+    /// that it was given.
     #[serde(default)]
     pub like_disk: u64,
-    /// The limits of the backgrounds of cases. The testbed refuses to open if this machine cannot set them.
+    /// The limits of the backgrounds of cases. The testbed refuses to open if this machine cannot
+    /// set them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background_limits: Vec<BackgroundLimit>,
     /// The fault that the guest injects, in fsb's own tests.
@@ -139,7 +145,8 @@ pub struct Provisioned {
     pub free_bytes: u64,
     /// Files that can be created. `u64::MAX` if the file system sets no limit.
     pub free_inodes: u64,
-    /// The rates of the raw device just before it was formatted. `None` if the target has no device of its own.
+    /// The rates of the raw device just before it was formatted. `None` if the target has no device
+    /// of its own.
     #[serde(default)]
     pub device: Option<DeviceRates>,
     /// The restrictions on the processes that measure.
@@ -162,8 +169,8 @@ impl Provisioned {
 pub struct Abilities {
     /// The method that makes its data cold. `None` if they are never cold.
     pub cold: Option<ColdMethod>,
-    /// Whether only the kernel caches its data, so that its caches can be emptied while it is mounted. False if a FUSE
-    /// server has a cache of its own.
+    /// Whether only the kernel caches its data, so that its caches can be emptied while it is
+    /// mounted. False if a FUSE server has a cache of its own.
     pub kernel_caches_only: bool,
     /// Whether data can be made durable at all.
     pub durable: bool,
@@ -175,7 +182,8 @@ pub struct Abilities {
     pub why_not_cold: String,
     /// The reason why its data cannot be made durable. Empty if they can.
     pub why_not_durable: String,
-    /// The reason why direct I/O to it does not reach its storage past every page cache. Empty if it does.
+    /// The reason why direct I/O to it does not reach its storage past every page cache. Empty if
+    /// it does.
     #[serde(default)]
     pub why_not_direct: String,
     /// The maintenance operations that are not measured on it, with the reasons.
@@ -203,8 +211,8 @@ pub enum ColdMethod {
 pub enum ColdReach {
     /// The caches of the whole machine.
     Machine,
-    /// The caches of the target, if unmounting empties them: programs that the workload runs stay in memory. Otherwise
-    /// those of the whole machine.
+    /// The caches of the target, if unmounting empties them: programs that the workload runs stay
+    /// in memory. Otherwise those of the whole machine.
     Target,
 }
 
@@ -254,74 +262,104 @@ pub struct Quiet {
 
 /// Owns the media and mounts of targets, and makes targets ready, each in a slot of its own.
 ///
-/// Call order: `check`, `open`, then for each sequential trial `provision`, any of `make_cold`, `drop_caches`,
-/// `quiesce`, `sync`, `counters`, `watch`, and `release`; `close` at the end.
+/// Call order: `check`, `open`, then for each sequential trial `provision`, any of `make_cold`,
+/// `drop_caches`, `quiesce`, `sync`, `counters`, `watch`, and `release`; `close` at the end.
 pub trait Testbed {
     /// Checks all that can be checked before anything is changed. Returns warnings.
     fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError>;
     /// Makes and fills the media and sets the controls of the run.
-    fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
-    /// Sets the controls of the target, formats and mounts it on that slice of its medium, and assigns it to the slot.
-    /// First releases the previous target of the slot; other slots stay unchanged. A target without a medium ignores
-    /// the slice. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
-    fn provision(&mut self, slot: Slot, slice: u32, target: &Target) -> Result<Provisioned, TestbedError>;
-    /// Empties the caches of the target, and others according to `reach`. Its root path stays valid, but open files do
-    /// not.
+    fn open(
+        &mut self,
+        setup: &Setup,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Opened, TestbedError>;
+    /// Sets the controls of the target, formats and mounts it on that slice of its medium, and
+    /// assigns it to the slot. First releases the previous target of the slot; other slots stay
+    /// unchanged. A target without a medium ignores the slice. An error of kind
+    /// [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
+    fn provision(
+        &mut self,
+        slot: Slot,
+        slice: u32,
+        target: &Target,
+    ) -> Result<Provisioned, TestbedError>;
+    /// Empties the caches of the target, and others according to `reach`. Its root path stays
+    /// valid, but open files do not.
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError>;
-    /// Performs an operation on the whole file system, which is mounted before and after. Returns `None` if its driver
-    /// does not support the operation. Fails if the operation found an error in it.
-    fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError>;
-    /// Returns an operation on the whole file system for a thread that repeats it while the target is in use. Returns `None` if
-    /// its driver does not support the operation.
+    /// Performs an operation on the whole file system, which is mounted before and after. Returns
+    /// `None` if its driver does not support the operation. Fails if the operation found an error
+    /// in it.
+    fn maintain(
+        &mut self,
+        slot: Slot,
+        operation: Maintenance,
+    ) -> Result<Option<Maintained>, TestbedError>;
+    /// Returns an operation on the whole file system for a thread that repeats it while the target
+    /// is in use. Returns `None` if its driver does not support the operation.
     fn repeatable(&self, _slot: Slot, _operation: Maintenance) -> Option<RepeatableMaintenance> {
         None
     }
-    /// Creates a directory for the files of a background beside the root of the target, which the worker's user owns, and
-    /// returns its path. Fails if the abilities of the target exclude such a directory.
-    fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError>;
-    /// Removes the directory that [`Testbed::make_own_directory`] created, with its files. Does nothing if there is none.
+    /// Creates a directory for the files of a background beside the root of the target, which the
+    /// worker's user owns, and returns its path. Fails if the abilities of the target exclude such
+    /// a directory.
+    fn make_own_directory(
+        &mut self,
+        slot: Slot,
+        own: OwnDirectory,
+    ) -> Result<PathBuf, TestbedError>;
+    /// Removes the directory that [`Testbed::make_own_directory`] created, with its files. Does
+    /// nothing if there is none.
     fn remove_own_directory(&mut self, slot: Slot) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
-    /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than
-    /// `left`. Does nothing if `left` is zero.
+    /// Writes everything out and waits until the target's device is idle, at most ten seconds and
+    /// no longer than `left`. Does nothing if `left` is zero.
     fn quiesce(&mut self, slot: Slot, left: Duration) -> Result<Quiet, TestbedError>;
-    /// Writes out the target's dirty data and does nothing else. It is cheap enough to be called after each sample.
+    /// Writes out the target's dirty data and does nothing else. It is cheap enough to be called
+    /// after each sample.
     fn sync(&mut self, slot: Slot) -> Result<(), TestbedError>;
-    /// Returns the present counters of the target's own device. Returns `None` if they are unknown. The kernel counts
-    /// the flushes of a partition only for its whole disk.
+    /// Returns the present counters of the target's own device. Returns `None` if they are unknown.
+    /// The kernel counts the flushes of a partition only for its whole disk.
     fn counters(&self, slot: Slot) -> Option<Counters>;
-    /// Returns major and minor number of the disk that serves the target's requests. Returns `None` if it is unknown.
+    /// Returns major and minor number of the disk that serves the target's requests. Returns `None`
+    /// if it is unknown.
     fn device_number(&self, _slot: Slot) -> Option<(u32, u32)> {
         None
     }
-    /// Returns the remote procedure calls of the target's NFS client since it was mounted. Returns `None` for a target
-    /// that is not mounted over NFS.
+    /// Returns the remote procedure calls of the target's NFS client since it was mounted. Returns
+    /// `None` for a target that is not mounted over NFS.
     fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {
         None
     }
-    /// Returns the space of the file system that holds the sparse image of the target, which files of the target could fill.
-    /// Returns `None` for a target without one.
+    /// Returns the space of the file system that holds the sparse image of the target, which files
+    /// of the target could fill. Returns `None` for a target without one.
     fn space_beneath(&self, _slot: Slot) -> Option<SpaceBeneath> {
         None
     }
-    /// Returns the bytes that the worker's user can still fill, if the file system is the target's own.
+    /// Returns the bytes that the worker's user can still fill, if the file system is the target's
+    /// own.
     fn free_bytes(&self, slot: Slot) -> Option<u64>;
-    /// Starts to watch for interference with a measurement on the target. Returns `None` for a simulated target. I/O on
-    /// the devices of all slots counts as the run's own.
+    /// Starts to watch for interference with a measurement on the target. Returns `None` for a
+    /// simulated target. I/O on the devices of all slots counts as the run's own.
     fn watch(&self, slot: Slot) -> Option<Watch>;
-    /// Starts to read the counters of the target's device repeatedly. Returns `None` if it has no device.
+    /// Starts to read the counters of the target's device repeatedly. Returns `None` if it has no
+    /// device.
     fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline>;
-    /// Returns the file to which a worker of the target writes itself to be counted. It belongs to a cgroup that limits
-    /// all workers of the target together to `most` processes. Returns `None` if no cgroup is available; each worker
-    /// then has a limit of its own.
+    /// Returns the file to which a worker of the target writes itself to be counted. It belongs to
+    /// a cgroup that limits all workers of the target together to `most` processes. Returns `None`
+    /// if no cgroup is available; each worker then has a limit of its own.
     fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf>;
-    /// Returns the files to which workers write themselves so that a background is limited. Empty for a simulated target.
-    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError>;
+    /// Returns the files to which workers write themselves so that a background is limited. Empty
+    /// for a simulated target.
+    fn limit_background(
+        &mut self,
+        slot: Slot,
+        limit: BackgroundLimit,
+    ) -> Result<LimitLists, TestbedError>;
     /// Removes the limits of the last background, which would change what is measured without them.
     fn end_limits(&mut self) -> Result<(), TestbedError>;
-    /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
-    /// nothing for an empty slot.
+    /// Tears down the target of that slot, and undoes the changes of its controls that no other
+    /// slot still needs. Does nothing for an empty slot.
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError>;
     /// Releases every slot, even if one of them fails. Returns the first error.
     fn release_all(&mut self) -> Result<(), TestbedError>;
@@ -342,7 +380,10 @@ impl SpaceBeneath {
         /// Bytes that stay free for everything else on the machine.
         const KEPT: u64 = 1 << 30;
         let free = free_beneath(&image)?;
-        Some(SpaceBeneath { image: Arc::new(image), least: KEPT.min(free / 2) })
+        Some(SpaceBeneath {
+            image: Arc::new(image),
+            least: KEPT.min(free / 2),
+        })
     }
 
     /// Returns whether so little is left that programs on the target must end.
@@ -351,13 +392,16 @@ impl SpaceBeneath {
     }
 }
 
-/// Returns the free bytes beneath an image: of its file system, or of memory, which has no limit of its own.
+/// Returns the free bytes beneath an image: of its file system, or of memory, which has no limit of
+/// its own.
 fn free_beneath(image: &OwnedFd) -> Option<u64> {
     let found = rustix::fs::fstatvfs(image).ok()?;
     if found.f_blocks == 0 {
         let roots = Roots::default();
         let available = memory::meminfo(&roots, "MemAvailable")?;
-        return Some(memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit)));
+        return Some(
+            memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit)),
+        );
     }
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
@@ -382,21 +426,32 @@ pub struct Available {
     pub unavailable: BTreeMap<String, TestbedError>,
 }
 
-/// Calls `check` on each optional target alone, to find out whether this machine can make it. A target with an invalid
-/// request stays in the setup. If no target remains, returns the first reason.
+/// Calls `check` on each optional target alone, to find out whether this machine can make it. A
+/// target with an invalid request stays in the setup. If no target remains, returns the first
+/// reason.
 pub fn available_targets(
     setup: &Setup,
     mut check: impl FnMut(&Setup) -> Result<(), TestbedError>,
 ) -> Result<Available, TestbedError> {
-    Available { setup: setup.clone(), unavailable: BTreeMap::new() }.and(&mut check)
+    Available {
+        setup: setup.clone(),
+        unavailable: BTreeMap::new(),
+    }
+    .and(&mut check)
 }
 
 impl Available {
     /// Also removes each remaining optional target that fails `check`.
-    pub fn and(mut self, mut check: impl FnMut(&Setup) -> Result<(), TestbedError>) -> Result<Self, TestbedError> {
+    pub fn and(
+        mut self,
+        mut check: impl FnMut(&Setup) -> Result<(), TestbedError>,
+    ) -> Result<Self, TestbedError> {
         let mut first = None;
         for target in self.setup.targets.iter().filter(|target| target.optional) {
-            let alone = Setup { targets: vec![target.clone()], ..self.setup.clone() };
+            let alone = Setup {
+                targets: vec![target.clone()],
+                ..self.setup.clone()
+            };
             if let Err(error) = check(&alone)
                 && error.kind == Kind::Machine
             {
@@ -404,7 +459,9 @@ impl Available {
                 self.unavailable.insert(target.name.clone(), error);
             }
         }
-        self.setup.targets.retain(|target| !self.unavailable.contains_key(&target.name));
+        self.setup
+            .targets
+            .retain(|target| !self.unavailable.contains_key(&target.name));
         match first {
             Some(first) if self.setup.targets.is_empty() => Err(first),
             _ => Ok(self),
@@ -414,7 +471,10 @@ impl Available {
     /// Returns a warning for each omitted target.
     pub fn warnings(&self) -> impl Iterator<Item = Warning> {
         let reason = |(name, error): (&String, &TestbedError)| (name.clone(), error.to_string());
-        self.unavailable.iter().map(reason).map(|(target, reason)| Warning::TargetUnavailable { target, reason })
+        self.unavailable
+            .iter()
+            .map(reason)
+            .map(|(target, reason)| Warning::TargetUnavailable { target, reason })
     }
 }
 
@@ -431,34 +491,59 @@ mod tests {
     }
 
     /// Refuses the target of that name, which is alone in the setup.
-    fn without(name: &'static str, error: TestbedError) -> impl Fn(&Setup) -> Result<(), TestbedError> {
+    fn without(
+        name: &'static str,
+        error: TestbedError,
+    ) -> impl Fn(&Setup) -> Result<(), TestbedError> {
         move |alone| {
             assert_eq!(alone.targets.len(), 1);
-            if alone.targets[0].name == name { Err(error.clone()) } else { Ok(()) }
+            if alone.targets[0].name == name {
+                Err(error.clone())
+            } else {
+                Ok(())
+            }
         }
     }
 
     #[test]
     fn the_remaining_targets_pass_every_check() {
         let machine = |why: &str| TestbedError::machine(why);
-        let here = available_targets(&setup(&["ext4", "jfs"]), without("jfs", machine("no jfs"))).unwrap();
+        let here =
+            available_targets(&setup(&["ext4", "jfs"]), without("jfs", machine("no jfs"))).unwrap();
         let here = here.and(without("xfs", machine("is not asked"))).unwrap();
         let here = here.and(without("ext4", machine("no ext4"))).unwrap();
-        let left: Vec<_> = here.setup.targets.iter().map(|target| target.name.as_str()).collect();
+        let left: Vec<_> = here
+            .setup
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
         assert_eq!(left, ["xfs"]);
         let unavailable = |target: &str, reason: &str| Warning::TargetUnavailable {
             target: target.to_owned(),
             reason: reason.to_owned(),
         };
         let warnings: Vec<_> = here.warnings().collect();
-        assert_eq!(warnings, [unavailable("ext4", "no ext4"), unavailable("jfs", "no jfs")]);
+        assert_eq!(
+            warnings,
+            [unavailable("ext4", "no ext4"), unavailable("jfs", "no jfs")]
+        );
     }
 
     #[test]
     fn a_wrong_request_stays_in_and_a_run_of_nothing_has_a_reason() {
-        let here = available_targets(&setup(&["jfs"]), without("jfs", TestbedError::request("wrong"))).unwrap();
+        let here = available_targets(
+            &setup(&["jfs"]),
+            without("jfs", TestbedError::request("wrong")),
+        )
+        .unwrap();
         assert_eq!((here.setup.targets.len(), here.unavailable.len()), (3, 0));
-        let refused = |alone: &Setup| Err(TestbedError::machine(format!("no {}", alone.targets[0].name)));
+        let refused = |alone: &Setup| {
+            Err(TestbedError::machine(format!(
+                "no {}",
+                alone.targets[0].name
+            )))
+        };
         let error = available_targets(&setup(&["xfs", "ext4", "jfs"]), refused).unwrap_err();
         assert_eq!(error.to_string(), "no ext4", "the first of the plan");
     }

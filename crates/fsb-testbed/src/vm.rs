@@ -1,8 +1,9 @@
-//! The host's half of a testbed in a virtual machine: it checks the setup and makes and lends the disks before the
-//! guest makes targets.
+//! The host's half of a testbed in a virtual machine: it checks the setup and makes and lends the
+//! disks before the guest makes targets.
 //!
-//! This code needs no root, does not change the machine and does not start a virtual machine. Disks are files without a
-//! name, or block devices of the user. A file disappears with the last process that holds it.
+//! This code needs no root, does not change the machine and does not start a virtual machine. Disks
+//! are files without a name, or block devices of the user. A file disappears with the last process
+//! that holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -20,9 +21,11 @@ use crate::storage::Storage;
 use crate::testbed::{Opened, Provisioned, Setup};
 use crate::{Progress, control, host, local};
 
-// The checks of a run in a virtual machine that are possible on this machine before anything is changed.
+// The checks of a run in a virtual machine that are possible on this machine before anything is
+// changed.
 //
-// The guest checks the requirements on its kernel and processors when it has booted, before anything is made in it.
+// The guest checks the requirements on its kernel and processors when it has booted, before
+// anything is made in it.
 
 /// Checks for invalid requests first, then for missing features of this machine. Returns warnings.
 pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
@@ -46,8 +49,9 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     Ok(warnings)
 }
 
-/// Checks whether the targets can be made in a guest, as far as requests and the programs of this machine decide. The
-/// result does not depend on free memory and space, so it stays the same until the last boot.
+/// Checks whether the targets can be made in a guest, as far as requests and the programs of this
+/// machine decide. The result does not depend on free memory and space, so it stays the same until
+/// the last boot.
 pub fn check_targets(setup: &Setup) -> Result<(), TestbedError> {
     for target in &setup.targets {
         check_target(target).map_err(|error| local::naming(target, error))?;
@@ -55,7 +59,8 @@ pub fn check_targets(setup: &Setup) -> Result<(), TestbedError> {
     needs(setup).map(drop)
 }
 
-/// Checks the free memory. A guest takes all of its memory at its start, and the hypervisor process takes some more.
+/// Checks the free memory. A guest takes all of its memory at its start, and the hypervisor process
+/// takes some more.
 fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
     const BESIDE: u64 = 128 << 20;
     let Some(vm) = setup.vm else { return Ok(()) };
@@ -67,34 +72,41 @@ fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
         return Ok(());
     }
     let show = |bytes: u64| show_bytes(bytes as f64);
-    Err(TestbedError::machine("too little memory for the virtual machine")
-        .coded(&fsb_model::error::NO_MEMORY)
-        .field("needed_bytes", needed)
-        .tried(format!(
-            "{} available, {} needed: --memory {} and what QEMU takes",
-            show(available),
-            show(needed),
-            vm.memory
-        ))
-        .advice("choose a smaller --memory, or end what uses memory here"))
+    Err(
+        TestbedError::machine("too little memory for the virtual machine")
+            .coded(&fsb_model::error::NO_MEMORY)
+            .field("needed_bytes", needed)
+            .tried(format!(
+                "{} available, {} needed: --memory {} and what QEMU takes",
+                show(available),
+                show(needed),
+                vm.memory
+            ))
+            .advice("choose a smaller --memory, or end what uses memory here"),
+    )
 }
 
-/// Checks names and values by the tables. The guest checks what depends on its processors and devices.
+/// Checks names and values by the tables. The guest checks what depends on its processors and
+/// devices.
 fn check_control(name: &str, value: &str) -> Result<(), TestbedError> {
     control::check_declared(control::find(name)?, value)
 }
 
 fn check_target(target: &Target) -> Result<(), TestbedError> {
     let Some(spec) = target.file_system() else {
-        return Err(TestbedError::request("a virtual machine does not see the directories of this one")
-            .advice("name a file system such as ext4, or leave out --in vm"));
+        return Err(TestbedError::request(
+            "a virtual machine does not see the directories of this one",
+        )
+        .advice("name a file system such as ext4, or leave out --in vm"));
     };
     let member = fs::of_target(spec)?;
     fs::check(member, spec)?;
     local::check_foreign(spec)?;
     if spec.journal.is_some() {
-        return Err(TestbedError::request("a virtual machine has no external journals")
-            .advice("leave out journal=, or --in vm and --kernel"));
+        return Err(
+            TestbedError::request("a virtual machine has no external journals")
+                .advice("leave out journal=, or --in vm and --kernel"),
+        );
     }
     if member.home() == Home::Device {
         medium::check(&spec.medium)?;
@@ -119,16 +131,33 @@ pub struct Needs {
 }
 
 /// Modules of ciphers and hashes that fscrypt requests at run time.
-const CIPHERS: &[&str] =
-    &["aes_generic", "aesni_intel", "cbc", "cts", "ecb", "xts", "hmac", "sha256_generic", "sha512_generic"];
+const CIPHERS: &[&str] = &[
+    "aes_generic",
+    "aesni_intel",
+    "cbc",
+    "cts",
+    "ecb",
+    "xts",
+    "hmac",
+    "sha256_generic",
+    "sha512_generic",
+];
 
-/// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program, the error names its
-/// package.
+/// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program,
+/// the error names its package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     let mut programs = BTreeSet::new();
-    let mut files: BTreeSet<_> = FILES.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
+    let mut files: BTreeSet<_> = FILES
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| path.exists())
+        .collect();
     let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());
-    for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
+    for spec in setup
+        .targets
+        .iter()
+        .filter_map(|target| target.file_system())
+    {
         let member = fs::of_target(spec)?;
         if let Some(tools) = member.tools() {
             for name in tools.programs() {
@@ -139,17 +168,44 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
             programs.insert(program::require(name, package)?);
         }
         files.extend(member.server_files()?);
-        programs.extend(member.maintenance_programs().iter().filter_map(|name| program::find(name)));
+        programs.extend(
+            member
+                .maintenance_programs()
+                .iter()
+                .filter_map(|name| program::find(name)),
+        );
         let of_options = member.modules_of_options(&spec.options);
-        modules.extend(member.modules().iter().copied().chain(of_options).map(str::to_owned));
+        modules.extend(
+            member
+                .modules()
+                .iter()
+                .copied()
+                .chain(of_options)
+                .map(str::to_owned),
+        );
         let ciphers = if spec.is_encrypted() { CIPHERS } else { &[] };
-        optional.extend(member.helper_modules().iter().chain(ciphers).map(|name| (*name).to_owned()));
+        optional.extend(
+            member
+                .helper_modules()
+                .iter()
+                .chain(ciphers)
+                .map(|name| (*name).to_owned()),
+        );
         // Images in files become disks of the guest.
-        let members = spec.medium.argument.as_deref().filter(|_| spec.medium.name == "raid0");
-        let media =
-            std::iter::once(spec.medium.name.as_str()).chain(members.into_iter().flat_map(|all| all.split('+')));
+        let members = spec
+            .medium
+            .argument
+            .as_deref()
+            .filter(|_| spec.medium.name == "raid0");
+        let media = std::iter::once(spec.medium.name.as_str())
+            .chain(members.into_iter().flat_map(|all| all.split('+')));
         for name in media.filter(|name| *name != "loop" && !name.starts_with('/')) {
-            modules.extend(medium::find(name)?.modules().iter().map(|name| (*name).to_owned()));
+            modules.extend(
+                medium::find(name)?
+                    .modules()
+                    .iter()
+                    .map(|name| (*name).to_owned()),
+            );
         }
     }
     Ok(Needs {
@@ -162,8 +218,9 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
 
 // The guest's disks: the image or device behind each, and the names that the guest's targets use.
 //
-// The one image of a run becomes disk 0 and the medium `vm:0`. Members of an array and block devices become disks of
-// their own. The guest's results are translated back to the names of the plan, which the record contains.
+// The one image of a run becomes disk 0 and the medium `vm:0`. Members of an array and block
+// devices become disks of their own. The guest's results are translated back to the names of the
+// plan, which the record contains.
 
 /// A disk to lend to a guest.
 #[derive(Debug)]
@@ -189,8 +246,8 @@ pub struct Disks {
     disks: Vec<HostMedium>,
     /// The names of each medium in the plan and in the guest.
     names: Vec<(String, Medium)>,
-    /// The reasons why arrays are not ranked, by their names in the guest, which does not know the devices behind its
-    /// disks.
+    /// The reasons why arrays are not ranked, by their names in the guest, which does not know the
+    /// devices behind its disks.
     unjudged: BTreeMap<String, String>,
 }
 
@@ -212,7 +269,8 @@ fn medium_sizes(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
 }
 
 impl Disks {
-    /// Creates images and claims devices, and overwrites each once. `outside` shows all processes of the machine.
+    /// Creates images and claims devices, and overwrites each once. `outside` shows all processes
+    /// of the machine.
     pub fn open(
         setup: &Setup,
         outside: Option<&Roots>,
@@ -243,21 +301,42 @@ impl Disks {
                 }))
             }
             "device" => {
-                let Claimed { device, file, record } = medium::claim(request, progress)?;
+                let Claimed {
+                    device,
+                    file,
+                    record,
+                } = medium::claim(request, progress)?;
                 let roots = Roots::default();
-                let storage = device.number().directory(&roots).map(|device| Storage::beneath_device(&device, &roots));
-                Ok(self.add(HostMedium { file, record, storage: storage.unwrap_or_default() }))
+                let storage = device
+                    .number()
+                    .directory(&roots)
+                    .map(|device| Storage::beneath_device(&device, &roots));
+                Ok(self.add(HostMedium {
+                    file,
+                    record,
+                    storage: storage.unwrap_or_default(),
+                }))
             }
             "raid0" => {
                 let members = medium::RAID0.members(request)?;
                 let mut texts = Vec::new();
                 for (place, Member { medium, size }) in (0..).zip(&members) {
                     let seed = request.seed.wrapping_add(place);
-                    let request = MediumRequest { medium, size: *size, seed, ..*request };
+                    let request = MediumRequest {
+                        medium,
+                        size: *size,
+                        seed,
+                        ..*request
+                    };
                     texts.push(self.medium(&request, progress)?.to_string());
                 }
-                let array = Medium { name: "raid0".to_owned(), argument: Some(texts.join("+")) };
-                if let Some(why) = medium::shared_disk(&request.medium.to_string(), &members, request.dir) {
+                let array = Medium {
+                    name: "raid0".to_owned(),
+                    argument: Some(texts.join("+")),
+                };
+                if let Some(why) =
+                    medium::shared_disk(&request.medium.to_string(), &members, request.dir)
+                {
                     self.unjudged.insert(array.to_string(), why);
                 }
                 Ok(array)
@@ -267,10 +346,17 @@ impl Disks {
                 let (kind, members) = medium::fault_members(request)?;
                 let mut argument = kind.to_owned();
                 for (medium, size) in &members {
-                    let request = MediumRequest { medium, size: *size, ..*request };
+                    let request = MediumRequest {
+                        medium,
+                        size: *size,
+                        ..*request
+                    };
                     argument += &format!("+{}", self.medium(&request, progress)?);
                 }
-                Ok(Medium { name: "fault".to_owned(), argument: Some(argument) })
+                Ok(Medium {
+                    name: "fault".to_owned(),
+                    argument: Some(argument),
+                })
             }
             // Memory of the guest, which needs nothing from this machine.
             _ => Ok(request.medium.clone()),
@@ -280,16 +366,22 @@ impl Disks {
     fn add(&mut self, medium: HostMedium) -> Medium {
         let number = self.disks.len();
         self.disks.push(medium);
-        Medium { name: "vm".to_owned(), argument: Some(number.to_string()) }
+        Medium {
+            name: "vm".to_owned(),
+            argument: Some(number.to_string()),
+        }
     }
 
     /// Duplicates each disk for a guest.
     pub fn lend(&self) -> Result<Vec<HostDisk>, TestbedError> {
         let lend = |(number, HostMedium { file, .. }): (usize, &HostMedium)| {
-            let file = file
-                .try_clone()
-                .map_err(|error| TestbedError::machine("a disk cannot be lent to the virtual machine").tried(&error))?;
-            Ok(HostDisk { file, serial: format!("{VM_SERIAL}{number}") })
+            let file = file.try_clone().map_err(|error| {
+                TestbedError::machine("a disk cannot be lent to the virtual machine").tried(&error)
+            })?;
+            Ok(HostDisk {
+                file,
+                serial: format!("{VM_SERIAL}{number}"),
+            })
         };
         self.disks.iter().enumerate().map(lend).collect()
     }
@@ -298,7 +390,10 @@ impl Disks {
     pub fn for_guest(&self, target: &Target) -> Target {
         let mut target = target.clone();
         if let TargetKind::FileSystem(spec) = &mut target.kind
-            && let Some((_, medium)) = self.names.iter().find(|(text, _)| *text == spec.medium.to_string())
+            && let Some((_, medium)) = self
+                .names
+                .iter()
+                .find(|(text, _)| *text == spec.medium.to_string())
         {
             spec.medium = medium.clone();
         }
@@ -307,34 +402,58 @@ impl Disks {
 
     /// Returns the plan's name of the medium of that text.
     fn in_plan(&self, guest: &str) -> String {
-        let known = self.names.iter().find(|(_, medium)| medium.to_string() == guest);
+        let known = self
+            .names
+            .iter()
+            .find(|(_, medium)| medium.to_string() == guest);
         known.map_or_else(|| guest.to_owned(), |(text, _)| text.clone())
     }
 
     /// Renames the guest's media to the plan's names, and completes their records.
     pub fn opened(&self, opened: &mut Opened) {
         let media = std::mem::take(&mut opened.media);
-        opened.media =
-            media.into_iter().map(|(text, found)| (self.in_plan(&text), self.record(&text, found))).collect();
+        opened.media = media
+            .into_iter()
+            .map(|(text, found)| (self.in_plan(&text), self.record(&text, found)))
+            .collect();
         let slices = std::mem::take(&mut opened.slices);
-        opened.slices = slices.into_iter().map(|(text, slices)| (self.in_plan(&text), slices)).collect();
+        opened.slices = slices
+            .into_iter()
+            .map(|(text, slices)| (self.in_plan(&text), slices))
+            .collect();
     }
 
-    /// Renames the medium to the plan's name, and adds what is beneath the guest's disks on this machine.
+    /// Renames the medium to the plan's name, and adds what is beneath the guest's disks on this
+    /// machine.
     pub fn provisioned(&self, target: &str, provisioned: &mut Provisioned) {
-        let Some(medium) = provisioned.record.medium.clone() else { return };
-        let depth = provisioned.record.storage.iter().map(|layer| layer.depth + 1).max().unwrap_or(0);
-        let numbers = medium.split('+').filter_map(|part| part.rsplit_once("vm:")?.1.parse::<usize>().ok());
+        let Some(medium) = provisioned.record.medium.clone() else {
+            return;
+        };
+        let depth = provisioned
+            .record
+            .storage
+            .iter()
+            .map(|layer| layer.depth + 1)
+            .max()
+            .unwrap_or(0);
+        let numbers = medium
+            .split('+')
+            .filter_map(|part| part.rsplit_once("vm:")?.1.parse::<usize>().ok());
         for disk in numbers.filter_map(|number| self.disks.get(number)) {
             disk.storage.restrict_guest(depth, target, provisioned);
         }
         provisioned.record.medium = Some(self.in_plan(&medium));
     }
 
-    /// Adds the identity of the device behind a disk of the guest to its record. A resume compares that.
+    /// Adds the identity of the device behind a disk of the guest to its record. A resume compares
+    /// that.
     fn record(&self, guest: &str, mut found: MediumRecord) -> MediumRecord {
-        let number = guest.strip_prefix("vm:").and_then(|number| number.parse::<usize>().ok());
-        if let Some(HostMedium { record: own, .. }) = number.and_then(|number| self.disks.get(number)) {
+        let number = guest
+            .strip_prefix("vm:")
+            .and_then(|number| number.parse::<usize>().ok());
+        if let Some(HostMedium { record: own, .. }) =
+            number.and_then(|number| self.disks.get(number))
+        {
             found.device.serial.clone_from(&own.device.serial);
             found.device.backing.clone_from(&own.device.backing);
             found.device.beneath.clone_from(&own.device.beneath);
@@ -344,7 +463,10 @@ impl Disks {
         }
         if let Some(members) = guest.strip_prefix("raid0:") {
             for (member, text) in found.device.beneath.iter_mut().zip(members.split('+')) {
-                let inside = MediumRecord { device: std::mem::take(member), ..MediumRecord::default() };
+                let inside = MediumRecord {
+                    device: std::mem::take(member),
+                    ..MediumRecord::default()
+                };
                 *member = self.record(text, inside).device;
             }
             found.device.backing = Some(medium::stands_on(found.device.beneath.iter()));
@@ -354,11 +476,13 @@ impl Disks {
     }
 }
 
-/// Returns the record of an image as far as this machine knows it. The guest knows the device that it becomes.
+/// Returns the record of an image as far as this machine knows it. The guest knows the device that
+/// it becomes.
 fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
     let shown = show_bytes(request.size as f64);
     let (backing, number) = medium::backing(request.dir);
-    let beneath = number.map(|number| host::device_manifest(&Roots::default(), (number.0, number.1)));
+    let beneath =
+        number.map(|number| host::device_manifest(&Roots::default(), (number.0, number.1)));
     let device = fsb_model::host::DeviceManifest {
         size_bytes: request.size,
         backing: Some(backing),
@@ -384,7 +508,10 @@ mod tests {
     use super::*;
 
     pub(crate) fn setup(targets: &[&str]) -> Setup {
-        let targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        let targets = targets
+            .iter()
+            .map(|text| text.parse().expect("a target"))
+            .collect();
         Setup {
             targets,
             size: 64 << 20,
@@ -417,52 +544,120 @@ mod tests {
         assert!(refusal(&[r#"ext4,mkfs="-J device=/dev/null""#]).contains("reaches beyond"));
         let mut small = setup(&["xfs"]);
         small.size = 1 << 20;
-        assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
+        assert!(
+            check(&small)
+                .unwrap_err()
+                .to_string()
+                .contains("needs at least")
+        );
         let mut large = setup(&["ext4"]);
-        large.vm = Some(fsb_model::plan::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+        large.vm = Some(fsb_model::plan::VmSize {
+            memory: fsb_model::Bytes(1 << 50),
+            cpus: 1,
+        });
         let error = check(&large).unwrap_err();
-        assert!(error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"), "{error}");
-        assert_eq!(check_targets(&large), Ok(()), "what is left of memory says nothing about a target");
+        assert!(
+            error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"),
+            "{error}"
+        );
+        assert_eq!(
+            check_targets(&large),
+            Ok(()),
+            "what is left of memory says nothing about a target"
+        );
         assert!(check_targets(&setup(&["btfrs"])).is_err());
         let mut asked = setup(&["ext4"]);
         asked.controls = [("page-cache".to_owned(), "sideways".to_owned())].into();
-        assert!(check(&asked).unwrap_err().to_string().contains("page-cache"));
+        assert!(
+            check(&asked)
+                .unwrap_err()
+                .to_string()
+                .contains("page-cache")
+        );
     }
 
     #[test]
     fn programs_and_drivers_of_the_targets_are_named() {
-        let needs = needs(&setup(&["ext4", "ext4,noatime", "ext4@raid0:loop+loop", "tmpfs"])).unwrap();
-        let names: Vec<_> = needs.programs.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-        assert!(names.contains(&"mkfs.ext4") && names.contains(&"dumpe2fs"), "{names:?}");
-        assert!(["ext4", "raid0"].iter().all(|name| needs.modules.contains(&(*name).to_owned())));
-        assert!(!needs.modules.contains(&"loop".to_owned()), "loop images become disks: {:?}", needs.modules);
+        let needs = needs(&setup(&[
+            "ext4",
+            "ext4,noatime",
+            "ext4@raid0:loop+loop",
+            "tmpfs",
+        ]))
+        .unwrap();
+        let names: Vec<_> = needs
+            .programs
+            .iter()
+            .map(|path| path.file_name().unwrap().to_str().unwrap())
+            .collect();
+        assert!(
+            names.contains(&"mkfs.ext4") && names.contains(&"dumpe2fs"),
+            "{names:?}"
+        );
+        assert!(
+            ["ext4", "raid0"]
+                .iter()
+                .all(|name| needs.modules.contains(&(*name).to_owned()))
+        );
+        assert!(
+            !needs.modules.contains(&"loop".to_owned()),
+            "loop images become disks: {:?}",
+            needs.modules
+        );
     }
 
     #[test]
     fn media_have_two_names() {
-        let dir = tempfile::Builder::new().prefix("fsb-vm-").tempdir_in("/var/tmp").unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("fsb-vm-")
+            .tempdir_in("/var/tmp")
+            .unwrap();
         let mut setup = setup(&["ext4", "xfs", "ext4@ram"]);
         setup.dir = dir.path().to_owned();
         setup.size = 1 << 20;
         let disks = Disks::open(&setup, None, &mut |_| {}).unwrap();
-        let texts: Vec<_> = setup.targets.iter().map(|target| disks.for_guest(target).to_string()).collect();
-        assert!(texts[0].ends_with("ext4@vm:0") && texts[1].ends_with("xfs@vm:0"), "one image for both: {texts:?}");
+        let texts: Vec<_> = setup
+            .targets
+            .iter()
+            .map(|target| disks.for_guest(target).to_string())
+            .collect();
+        assert!(
+            texts[0].ends_with("ext4@vm:0") && texts[1].ends_with("xfs@vm:0"),
+            "one image for both: {texts:?}"
+        );
         assert!(texts[2].ends_with("ext4@ram"), "{texts:?}");
         let lent = disks.lend().unwrap();
-        assert_eq!(lent.iter().map(|disk| disk.serial.as_str()).collect::<Vec<_>>(), ["fsb0"]);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the image has no name");
+        assert_eq!(
+            lent.iter()
+                .map(|disk| disk.serial.as_str())
+                .collect::<Vec<_>>(),
+            ["fsb0"]
+        );
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "the image has no name"
+        );
 
         let mut opened = Opened::default();
-        opened.media.insert("vm:0".to_owned(), MediumRecord::default());
+        opened
+            .media
+            .insert("vm:0".to_owned(), MediumRecord::default());
         opened.slices.insert("vm:0".to_owned(), Vec::new());
         disks.opened(&mut opened);
         assert!(opened.slices.contains_key("loop"), "{:?}", opened.slices);
         let record = &opened.media["loop"];
-        assert_eq!((record.summary.as_str(), record.direct), ("vm disk 1.00 MiB, direct", Some(true)));
+        assert_eq!(
+            (record.summary.as_str(), record.direct),
+            ("vm disk 1.00 MiB, direct", Some(true))
+        );
         assert!(record.device.backing.is_some() && record.device.serial.is_none());
-        // An array is identified by the devices behind its members, because its own number is new each time.
-        let numbered =
-            |serial: &str| fsb_model::host::DeviceManifest { serial: Some(serial.to_owned()), ..Default::default() };
+        // An array is identified by the devices behind its members, because its own number is new
+        // each time.
+        let numbered = |serial: &str| fsb_model::host::DeviceManifest {
+            serial: Some(serial.to_owned()),
+            ..Default::default()
+        };
         let mut array = MediumRecord::default();
         array.device.beneath = vec![numbered("fsb0"), numbered("fsb0")];
         let found = disks.record("raid0:vm:0+vm:0", array).device;

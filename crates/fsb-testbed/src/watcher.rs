@@ -1,15 +1,17 @@
 //! The watcher: undoes at once the changes that a killed run cannot undo itself.
 //!
-//! The supervisor and all processes below it die with the coordinator, and with them processes, mounts, loop devices
-//! and images disappear. A sysctl keeps the run's value until the undo ledger is replayed. The coordinator therefore
-//! starts one more process before anything is changed, outside all namespaces. It holds the read end of a pipe whose
-//! other end only the coordinator holds, and sleeps in `read`. When the coordinator has ended, the watcher waits until
-//! no process of the run can change anything, replays the entries of that run, and ends. A run that ends by itself ends
-//! its watcher.
+//! The supervisor and all processes below it die with the coordinator, and with them processes,
+//! mounts, loop devices and images disappear. A sysctl keeps the run's value until the undo ledger
+//! is replayed. The coordinator therefore starts one more process before anything is changed,
+//! outside all namespaces. It holds the read end of a pipe whose other end only the coordinator
+//! holds, and sleeps in `read`. When the coordinator has ended, the watcher waits until no process
+//! of the run can change anything, replays the entries of that run, and ends. A run that ends by
+//! itself ends its watcher.
 //!
-//! It has a session of its own, so that neither Ctrl-C nor the kill of a process group reaches it. It keeps none of the
-//! coordinator's files open: not the lock, not the pipes of a shell, no directory. If it is killed, too (a cgroup, a
-//! container), or the power fails, the ledger stays for the next `fsb`.
+//! It has a session of its own, so that neither Ctrl-C nor the kill of a process group reaches it.
+//! It keeps none of the coordinator's files open: not the lock, not the pipes of a shell, no
+//! directory. If it is killed, too (a cgroup, a container), or the power fails, the ledger stays
+//! for the next `fsb`.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,14 +30,17 @@ use crate::ledger::{self, Owner, Replayed};
 /// The hidden argument of the watcher, before the owner of the entries that it replays.
 pub const WATCHER_ARGUMENT: &str = "__watcher";
 
-/// The time limit for the kernel to end the run's processes. The last unmount writes dirty pages back.
+/// The time limit for the kernel to end the run's processes. The last unmount writes dirty pages
+/// back.
 const END: Duration = Duration::from_secs(60);
 
-/// The time for which a failed undo is retried, because other users of the resource may be about to end.
+/// The time for which a failed undo is retried, because other users of the resource may be about to
+/// end.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// A running watcher. Dropping it ends the process, because the run undid its changes itself, unless [`Watcher::leave`]
-/// was called. If this process ends without dropping it, the watcher undoes the changes.
+/// A running watcher. Dropping it ends the process, because the run undid its changes itself,
+/// unless [`Watcher::leave`] was called. If this process ends without dropping it, the watcher
+/// undoes the changes.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
@@ -45,7 +50,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a watcher for the undo entries of this process, the coordinator. Must be called before the first entry.
+    /// Starts a watcher for the undo entries of this process, the coordinator. Must be called
+    /// before the first entry.
     pub fn start() -> Result<Watcher, TestbedError> {
         let fail = |why: Refusal| {
             TestbedError::machine("this run has no watcher process")
@@ -54,19 +60,30 @@ impl Watcher {
         };
         let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|errno| fail(Refusal::call("pipe", &errno.into())))?;
-        let owner = serde_json::to_string(&Owner::current()).map_err(|error| fail(error.to_string().into()))?;
+        let owner = serde_json::to_string(&Owner::current())
+            .map_err(|error| fail(error.to_string().into()))?;
         let mut command = Command::new("/proc/self/exe");
         command.args([WATCHER_ARGUMENT, &owner]).current_dir("/");
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         if let Some(name) = std::env::args_os().next() {
             command.arg0(name);
         }
         process::detach(&mut command);
-        let process = command.spawn().map_err(|error| fail(Refusal::call("start it", &error)))?;
-        Ok(Watcher { process, _lifeline: ours, left: false })
+        let process = command
+            .spawn()
+            .map_err(|error| fail(Refusal::call("start it", &error)))?;
+        Ok(Watcher {
+            process,
+            _lifeline: ours,
+            left: false,
+        })
     }
 
-    /// Drops it without ending the process, which undoes the remaining changes when this process has ended.
+    /// Drops it without ending the process, which undoes the remaining changes when this process
+    /// has ended.
     pub fn leave(mut self) {
         self.left = true;
     }
@@ -83,8 +100,9 @@ impl Drop for Watcher {
     }
 }
 
-/// Runs the watcher: waits for the end of the coordinator, `owner`, and undoes the remaining changes of its run. The
-/// exit code is 1 if the replay leaves an entry that it could not undo or refused, else 0.
+/// Runs the watcher: waits for the end of the coordinator, `owner`, and undoes the remaining
+/// changes of its run. The exit code is 1 if the replay leaves an entry that it could not undo or
+/// refused, else 0.
 pub fn watch_coordinator(owner: Owner) -> i32 {
     process::close_inherited();
     // The name that process listings show. It would be `exe` otherwise.
@@ -103,20 +121,29 @@ pub fn watch_coordinator(owner: Owner) -> i32 {
 
 fn replay(owner: Owner) -> Vec<Replayed> {
     let place = ledger::default_directory();
-    place.map_or_else(|_| Vec::new(), |place| ledger::replay_only(&place, &host::boot_id(), control::RULES, owner))
+    place.map_or_else(
+        |_| Vec::new(),
+        |place| ledger::replay_only(&place, &host::boot_id(), control::RULES, owner),
+    )
 }
 
-/// Returns whether a process still runs that writes into the ledger for `owner`: the supervisor or the agent. A dying
-/// process has released its memory, and with it its command line, and makes no more changes.
+/// Returns whether a process still runs that writes into the ledger for `owner`: the supervisor or
+/// the agent. A dying process has released its memory, and with it its command line, and makes no
+/// more changes.
 fn has_agent(owner: Owner) -> bool {
-    let Ok(owner) = serde_json::to_vec(&owner) else { return false };
+    let Ok(owner) = serde_json::to_vec(&owner) else {
+        return false;
+    };
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     // Another user's memory may be in a file that never responds to reads.
-    let ours = pids.filter(|pid| *pid != own && user_of(*pid) == Some(rustix::process::geteuid().as_raw()));
+    let ours = pids
+        .filter(|pid| *pid != own && user_of(*pid) == Some(rustix::process::geteuid().as_raw()));
     ours.into_iter().any(|pid| {
-        let Ok(mut file) = File::open(format!("/proc/{pid}/cmdline")) else { return false };
+        let Ok(mut file) = File::open(format!("/proc/{pid}/cmdline")) else {
+            return false;
+        };
         let mut line = Vec::new();
         let _ = file.read_to_end(&mut line);
         line.split(|byte| *byte == 0).any(|word| word == owner)
@@ -126,5 +153,11 @@ fn has_agent(owner: Owner) -> bool {
 /// Returns the real user of a process.
 fn user_of(pid: u32) -> Option<u32> {
     let status = fsb_sys::read_text(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok())
+    status.lines().find_map(|line| {
+        line.strip_prefix("Uid:")?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    })
 }

@@ -1,6 +1,7 @@
 //! Helpers of integration tests: a test that cannot run here prints the reason, and fails in CI.
 //!
-//! `#[macro_use] extern crate fsb_testkit;` at the top of a test program brings [`needs!`] and [`skip!`].
+//! `#[macro_use] extern crate fsb_testkit;` at the top of a test program brings [`needs!`] and
+//! [`skip!`].
 
 #![forbid(unsafe_code)]
 
@@ -9,8 +10,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Leaves the test (the enclosing function, which returns nothing) if a requirement is missing. In CI, which must run
-/// every test, it panics.
+/// Leaves the test (the enclosing function, which returns nothing) if a requirement is missing. In
+/// CI, which must run every test, it panics.
 ///
 /// * `needs!(root)`: the effective user is root.
 /// * `needs!(program "mkfs.ext4", "strace")`: the programs are installed.
@@ -35,8 +36,8 @@ macro_rules! needs {
     };
 }
 
-/// Leaves the test (the enclosing function, which returns nothing), also in CI: for requirements that no kernel of CI
-/// and no package of the distribution's free part provides.
+/// Leaves the test (the enclosing function, which returns nothing), also in CI: for requirements
+/// that no kernel of CI and no package of the distribution's free part provides.
 #[macro_export]
 macro_rules! skip {
     ($reason:expr) => {{
@@ -52,7 +53,10 @@ pub fn in_ci() -> bool {
 
 /// Returns an error unless the effective user is root.
 pub fn root() -> Result<(), String> {
-    rustix::process::geteuid().is_root().then_some(()).ok_or_else(|| "root".to_owned())
+    rustix::process::geteuid()
+        .is_root()
+        .then_some(())
+        .ok_or_else(|| "root".to_owned())
 }
 
 /// Returns an error that names the first of the programs that is not installed.
@@ -64,11 +68,13 @@ pub fn programs(names: &[&str]) -> Result<(), String> {
 /// Returns whether a program is in one of the directories of system programs.
 pub fn has_program(program: &str) -> bool {
     let directories = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
-    directories.iter().any(|directory| Path::new(directory).join(program).exists())
+    directories
+        .iter()
+        .any(|directory| Path::new(directory).join(program).exists())
 }
 
-/// Returns whether this process is root, which the rest of `part` requires. Otherwise the part is listed as left out;
-/// CI fails.
+/// Returns whether this process is root, which the rest of `part` requires. Otherwise the part is
+/// listed as left out; CI fails.
 pub fn root_for(part: &str) -> bool {
     let root = root().is_ok();
     if !root {
@@ -78,19 +84,24 @@ pub fn root_for(part: &str) -> bool {
     root
 }
 
-/// Lists a test, or a part of one, as left out: on standard error, and in the file that `FSB_TESTS_LEFT_OUT` names.
+/// Lists a test, or a part of one, as left out: on standard error, and in the file that
+/// `FSB_TESTS_LEFT_OUT` names.
 pub fn left_out(part: &str, reason: &str) {
     // `eprintln!` does not work: libtest hides its output if the test passes.
     let _ = writeln!(std::io::stderr(), "NOT RUN: {part}: {reason}");
-    let Some(path) = std::env::var_os("FSB_TESTS_LEFT_OUT") else { return };
+    let Some(path) = std::env::var_os("FSB_TESTS_LEFT_OUT") else {
+        return;
+    };
     let written = File::options().create(true).append(true).open(path);
     let _ = written.and_then(|mut file| file.write_all(format!("{part}: {reason}\n").as_bytes()));
 }
 
-/// A test of a program without libtest. The program also runs other roles, such as the init of a guest or a supervisor.
+/// A test of a program without libtest. The program also runs other roles, such as the init of a
+/// guest or a supervisor.
 pub type Test = (&'static str, fn());
 
-/// Defines `tests()`, the tests of a module, for [`run`]. The compiler reports a function that is not listed as unused.
+/// Defines `tests()`, the tests of a module, for [`run`]. The compiler reports a function that is
+/// not listed as unused.
 #[macro_export]
 macro_rules! tests {
     ($($name:ident,)*) => {
@@ -107,7 +118,9 @@ pub fn run(tests: Vec<Test>) -> ExitCode {
     let trials = tests.into_iter().map(|(name, test)| {
         let name = name.split_once("::").map_or(name, |(_, name)| name);
         libtest_mimic::Trial::test(name, move || {
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(test);
+            let thread = std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(test);
             let ended = thread.map_err(|error| error.to_string())?.join();
             // The panic printed its message already.
             ended.map_err(|_| "panicked".into())

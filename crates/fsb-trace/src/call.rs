@@ -1,8 +1,9 @@
-//! One call, the properties of each kind of call, the states of names before the first call, and the paths of names.
+//! One call, the properties of each kind of call, the states of names before the first call, and
+//! the paths of names.
 
-/// The version of traces that is written, and the newest that is read. Version 1 does not record which task woke which.
-/// Versions 1 and 2 do not record flags of reads and writes, destination offsets of copies, extended attributes and
-/// msync.
+/// The version of traces that is written, and the newest that is read. Version 1 does not record
+/// which task woke which. Versions 1 and 2 do not record flags of reads and writes, destination
+/// offsets of copies, extended attributes and msync.
 pub const VERSION: u16 = 3;
 
 /// The kind of a call. The numbers are those on disk.
@@ -73,7 +74,12 @@ pub struct About {
     pub(crate) fields: Fields,
 }
 
-const fn about(kind: CallKind, name: &'static str, family: &'static str, letters: &'static [u8]) -> About {
+const fn about(
+    kind: CallKind,
+    name: &'static str,
+    family: &'static str,
+    letters: &'static [u8],
+) -> About {
     let mut fields = Fields {
         handle: false,
         other: false,
@@ -98,11 +104,16 @@ const fn about(kind: CallKind, name: &'static str, family: &'static str, letters
         }
         at += 1;
     }
-    About { kind, name, family, fields }
+    About {
+        kind,
+        name,
+        family,
+        fields,
+    }
 }
 
-/// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o
-/// offset, l length, f flags, t offset in the destination.
+/// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n
+/// name, s second name, o offset, l length, f flags, t offset in the destination.
 pub static ALL_KINDS: &[About] = &[
     about(CallKind::Open, "open", "open", b"hnlf"),
     about(CallKind::Close, "close", "close", b"h"),
@@ -142,7 +153,12 @@ pub static ALL_KINDS: &[About] = &[
     about(CallKind::Woken, "woken", "process", b"2o"),
     // The second name is the one of the attribute.
     about(CallKind::SetAttribute, "fsetxattr", "attributes", b"hslf"),
-    about(CallKind::SetAttributeName, "setxattr", "attributes", b"nslf"),
+    about(
+        CallKind::SetAttributeName,
+        "setxattr",
+        "attributes",
+        b"nslf",
+    ),
     about(CallKind::SyncMapping, "msync", "sync", b"nolf"),
 ];
 
@@ -154,17 +170,26 @@ impl CallKind {
 
     /// Returns the kind with that number.
     pub(crate) fn from_number(number: u8) -> Option<CallKind> {
-        ALL_KINDS.get(usize::from(number).checked_sub(1)?).map(|about| about.kind)
+        ALL_KINDS
+            .get(usize::from(number).checked_sub(1)?)
+            .map(|about| about.kind)
     }
 
-    /// Returns whether it moves data between memory and a file. Its result is then the number of bytes moved.
+    /// Returns whether it moves data between memory and a file. Its result is then the number of
+    /// bytes moved.
     pub fn moves(self) -> bool {
-        matches!(self, CallKind::Read | CallKind::ReadAt | CallKind::Write | CallKind::WriteAt)
+        matches!(
+            self,
+            CallKind::Read | CallKind::ReadAt | CallKind::Write | CallKind::WriteAt
+        )
     }
 
     /// Returns whether it uses the position of its descriptor.
     pub fn is_positional(self) -> bool {
-        matches!(self, CallKind::Read | CallKind::Write | CallKind::Seek | CallKind::List)
+        matches!(
+            self,
+            CallKind::Read | CallKind::Write | CallKind::Seek | CallKind::List
+        )
     }
 
     /// Returns whether it has a name, and not a descriptor alone.
@@ -172,12 +197,17 @@ impl CallKind {
         self.about().fields.name
     }
 
-    /// Returns whether a replay makes the call. A replay leaves out the calls between processes, and mappings, because
-    /// the accesses through a mapping are not recorded.
+    /// Returns whether a replay makes the call. A replay leaves out the calls between processes,
+    /// and mappings, because the accesses through a mapping are not recorded.
     pub fn is_replayed(self) -> bool {
         !matches!(
             self,
-            CallKind::Spawn | CallKind::Wait | CallKind::Exit | CallKind::Wake | CallKind::Woken | CallKind::Map
+            CallKind::Spawn
+                | CallKind::Wait
+                | CallKind::Exit
+                | CallKind::Wake
+                | CallKind::Woken
+                | CallKind::Map
         )
     }
 }
@@ -198,10 +228,11 @@ pub struct Call {
     pub start_ns: u64,
     /// Nanoseconds that it took.
     pub took_ns: u64,
-    /// Nanoseconds that recording itself took before it since the lane's last call, as far as the recorder knows: a
-    /// multiple of [`LOST_UNIT`].
+    /// Nanoseconds that recording itself took before it since the lane's last call, as far as the
+    /// recorder knows: a multiple of [`LOST_UNIT`].
     pub lost_ns: u64,
-    /// The return value: an amount, or a negative error number. 0 for calls that return a descriptor.
+    /// The return value: an amount, or a negative error number. 0 for calls that return a
+    /// descriptor.
     pub result: i64,
     /// The descriptor that it is about, or makes; numbers are never used again. 0: none.
     pub handle: u32,
@@ -211,7 +242,8 @@ pub struct Call {
     pub name: u32,
     /// The other name: of a rename the new one, of a link the link, of a symbolic link the text.
     pub second: u32,
-    /// The offset in the file. For a task that was woken, the nanoseconds from the start of its wait until then.
+    /// The offset in the file. For a task that was woken, the nanoseconds from the start of its
+    /// wait until then.
     pub offset: u64,
     /// The requested bytes, or the new size; of an open or mkdir the mode.
     pub length: u64,
@@ -279,7 +311,8 @@ impl Call {
 
     /// Returns whether a copy adds the requested bytes, which is not its result.
     pub fn clones(&self) -> bool {
-        self.kind == CallKind::Copy && matches!(self.flags & flags::HOW, flags::CLONE | flags::CLONE_RANGE)
+        self.kind == CallKind::Copy
+            && matches!(self.flags & flags::HOW, flags::CLONE | flags::CLONE_RANGE)
     }
 
     pub fn end_ns(&self) -> u64 {
@@ -288,7 +321,11 @@ impl Call {
 
     /// Returns the number of bytes that it moved.
     pub fn moved(&self) -> u64 {
-        if self.kind.moves() || self.kind == CallKind::Copy { self.result.max(0) as u64 } else { 0 }
+        if self.kind.moves() || self.kind == CallKind::Copy {
+            self.result.max(0) as u64
+        } else {
+            0
+        }
     }
 }
 
@@ -323,8 +360,9 @@ pub mod flags {
     /// The file was open before the recording began.
     pub const BEFORE: u32 = 1 << 13;
 
-    /// Of reads and writes: the other side is a file or pipe outside the trace, and the kernel moved the data
-    /// (copy_file_range, sendfile, splice, FICLONE). Writes also have [`APPEND`], [`SYNC`] and [`DATA_SYNC`] (RWF_*).
+    /// Of reads and writes: the other side is a file or pipe outside the trace, and the kernel
+    /// moved the data (copy_file_range, sendfile, splice, FICLONE). Writes also have [`APPEND`],
+    /// [`SYNC`] and [`DATA_SYNC`] (RWF_*).
     pub const COPIED: u32 = 1 << 14;
 
     /// Of renames: fail if the new name exists.
@@ -343,9 +381,11 @@ pub mod flags {
     pub const HOW: u32 = 0xf;
     /// Of copies: the call has an offset in the source and leaves the position of the descriptor.
     pub const FROM_OFFSET: u32 = 1 << 4;
-    /// Of copies: the call has an offset in the destination and leaves the position of the descriptor.
+    /// Of copies: the call has an offset in the destination and leaves the position of the
+    /// descriptor.
     pub const TO_OFFSET: u32 = 1 << 5;
-    /// Of extended attributes: remove the attribute. The other values are XATTR_CREATE (1) and XATTR_REPLACE (2).
+    /// Of extended attributes: remove the attribute. The other values are XATTR_CREATE (1) and
+    /// XATTR_REPLACE (2).
     pub const REMOVE: u32 = 4;
     /// Of msync: MS_SYNC, which waits for the data.
     pub const WAIT: u32 = 4;
@@ -388,11 +428,19 @@ pub enum State {
     },
 }
 
-/// Returns the absolute path of a path and the directory that it begins in. Resolves `.` and `..` by text.
+/// Returns the absolute path of a path and the directory that it begins in. Resolves `.` and `..`
+/// by text.
 pub fn normal(directory: &[u8], path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
-    let begins = if path.starts_with(b"/") { &b""[..] } else { directory };
-    for part in begins.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/')) {
+    let begins = if path.starts_with(b"/") {
+        &b""[..]
+    } else {
+        directory
+    };
+    for part in begins
+        .split(|byte| *byte == b'/')
+        .chain(path.split(|byte| *byte == b'/'))
+    {
         match part {
             b"" | b"." => {}
             b".." => drop(parts.pop()),
@@ -404,7 +452,11 @@ pub fn normal(directory: &[u8], path: &[u8]) -> Vec<u8> {
         whole.push(b'/');
         whole.extend_from_slice(part);
     }
-    if whole.is_empty() { b"/".to_vec() } else { whole }
+    if whole.is_empty() {
+        b"/".to_vec()
+    } else {
+        whole
+    }
 }
 
 /// Returns the name below `root` of an absolute path. Both are normalized.
@@ -418,22 +470,30 @@ pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
     }
 }
 
-/// Returns whether a name stays below the root in any tree whose links do not lead out: it is empty, or of parts that
-/// are neither empty nor `.` nor `..`
+/// Returns whether a name stays below the root in any tree whose links do not lead out: it is
+/// empty, or of parts that are neither empty nor `.` nor `..`
 pub fn is_inside(name: &[u8]) -> bool {
-    let fine = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255;
+    let fine = |part: &[u8]| {
+        !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255
+    };
     name.len() < 4096 && (name.is_empty() || name.split(|byte| *byte == b'/').all(fine))
 }
 
-/// Returns whether the text of a symbolic link can be created: it leads only further down from the link's directory.
+/// Returns whether the text of a symbolic link can be created: it leads only further down from the
+/// link's directory.
 pub(crate) fn leads_down(text: &[u8]) -> bool {
     let fine = |part: &[u8]| part != b"..";
-    !text.is_empty() && !text.starts_with(b"/") && !text.contains(&0) && text.split(|byte| *byte == b'/').all(fine)
+    !text.is_empty()
+        && !text.starts_with(b"/")
+        && !text.contains(&0)
+        && text.split(|byte| *byte == b'/').all(fine)
 }
 
 /// Returns the directory of a name.
 pub(crate) fn parent(name: &[u8]) -> &[u8] {
-    name.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &name[..at])
+    name.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(b"", |at| &name[..at])
 }
 
 #[cfg(test)]
@@ -446,13 +506,20 @@ mod tests {
             assert_eq!(about.kind as usize, at + 1, "{}", about.name);
             assert_eq!(CallKind::from_number(about.kind as u8), Some(about.kind));
         }
-        assert_eq!((CallKind::from_number(0), CallKind::from_number(ALL_KINDS.len() as u8 + 1)), (None, None));
+        assert_eq!(
+            (
+                CallKind::from_number(0),
+                CallKind::from_number(ALL_KINDS.len() as u8 + 1)
+            ),
+            (None, None)
+        );
     }
 
     #[test]
     fn paths_are_made_normal_by_text() {
-        let of =
-            |directory: &str, path: &str| String::from_utf8(normal(directory.as_bytes(), path.as_bytes())).unwrap();
+        let of = |directory: &str, path: &str| {
+            String::from_utf8(normal(directory.as_bytes(), path.as_bytes())).unwrap()
+        };
         assert_eq!(of("/srv/data", "a//b/./c"), "/srv/data/a/b/c");
         assert_eq!(of("/srv/data", "../../../../etc"), "/etc");
         assert_eq!(of("/srv", "/x/../y/"), "/y");
@@ -475,7 +542,12 @@ mod tests {
         for outside in ["/a", "..", "a/../b", "a//b", "a/", ".", "a\0b"] {
             assert!(!is_inside(outside.as_bytes()), "{outside}");
         }
-        assert!(leads_down(b"a/b") && !leads_down(b"/etc") && !leads_down(b"a/../../b") && !leads_down(b""));
+        assert!(
+            leads_down(b"a/b")
+                && !leads_down(b"/etc")
+                && !leads_down(b"a/../../b")
+                && !leads_down(b"")
+        );
         assert_eq!((parent(b"a/b/c"), parent(b"a")), (&b"a/b"[..], &b""[..]));
     }
 }

@@ -1,8 +1,9 @@
 //! The sections of a trace: calls in blocks, column by column, names, and initial states.
 //!
-//! A call is predicted from those before it. The predicted call begins when the last one of its lane has ended, is
-//! about the last descriptor, continues at the position of that descriptor, and moves as much as it requests. Columns
-//! hold the differences from the prediction, and only the fields that the kind of the call has.
+//! A call is predicted from those before it. The predicted call begins when the last one of its
+//! lane has ended, is about the last descriptor, continues at the position of that descriptor, and
+//! moves as much as it requests. Columns hold the differences from the prediction, and only the
+//! fields that the kind of the call has.
 
 use std::collections::HashMap;
 
@@ -61,11 +62,14 @@ impl<'b> Cut<'b> {
     }
 
     fn short(&mut self) -> Result<u32, TraceError> {
-        u32::try_from(self.number()?).map_err(|_| TraceError::damaged("a number of more than 32 bits"))
+        u32::try_from(self.number()?)
+            .map_err(|_| TraceError::damaged("a number of more than 32 bits"))
     }
 
     fn bytes(&mut self) -> Result<&'b [u8], TraceError> {
-        let length = usize::try_from(self.number()?).ok().filter(|length| *length <= self.0.len());
+        let length = usize::try_from(self.number()?)
+            .ok()
+            .filter(|length| *length <= self.0.len());
         let (bytes, rest) = self.0.split_at(length.ok_or_else(short)?);
         self.0 = rest;
         Ok(bytes)
@@ -81,8 +85,8 @@ const MOST_LANES: u32 = 1 << 16;
 /// More descriptors or names than these at once would fill memory.
 const MOST_NAMES: u32 = 1 << 26;
 
-/// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length, flags, offset in the
-/// destination.
+/// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length,
+/// flags, offset in the destination.
 const COLUMNS: usize = 14;
 
 /// The state that predicts the next call.
@@ -109,7 +113,13 @@ struct Lane {
 impl Codec {
     /// Creates the codec of a version of traces.
     pub(super) fn new(version: u16) -> Codec {
-        Codec { version, lane: 0, lanes: Vec::new(), newest: 0, places: HashMap::new() }
+        Codec {
+            version,
+            lane: 0,
+            lanes: Vec::new(),
+            newest: 0,
+            places: HashMap::new(),
+        }
     }
 
     /// Returns the fields that a kind has in this version.
@@ -118,7 +128,11 @@ impl Codec {
         if self.version >= 3 {
             return fields;
         }
-        Fields { flags: fields.flags && !kind.moves(), target: false, ..fields }
+        Fields {
+            flags: fields.flags && !kind.moves(),
+            target: false,
+            ..fields
+        }
     }
 
     fn lane(&mut self, lane: u32) -> &mut Lane {
@@ -130,7 +144,11 @@ impl Codec {
     }
 
     fn expected_handle(&self, kind: CallKind, lane: &Lane) -> u32 {
-        if matches!(kind, CallKind::Open | CallKind::Duplicate) { self.newest.wrapping_add(1) } else { lane.handle }
+        if matches!(kind, CallKind::Open | CallKind::Duplicate) {
+            self.newest.wrapping_add(1)
+        } else {
+            lane.handle
+        }
     }
 
     fn learn(&mut self, call: &Call) {
@@ -160,7 +178,8 @@ impl Codec {
                 self.places.insert(call.handle, call.result as u64);
             }
             kind if kind.moves() => {
-                self.places.insert(call.handle, call.offset.wrapping_add(call.moved()));
+                self.places
+                    .insert(call.handle, call.offset.wrapping_add(call.moved()));
             }
             _ => {}
         }
@@ -178,8 +197,22 @@ impl Codec {
     pub(super) fn pack(&mut self, calls: &[Call]) -> Vec<u8> {
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
         for call in calls {
-            let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags, target] =
-                &mut columns;
+            let [
+                lane,
+                kind,
+                gap,
+                took,
+                lost,
+                result,
+                handle,
+                other,
+                name,
+                second,
+                offset,
+                length,
+                flags,
+                target,
+            ] = &mut columns;
             put_signed(lane, i64::from(call.lane) - i64::from(self.lane));
             self.lane = call.lane;
             kind.push(call.kind as u8);
@@ -187,7 +220,10 @@ impl Codec {
             put_signed(gap, call.start_ns.wrapping_sub(last.end) as i64);
             put(took, call.took_ns);
             put(lost, call.lost_ns / LOST_UNIT);
-            put_signed(result, call.result.wrapping_sub(Codec::expected_result(call)));
+            put_signed(
+                result,
+                call.result.wrapping_sub(Codec::expected_result(call)),
+            );
             let fields = self.fields(call.kind);
             if fields.handle {
                 let expected = self.expected_handle(call.kind, &last);
@@ -218,15 +254,26 @@ impl Codec {
             self.learn(call);
         }
         let mut whole = Vec::with_capacity(columns.iter().map(|column| column.len() + 4).sum());
-        columns.iter().for_each(|column| put_bytes(&mut whole, column));
+        columns
+            .iter()
+            .for_each(|column| put_bytes(&mut whole, column));
         whole
     }
 
     /// Unpacks the calls of a block. `names` is the number of names that are known by then.
-    pub(super) fn unpack(&mut self, bytes: &[u8], count: usize, names: u32) -> Result<Vec<Call>, TraceError> {
+    pub(super) fn unpack(
+        &mut self,
+        bytes: &[u8],
+        count: usize,
+        names: u32,
+    ) -> Result<Vec<Call>, TraceError> {
         let mut whole = Cut(bytes);
         let mut columns = [Cut::default(); COLUMNS];
-        let stored = if self.version >= 3 { COLUMNS } else { COLUMNS - 1 };
+        let stored = if self.version >= 3 {
+            COLUMNS
+        } else {
+            COLUMNS - 1
+        };
         for column in &mut columns[..stored] {
             *column = Cut(whole.bytes()?);
         }
@@ -244,7 +291,22 @@ impl Codec {
     }
 
     fn call(&mut self, columns: &mut [Cut<'_>; COLUMNS], names: u32) -> Result<Call, TraceError> {
-        let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags, target] = columns;
+        let [
+            lane,
+            kind,
+            gap,
+            took,
+            lost,
+            result,
+            handle,
+            other,
+            name,
+            second,
+            offset,
+            length,
+            flags,
+            target,
+        ] = columns;
         let number = kind.byte()?;
         let kind = CallKind::from_number(number)
             .ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
@@ -255,23 +317,40 @@ impl Codec {
         call.start_ns = last.end.wrapping_add(gap.signed()? as u64);
         call.took_ns = took.number()?;
         call.lost_ns = lost.number()?.saturating_mul(LOST_UNIT);
-        if call.start_ns.checked_add(call.took_ns).is_none_or(|end| end > i64::MAX as u64) {
+        if call
+            .start_ns
+            .checked_add(call.took_ns)
+            .is_none_or(|end| end > i64::MAX as u64)
+        {
             return Err(TraceError::damaged("a call with an impossible time"));
         }
         let fields = self.fields(kind);
         if fields.handle {
-            call.handle = near(self.expected_handle(kind, &last), handle.signed()?, u32::MAX, "a descriptor")?;
+            call.handle = near(
+                self.expected_handle(kind, &last),
+                handle.signed()?,
+                u32::MAX,
+                "a descriptor",
+            )?;
         }
         if fields.other {
-            let (bound, what) =
-                if kind.about().family == "process" { (MOST_LANES, "a lane") } else { (u32::MAX, "a descriptor") };
+            let (bound, what) = if kind.about().family == "process" {
+                (MOST_LANES, "a lane")
+            } else {
+                (u32::MAX, "a descriptor")
+            };
             call.other = near(call.handle, other.signed()?, bound, what)?;
         }
         if fields.name {
             call.name = near(last.name, name.signed()?, names.min(MOST_NAMES), "a name")?;
         }
         if fields.second {
-            call.second = near(last.second, second.signed()?, names.min(MOST_NAMES), "a name")?;
+            call.second = near(
+                last.second,
+                second.signed()?,
+                names.min(MOST_NAMES),
+                "a name",
+            )?;
         }
         if fields.offset {
             let expected = self.places.get(&call.handle).copied().unwrap_or_default();
@@ -294,8 +373,12 @@ impl Codec {
 
 /// Returns a number below a bound, from its difference to another one.
 fn near(expected: u32, difference: i64, bound: u32, what: &str) -> Result<u32, TraceError> {
-    let number = i64::from(expected).checked_add(difference).and_then(|number| u32::try_from(number).ok());
-    number.filter(|number| *number < bound).ok_or_else(|| TraceError::damaged(format!("{what} that does not exist")))
+    let number = i64::from(expected)
+        .checked_add(difference)
+        .and_then(|number| u32::try_from(number).ok());
+    number
+        .filter(|number| *number < bound)
+        .ok_or_else(|| TraceError::damaged(format!("{what} that does not exist")))
 }
 
 /// All names so far, by number; 0 is the root.
@@ -333,7 +416,11 @@ impl Names {
 pub(super) fn pack_names(names: &[Vec<u8>]) -> Vec<u8> {
     let (mut out, mut last) = (Vec::new(), &b""[..]);
     for name in names {
-        let shared = name.iter().zip(last).take_while(|(one, other)| one == other).count();
+        let shared = name
+            .iter()
+            .zip(last)
+            .take_while(|(one, other)| one == other)
+            .count();
         put(&mut out, shared as u64);
         put_bytes(&mut out, &name[shared..]);
         last = name;
@@ -342,22 +429,34 @@ pub(super) fn pack_names(names: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Adds the names of a section. Refuses names that lead out of the target.
-pub(super) fn unpack_names(bytes: &[u8], count: usize, names: &mut Names) -> Result<(), TraceError> {
+pub(super) fn unpack_names(
+    bytes: &[u8],
+    count: usize,
+    names: &mut Names,
+) -> Result<(), TraceError> {
     let (mut cut, mut last) = (Cut(bytes), Vec::new());
     for _ in 0..count {
         let shared = cut.number()? as usize;
         if shared > last.len() {
-            return Err(TraceError::damaged("a name refers to a prefix that does not exist"));
+            return Err(TraceError::damaged(
+                "a name refers to a prefix that does not exist",
+            ));
         }
         last.truncate(shared);
         last.extend_from_slice(cut.bytes()?);
         // Texts of symbolic links are names, too. A text that can be neither is refused.
         if !is_inside(&last) {
-            return Err(TraceError::Outside(String::from_utf8_lossy(&last).into_owned()));
+            return Err(TraceError::Outside(
+                String::from_utf8_lossy(&last).into_owned(),
+            ));
         }
         names.push(&last);
     }
-    if cut.0.is_empty() { Ok(()) } else { Err(TraceError::damaged("a section holds more than its names")) }
+    if cut.0.is_empty() {
+        Ok(())
+    } else {
+        Err(TraceError::damaged("a section holds more than its names"))
+    }
 }
 
 pub(super) fn pack_initial(states: &[Initial]) -> Vec<u8> {
@@ -370,7 +469,10 @@ pub(super) fn pack_initial(states: &[Initial]) -> Vec<u8> {
                 out.push(1);
                 put(&mut out, *size);
             }
-            State::File { size, data: Some(data) } => {
+            State::File {
+                size,
+                data: Some(data),
+            } => {
                 out.push(2);
                 put(&mut out, *size);
                 put(&mut out, data.len() as u64);
@@ -394,7 +496,11 @@ pub(super) fn pack_initial(states: &[Initial]) -> Vec<u8> {
     out
 }
 
-pub(super) fn unpack_initial(bytes: &[u8], count: usize, names: u32) -> Result<Vec<Initial>, TraceError> {
+pub(super) fn unpack_initial(
+    bytes: &[u8],
+    count: usize,
+    names: u32,
+) -> Result<Vec<Initial>, TraceError> {
     let mut cut = Cut(bytes);
     let known = |number: u64| {
         let number = u32::try_from(number).ok().filter(|number| *number < names);
@@ -405,25 +511,49 @@ pub(super) fn unpack_initial(bytes: &[u8], count: usize, names: u32) -> Result<V
         let name = known(cut.number()?)?;
         let state = match cut.byte()? {
             0 => State::Directory,
-            1 => State::File { size: cut.number()?, data: None },
+            1 => State::File {
+                size: cut.number()?,
+                data: None,
+            },
             2 => {
                 let (size, pieces) = (cut.number()?, cut.number()?);
                 let (mut data, mut end) = (Vec::new(), 0u64);
                 for _ in 0..pieces {
                     let (apart, length) = (cut.number()?, cut.number()?);
-                    let place = end.checked_add(apart).and_then(|offset| Some((offset, offset.checked_add(length)?)));
+                    let place = end
+                        .checked_add(apart)
+                        .and_then(|offset| Some((offset, offset.checked_add(length)?)));
                     let place = place.filter(|(_, after)| *after <= size);
-                    let (offset, after) = place.ok_or_else(|| TraceError::damaged("data beyond the end of a file"))?;
+                    let (offset, after) = place
+                        .ok_or_else(|| TraceError::damaged("data beyond the end of a file"))?;
                     data.push((offset, length));
                     end = after;
                 }
-                State::File { size, data: Some(data) }
+                State::File {
+                    size,
+                    data: Some(data),
+                }
             }
-            3 => State::Link { to: Some(cut.bytes()?).filter(|to| leads_down(to)).unwrap_or(b"nowhere").to_vec() },
-            4 => State::Same { name: known(cut.number()?)? },
-            other => return Err(TraceError::damaged(format!("a file of an unknown kind, {other}"))),
+            3 => State::Link {
+                to: Some(cut.bytes()?)
+                    .filter(|to| leads_down(to))
+                    .unwrap_or(b"nowhere")
+                    .to_vec(),
+            },
+            4 => State::Same {
+                name: known(cut.number()?)?,
+            },
+            other => {
+                return Err(TraceError::damaged(format!(
+                    "a file of an unknown kind, {other}"
+                )));
+            }
         };
         states.push(Initial { name, state });
     }
-    if cut.0.is_empty() { Ok(states) } else { Err(TraceError::damaged("a section holds more than its files")) }
+    if cut.0.is_empty() {
+        Ok(states)
+    } else {
+        Err(TraceError::damaged("a section holds more than its files"))
+    }
 }

@@ -90,7 +90,8 @@ pub struct Syncs {
     pub calls: u64,
     /// The median of their times, as the lower end of a step; `null` without syncs.
     pub median_seconds: Option<f64>,
-    /// The median of the bytes that a thread wrote between two, as the lower end of a step; `null` without syncs.
+    /// The median of the bytes that a thread wrote between two, as the lower end of a step; `null`
+    /// without syncs.
     pub median_bytes_between: Option<u64>,
 }
 
@@ -145,11 +146,22 @@ pub struct Timeline {
 
 impl Document {
     /// Creates the document of a trace that lasted `duration_ns` nanoseconds.
-    pub fn new(header: &Header, totals: &Totals, summary: &Summary, names: &Names, duration_ns: u64) -> Document {
+    pub fn new(
+        header: &Header,
+        totals: &Totals,
+        summary: &Summary,
+        names: &Names,
+        duration_ns: u64,
+    ) -> Document {
         let [files, directories, symbolic_links] = summary.initial;
         let seconds = duration_ns as f64 * 1e-9;
         let kinds = summary.kinds.iter().map(|((_, name), of)| {
-            let calls = Calls { calls: of.calls, failed: of.failed, bytes: of.bytes, seconds: of.ns as f64 * 1e-9 };
+            let calls = Calls {
+                calls: of.calls,
+                failed: of.failed,
+                bytes: of.bytes,
+                seconds: of.ns as f64 * 1e-9,
+            };
             (*name, calls)
         });
         let median = |sizes: &Sizes| (summary.syncs.count > 0).then(|| sizes.quantile(0.5));
@@ -187,7 +199,11 @@ impl Document {
                     .then(|| summary.durable_times.quantile(0.5) as f64 * 1e-9),
             },
             files: FileUses::new(summary, names),
-            timeline: Timeline { slice_seconds: seconds / summary.timeline.len() as f64, calls: of(0), bytes: of(1) },
+            timeline: Timeline {
+                slice_seconds: seconds / summary.timeline.len() as f64,
+                calls: of(0),
+                bytes: of(1),
+            },
         }
     }
 }
@@ -195,7 +211,12 @@ impl Document {
 impl Moved {
     fn from_direction(direction: &Direction) -> Moved {
         let sizes = &direction.sizes;
-        Moved { calls: sizes.count, sequential: direction.sequential, bytes: sizes.sum, sizes: sizes.steps() }
+        Moved {
+            calls: sizes.count,
+            sequential: direction.sequential,
+            bytes: sizes.sum,
+            sizes: sizes.steps(),
+        }
     }
 }
 
@@ -204,12 +225,15 @@ impl FileUses {
         let files = &summary.files;
         let [read, written, synced] = files.read_written_synced();
         let (directories, largest_directory) = files.directories();
-        let busiest = files.busiest(BUSIEST).into_iter().map(|(name, file)| FileUse {
-            name: String::from_utf8_lossy(names.get(name)).into_owned(),
-            calls: file.calls,
-            read_bytes: file.read,
-            written_bytes: file.written,
-        });
+        let busiest = files
+            .busiest(BUSIEST)
+            .into_iter()
+            .map(|(name, file)| FileUse {
+                name: String::from_utf8_lossy(names.get(name)).into_owned(),
+                calls: file.calls,
+                read_bytes: file.read,
+                written_bytes: file.written,
+            });
         FileUses {
             names: files.count(),
             read,

@@ -1,5 +1,5 @@
-//! The flags that hold for a write: those of the open (O_DSYNC, O_SYNC, O_APPEND) and its own (RWF_DSYNC, RWF_SYNC,
-//! RWF_APPEND).
+//! The flags that hold for a write: those of the open (O_DSYNC, O_SYNC, O_APPEND) and its own
+//! (RWF_DSYNC, RWF_SYNC, RWF_APPEND).
 
 use std::collections::HashMap;
 
@@ -40,7 +40,10 @@ impl WriteFlags {
             CallKind::Copy => self.held(call.other),
             _ => return WriteMode::default(),
         };
-        WriteMode { is_durable: own & DURABLE != 0, appends: own & flags::APPEND != 0 }
+        WriteMode {
+            is_durable: own & DURABLE != 0,
+            appends: own & flags::APPEND != 0,
+        }
     }
 
     /// Returns whether every write on the descriptor is durable.

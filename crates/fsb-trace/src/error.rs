@@ -10,13 +10,17 @@ use serde_json::{Map, Value};
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file does not begin like a trace.
-    #[error("it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse")]
+    #[error(
+        "it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse"
+    )]
     NotATrace,
     /// A newer program wrote the trace.
     #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
     Version(u16),
     /// The trace ends early.
-    #[error("it is cut off after {calls} calls: the recording was killed, or the copy is incomplete")]
+    #[error(
+        "it is cut off after {calls} calls: the recording was killed, or the copy is incomplete"
+    )]
     Truncated {
         /// Calls that could be read.
         calls: u64,

@@ -1,12 +1,12 @@
 //! The format on disk: a header, then sections in the order of the recording, then an end.
 //!
-//! A file begins with `FSBTRACE` and two bytes of version. Each section is a letter, four numbers and a zstd frame. The
-//! numbers are the number of items, the bytes of the content, the bytes of the frame, and a CRC-32 of the frame. Each
-//! of them has four bytes, little-endian.
+//! A file begins with `FSBTRACE` and two bytes of version. Each section is a letter, four numbers
+//! and a zstd frame. The numbers are the number of items, the bytes of the content, the bytes of
+//! the frame, and a CRC-32 of the frame. Each of them has four bytes, little-endian.
 //!
-//! Names and initial states come in sections of their own. Calls come in blocks of up to 65,536, column by column.
-//! Their numbers are differences from the predicted ones, in LEB128. The predictions continue from block to block, so a
-//! trace is read from its beginning.
+//! Names and initial states come in sections of their own. Calls come in blocks of up to 65,536,
+//! column by column. Their numbers are differences from the predicted ones, in LEB128. The
+//! predictions continue from block to block, so a trace is read from its beginning.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -105,7 +105,8 @@ pub struct Totals {
     /// Calls on files outside the root.
     #[serde(default)]
     pub outside: u64,
-    /// Seconds that the program ran, and the seconds of them that recording took, as far as they are known.
+    /// Seconds that the program ran, and the seconds of them that recording took, as far as they
+    /// are known.
     #[serde(default)]
     pub recording_seconds: f64,
 }
@@ -145,7 +146,9 @@ impl<R: Read> Reader<R> {
     pub fn new(mut from: R) -> Result<Reader<R>, TraceError> {
         let mut magic = [0; 10];
         match from.read_exact(&mut magic) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(TraceError::NotATrace),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(TraceError::NotATrace);
+            }
             read => read?,
         }
         if magic[..8] != MAGIC[..] {
@@ -167,8 +170,8 @@ impl<R: Read> Reader<R> {
         if section.tag != HEADER {
             return Err(TraceError::damaged("it begins without a header"));
         }
-        reader.header =
-            serde_json::from_slice(&section.content).map_err(|error| TraceError::damaged(error.to_string()))?;
+        reader.header = serde_json::from_slice(&section.content)
+            .map_err(|error| TraceError::damaged(error.to_string()))?;
         Ok(reader)
     }
 
@@ -191,11 +194,16 @@ impl<R: Read> Reader<R> {
             if self.ended {
                 return Ok(None);
             }
-            let Section { tag, count, content } = self.section()?;
+            let Section {
+                tag,
+                count,
+                content,
+            } = self.section()?;
             match tag {
                 NAMES => unpack_names(&content, count, &mut self.names)?,
                 INITIAL => {
-                    return unpack_initial(&content, count, self.names.len()).map(|all| Some(TracePart::Initial(all)));
+                    return unpack_initial(&content, count, self.names.len())
+                        .map(|all| Some(TracePart::Initial(all)));
                 }
                 CALLS => {
                     let calls = self.codec.unpack(&content, count, self.names.len())?;
@@ -203,15 +211,23 @@ impl<R: Read> Reader<R> {
                     return Ok(Some(TracePart::Calls(calls)));
                 }
                 END => return self.end(&content).map(Some),
-                other => return Err(TraceError::damaged(format!("a section of an unknown kind, {other:#04x}"))),
+                other => {
+                    return Err(TraceError::damaged(format!(
+                        "a section of an unknown kind, {other:#04x}"
+                    )));
+                }
             }
         }
     }
 
     fn end(&mut self, content: &[u8]) -> Result<TracePart, TraceError> {
-        let totals: Totals = serde_json::from_slice(content).map_err(|error| TraceError::damaged(error.to_string()))?;
+        let totals: Totals = serde_json::from_slice(content)
+            .map_err(|error| TraceError::damaged(error.to_string()))?;
         if totals.calls != self.calls {
-            let message = format!("{} calls came where its end counts {}", self.calls, totals.calls);
+            let message = format!(
+                "{} calls came where its end counts {}",
+                self.calls, totals.calls
+            );
             return Err(TraceError::Damaged(message));
         }
         self.ended = true;
@@ -231,26 +247,39 @@ impl<R: Read> Reader<R> {
     }
 
     fn content(&mut self, head: &[u8; 17]) -> Result<Section, TraceError> {
-        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let number =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (count, length, packed) = (number(1) as usize, number(5) as usize, number(9) as usize);
-        if length > LARGEST_SECTION || packed > LARGEST_SECTION || (head[0] == CALLS && count > BLOCK) {
-            return Err(TraceError::damaged("a section larger than any that fsb writes"));
+        if length > LARGEST_SECTION
+            || packed > LARGEST_SECTION
+            || (head[0] == CALLS && count > BLOCK)
+        {
+            return Err(TraceError::damaged(
+                "a section larger than any that fsb writes",
+            ));
         }
         let mut frame = Vec::new();
         // Memory grows with the data, not with the announced length.
-        (&mut self.from).take(packed as u64).read_to_end(&mut frame)?;
+        (&mut self.from)
+            .take(packed as u64)
+            .read_to_end(&mut frame)?;
         if frame.len() < packed {
             return Err(TraceError::Truncated { calls: self.calls });
         }
         if crc32fast::hash(&frame) != number(13) {
             return Err(TraceError::damaged("a section has the wrong checksum"));
         }
-        let content = zstd::bulk::decompress(&frame, length)
-            .map_err(|error| TraceError::damaged(format!("a section cannot be unpacked: {error}")))?;
+        let content = zstd::bulk::decompress(&frame, length).map_err(|error| {
+            TraceError::damaged(format!("a section cannot be unpacked: {error}"))
+        })?;
         if content.len() != length {
             return Err(TraceError::damaged("a section has the wrong length"));
         }
-        Ok(Section { tag: head[0], count, content })
+        Ok(Section {
+            tag: head[0],
+            count,
+            content,
+        })
     }
 
     fn exactly(&mut self, bytes: &mut [u8]) -> Result<(), TraceError> {
@@ -279,8 +308,8 @@ impl Skimmed {
     /// Reads a trace from its beginning and skips the calls.
     ///
     /// # Errors
-    /// Fails if the input is not a trace, has another version, is cut off or damaged, or if a name in it leads out of
-    /// the target.
+    /// Fails if the input is not a trace, has another version, is cut off or damaged, or if a name
+    /// in it leads out of the target.
     pub fn read(from: impl Read + Seek) -> Result<Skimmed, TraceError> {
         let mut reader = Reader::new(from)?;
         let mut initial = Vec::new();
@@ -294,15 +323,28 @@ impl Skimmed {
             let section = reader.content(&head)?;
             match head[0] {
                 NAMES => unpack_names(&section.content, section.count, &mut reader.names)?,
-                INITIAL => initial.extend(unpack_initial(&section.content, section.count, reader.names.len())?),
+                INITIAL => initial.extend(unpack_initial(
+                    &section.content,
+                    section.count,
+                    reader.names.len(),
+                )?),
                 END => {
                     let totals: Totals = serde_json::from_slice(&section.content)
                         .map_err(|error| TraceError::damaged(error.to_string()))?;
                     let Reader { header, names, .. } = reader;
-                    return Ok(Skimmed { header, totals, names, initial });
+                    return Ok(Skimmed {
+                        header,
+                        totals,
+                        names,
+                        initial,
+                    });
                 }
                 HEADER => return Err(TraceError::damaged("it has two headers")),
-                other => return Err(TraceError::damaged(format!("a section of an unknown kind, {other:#04x}"))),
+                other => {
+                    return Err(TraceError::damaged(format!(
+                        "a section of an unknown kind, {other:#04x}"
+                    )));
+                }
             }
         }
     }
@@ -375,7 +417,10 @@ impl<W: Write> Writer<W> {
         }
         let number = self.numbers.len() as u32 + 1;
         self.numbers.insert(name.into(), number);
-        let written = self.disguise.as_ref().map_or_else(|| name.to_vec(), |disguise| disguise.name(name));
+        let written = self
+            .disguise
+            .as_ref()
+            .map_or_else(|| name.to_vec(), |disguise| disguise.name(name));
         self.name_bytes += written.len();
         self.names.push(written);
         if self.name_bytes > NAME_BYTES {
@@ -388,7 +433,9 @@ impl<W: Write> Writer<W> {
     pub fn initial(&mut self, mut initial: Initial) -> Result<(), TraceError> {
         match &mut initial.state {
             State::File { size, data } => {
-                let bytes = data.as_ref().map_or(*size, |data| data.iter().map(|(_, length)| length).sum());
+                let bytes = data
+                    .as_ref()
+                    .map_or(*size, |data| data.iter().map(|(_, length)| length).sum());
                 self.totals.initial_bytes = self.totals.initial_bytes.saturating_add(bytes);
                 self.totals.space = self.totals.space.saturating_add(bytes);
             }
@@ -401,14 +448,22 @@ impl<W: Write> Writer<W> {
         }
         self.totals.inodes += 1;
         self.initial.push(initial);
-        if self.initial.len() >= BLOCK { self.flush_initial() } else { Ok(()) }
+        if self.initial.len() >= BLOCK {
+            self.flush_initial()
+        } else {
+            Ok(())
+        }
     }
 
     /// Adds the next call.
     pub fn call(&mut self, call: &Call) -> Result<(), TraceError> {
         self.count(call);
         self.calls.push(*call);
-        if self.calls.len() >= BLOCK { self.flush_calls() } else { Ok(()) }
+        if self.calls.len() >= BLOCK {
+            self.flush_calls()
+        } else {
+            Ok(())
+        }
     }
 
     fn count(&mut self, call: &Call) {
@@ -419,7 +474,9 @@ impl<W: Write> Writer<W> {
         let first = *self.first_ns.get_or_insert(call.start_ns);
         totals.duration_ns = totals.duration_ns.max(call.end_ns().saturating_sub(first));
         match call.kind {
-            CallKind::Read | CallKind::ReadAt => totals.read_bytes = totals.read_bytes.saturating_add(call.moved()),
+            CallKind::Read | CallKind::ReadAt => {
+                totals.read_bytes = totals.read_bytes.saturating_add(call.moved())
+            }
             CallKind::Write | CallKind::WriteAt | CallKind::Copy => {
                 totals.written_bytes = totals.written_bytes.saturating_add(call.moved());
             }
@@ -436,15 +493,21 @@ impl<W: Write> Writer<W> {
             _ => {}
         }
         let end = match call.kind {
-            CallKind::Write | CallKind::WriteAt => Some((call.handle, call.offset.saturating_add(call.moved()))),
-            CallKind::Allocate if call.result >= 0 => Some((call.handle, call.offset.saturating_add(call.length))),
+            CallKind::Write | CallKind::WriteAt => {
+                Some((call.handle, call.offset.saturating_add(call.moved())))
+            }
+            CallKind::Allocate if call.result >= 0 => {
+                Some((call.handle, call.offset.saturating_add(call.length)))
+            }
             CallKind::Copy if call.clones() && call.result >= 0 => {
                 Some((call.other, call.target.saturating_add(call.length)))
             }
             CallKind::Copy => Some((call.other, call.target.saturating_add(call.moved()))),
             _ => None,
         };
-        if let Some((name, end)) = end.and_then(|(handle, end)| Some((*self.open.get(&handle)?, end))) {
+        if let Some((name, end)) =
+            end.and_then(|(handle, end)| Some((*self.open.get(&handle)?, end)))
+        {
             let reach = self.reach.entry(name).or_default();
             if end > *reach {
                 totals.space = totals.space.saturating_add(end - *reach);
@@ -453,14 +516,24 @@ impl<W: Write> Writer<W> {
         }
         if call.kind.moves() {
             // A replay makes a call that the kernel made without memory of the program in pieces.
-            let most = if call.flags & flags::COPIED != 0 { COPY_PIECE } else { u64::MAX };
+            let most = if call.flags & flags::COPIED != 0 {
+                COPY_PIECE
+            } else {
+                u64::MAX
+            };
             totals.largest = totals.largest.max(call.moved().min(most));
         }
-        if matches!(call.kind, CallKind::SetAttribute | CallKind::SetAttributeName) {
+        if matches!(
+            call.kind,
+            CallKind::SetAttribute | CallKind::SetAttributeName
+        ) {
             totals.largest = totals.largest.max(call.length.min(LARGEST_ATTRIBUTE));
         }
-        let makes = matches!(call.kind, CallKind::MakeDirectory | CallKind::Link | CallKind::SymbolicLink)
-            || (call.kind == CallKind::Open && call.flags & (flags::CREATE | flags::TEMPORARY) != 0);
+        let makes = matches!(
+            call.kind,
+            CallKind::MakeDirectory | CallKind::Link | CallKind::SymbolicLink
+        ) || (call.kind == CallKind::Open
+            && call.flags & (flags::CREATE | flags::TEMPORARY) != 0);
         totals.inodes += u64::from(makes && call.result >= 0);
         totals.descriptors = totals.descriptors.max(self.open.len() as u32);
     }
@@ -468,13 +541,21 @@ impl<W: Write> Writer<W> {
     fn flush_names(&mut self) -> Result<(), TraceError> {
         let names = std::mem::take(&mut self.names);
         self.name_bytes = 0;
-        if names.is_empty() { Ok(()) } else { self.section(NAMES, names.len(), &pack_names(&names)) }
+        if names.is_empty() {
+            Ok(())
+        } else {
+            self.section(NAMES, names.len(), &pack_names(&names))
+        }
     }
 
     fn flush_initial(&mut self) -> Result<(), TraceError> {
         self.flush_names()?;
         let initial = std::mem::take(&mut self.initial);
-        if initial.is_empty() { Ok(()) } else { self.section(INITIAL, initial.len(), &pack_initial(&initial)) }
+        if initial.is_empty() {
+            Ok(())
+        } else {
+            self.section(INITIAL, initial.len(), &pack_initial(&initial))
+        }
     }
 
     fn flush_calls(&mut self) -> Result<(), TraceError> {
@@ -492,11 +573,18 @@ impl<W: Write> Writer<W> {
 
     fn section(&mut self, tag: u8, count: usize, content: &[u8]) -> Result<(), TraceError> {
         if content.len() > LARGEST_SECTION {
-            return Err(TraceError::Unfit("a section would be larger than any reader takes".to_owned()));
+            return Err(TraceError::Unfit(
+                "a section would be larger than any reader takes".to_owned(),
+            ));
         }
         let packed = zstd::bulk::compress(content, LEVEL)?;
         let mut head = vec![tag];
-        for number in [count as u32, content.len() as u32, packed.len() as u32, crc32fast::hash(&packed)] {
+        for number in [
+            count as u32,
+            content.len() as u32,
+            packed.len() as u32,
+            crc32fast::hash(&packed),
+        ] {
             head.extend_from_slice(&number.to_le_bytes());
         }
         self.out.write_all(&head)?;
@@ -510,22 +598,38 @@ impl<W: Write> Writer<W> {
         self.totals.calls
     }
 
-    /// Ends the trace. Returns the stream, the totals and the number of bytes. Facts that only the recorder knows are
-    /// taken from `known`; the writer has counted the others.
+    /// Ends the trace. Returns the stream, the totals and the number of bytes. Facts that only the
+    /// recorder knows are taken from `known`; the writer has counted the others.
     ///
     /// # Errors
     /// Fails if the trace cannot be written.
     pub fn finish(mut self, known: Totals) -> Result<(W, Totals, u64), TraceError> {
         self.flush_calls()?;
-        let Totals { tasks, mut incomplete, notes, outside, recording_seconds, .. } = known;
+        let Totals {
+            tasks,
+            mut incomplete,
+            notes,
+            outside,
+            recording_seconds,
+            ..
+        } = known;
         if let Some(disguise) = &self.disguise {
             for gap in &mut incomplete {
-                gap.disguise(|name| String::from_utf8_lossy(&disguise.name(name.as_bytes())).into_owned());
+                gap.disguise(|name| {
+                    String::from_utf8_lossy(&disguise.name(name.as_bytes())).into_owned()
+                });
             }
         }
         let counted = std::mem::take(&mut self.totals);
         let tasks = tasks.max(u64::from(counted.lanes));
-        let totals = Totals { tasks, incomplete, notes, outside, recording_seconds, ..counted };
+        let totals = Totals {
+            tasks,
+            incomplete,
+            notes,
+            outside,
+            recording_seconds,
+            ..counted
+        };
         let json = serde_json::to_vec(&totals).map_err(std::io::Error::from)?;
         self.section(END, 1, &json)?;
         self.out.flush()?;
@@ -533,15 +637,19 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Replaces names. A part of a name is always replaced by the same other part, with a key that is then discarded.
+/// Replaces names. A part of a name is always replaced by the same other part, with a key that is
+/// then discarded.
 #[derive(Debug, Default)]
 pub struct Disguise(RandomState, RandomState);
 
 impl Disguise {
-    /// Returns another name of as many parts. Parts of twelve bytes or more keep their length; shorter ones get twelve
-    /// letters.
+    /// Returns another name of as many parts. Parts of twelve bytes or more keep their length;
+    /// shorter ones get twelve letters.
     pub fn name(&self, name: &[u8]) -> Vec<u8> {
-        let parts: Vec<Vec<u8>> = name.split(|byte| *byte == b'/').map(|part| self.part(part)).collect();
+        let parts: Vec<Vec<u8>> = name
+            .split(|byte| *byte == b'/')
+            .map(|part| self.part(part))
+            .collect();
         parts.join(&b'/')
     }
 
@@ -551,7 +659,8 @@ impl Disguise {
             return Vec::new();
         }
         let whole = (u128::from(self.0.hash_one(part)) << 64) | u128::from(self.1.hash_one(part));
-        // Twelve letters of five bits make two equal ones unlikely among millions; longer names repeat them.
+        // Twelve letters of five bits make two equal ones unlikely among millions; longer names
+        // repeat them.
         let letter = |at: usize| LETTERS[(whole >> (5 * (at % 24))) as usize & 31];
         (0..part.len().max(12)).map(letter).collect()
     }
@@ -566,11 +675,20 @@ mod tests {
     use crate::{CallKind, TraceError, Unseen};
 
     fn written(calls: &[Call], names: &[&[u8]], initial: &[Initial]) -> Vec<u8> {
-        let mut writer = Writer::new(Vec::new(), &Header { by: "test".to_owned(), ..Header::default() }).unwrap();
+        let mut writer = Writer::new(
+            Vec::new(),
+            &Header {
+                by: "test".to_owned(),
+                ..Header::default()
+            },
+        )
+        .unwrap();
         for name in names {
             writer.name(name).unwrap();
         }
-        initial.iter().for_each(|one| writer.initial(one.clone()).unwrap());
+        initial
+            .iter()
+            .for_each(|one| writer.initial(one.clone()).unwrap());
         calls.iter().for_each(|call| writer.call(call).unwrap());
         writer.finish(Totals::default()).unwrap().0
     }
@@ -610,8 +728,23 @@ mod tests {
     }
 
     fn any_call() -> impl Strategy<Value = Call> {
-        let numbers = (0..40u32, 0..ALL_KINDS.len(), 0..u64::MAX / 4, 0..u64::MAX / 4, any::<i64>());
-        let more = (0..u32::MAX, 0..u32::MAX, 0..3u32, 0..3u32, any::<u64>(), any::<u64>(), any::<u32>(), any::<u64>());
+        let numbers = (
+            0..40u32,
+            0..ALL_KINDS.len(),
+            0..u64::MAX / 4,
+            0..u64::MAX / 4,
+            any::<i64>(),
+        );
+        let more = (
+            0..u32::MAX,
+            0..u32::MAX,
+            0..3u32,
+            0..3u32,
+            any::<u64>(),
+            any::<u64>(),
+            any::<u32>(),
+            any::<u64>(),
+        );
         (numbers, more).prop_map(|((lane, kind, start_ns, took_ns, result), more)| {
             let (handle, other, name, second, offset, length, flags, target) = more;
             let kind = ALL_KINDS[kind].kind;
@@ -659,19 +792,48 @@ mod tests {
         let holes = Some(vec![(0, 4096), (1 << 30, 100)]);
         let states = [
             State::Directory,
-            State::File { size: 7, data: None },
-            State::File { size: (1 << 30) + 200, data: holes },
-            State::Link { to: b"x/y".to_vec() },
+            State::File {
+                size: 7,
+                data: None,
+            },
+            State::File {
+                size: (1 << 30) + 200,
+                data: holes,
+            },
+            State::Link {
+                to: b"x/y".to_vec(),
+            },
             State::Same { name: 2 },
         ];
-        let initial: Vec<Initial> =
-            states.into_iter().enumerate().map(|(at, state)| Initial { name: at as u32, state }).collect();
-        let bytes = written(&[], &[b"dir/one", b"dir/two", b"else", b"dir/one"], &initial);
+        let initial: Vec<Initial> = states
+            .into_iter()
+            .enumerate()
+            .map(|(at, state)| Initial {
+                name: at as u32,
+                state,
+            })
+            .collect();
+        let bytes = written(
+            &[],
+            &[b"dir/one", b"dir/two", b"else", b"dir/one"],
+            &initial,
+        );
         // The fourth name is the first one.
-        let (_, found, names) = read(&written(&[], &[b"dir/one", b"dir/two", b"else", b"five"], &initial)).unwrap();
+        let (_, found, names) = read(&written(
+            &[],
+            &[b"dir/one", b"dir/two", b"else", b"five"],
+            &initial,
+        ))
+        .unwrap();
         assert_eq!(found, initial);
-        assert_eq!((names.get(2), names.get(0), names.len()), (&b"dir/two"[..], &b""[..], 5));
-        assert!(matches!(read(&bytes), Err(TraceError::Damaged(_))), "a file without a name");
+        assert_eq!(
+            (names.get(2), names.get(0), names.len()),
+            (&b"dir/two"[..], &b""[..], 5)
+        );
+        assert!(
+            matches!(read(&bytes), Err(TraceError::Damaged(_))),
+            "a file without a name"
+        );
     }
 
     #[test]
@@ -679,52 +841,93 @@ mod tests {
         let mut calls = Vec::new();
         let mut now = 0;
         for at in 0..200_000u64 {
-            let kind = if at % 4 == 3 { CallKind::DataSync } else { CallKind::WriteAt };
+            let kind = if at % 4 == 3 {
+                CallKind::DataSync
+            } else {
+                CallKind::WriteAt
+            };
             // Times that nothing can compress.
             let noise = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
             now += 3000 + noise;
-            let call =
-                Call { kind, start_ns: now, took_ns: 1000 + noise, handle: 3 + (at % 3) as u32, ..Call::new(kind) };
+            let call = Call {
+                kind,
+                start_ns: now,
+                took_ns: 1000 + noise,
+                handle: 3 + (at % 3) as u32,
+                ..Call::new(kind)
+            };
             now += call.took_ns;
             calls.push(if kind == CallKind::WriteAt {
-                Call { offset: (at * 7919 % 10_000) * 4096, length: 4096, result: 4096, ..call }
+                Call {
+                    offset: (at * 7919 % 10_000) * 4096,
+                    length: 4096,
+                    result: 4096,
+                    ..call
+                }
             } else {
                 call
             });
         }
         let bytes = written(&calls, &[], &[]);
         assert_eq!(read(&bytes).unwrap().0, calls);
-        assert!(bytes.len() as u64 <= 10 * calls.len() as u64, "{} bytes a call", bytes.len() / calls.len());
+        assert!(
+            bytes.len() as u64 <= 10 * calls.len() as u64,
+            "{} bytes a call",
+            bytes.len() / calls.len()
+        );
     }
 
     #[test]
     fn incomplete_trace_files_are_refused() {
-        let calls = vec![Call { result: -2, ..Call::new(CallKind::StatName) }; 1000];
+        let calls = vec![
+            Call {
+                result: -2,
+                ..Call::new(CallKind::StatName)
+            };
+            1000
+        ];
         let bytes = written(&calls, &[], &[]);
         assert!(matches!(read(b""), Err(TraceError::NotATrace)));
-        assert!(matches!(read(b"1234 openat(AT_FDCWD, ..."), Err(TraceError::NotATrace)));
+        assert!(matches!(
+            read(b"1234 openat(AT_FDCWD, ..."),
+            Err(TraceError::NotATrace)
+        ));
         let of_version = |version| [&b"FSBTRACE"[..], &[version, 0], &bytes[10..]].concat();
         let said = read(&of_version(4)).unwrap_err().to_string();
-        assert_eq!(said, "it is a trace of version 4, and this fsb reads versions 1 to 3");
+        assert_eq!(
+            said,
+            "it is a trace of version 4, and this fsb reads versions 1 to 3"
+        );
         let calls_then_nothing = bytes.len() - 40;
-        assert!(matches!(read(&bytes[..calls_then_nothing]), Err(TraceError::Truncated { calls: 1000 })));
+        assert!(matches!(
+            read(&bytes[..calls_then_nothing]),
+            Err(TraceError::Truncated { calls: 1000 })
+        ));
         for end in 10..bytes.len() {
-            assert!(matches!(read(&bytes[..end]), Err(TraceError::Truncated { .. })), "{end}");
+            assert!(
+                matches!(read(&bytes[..end]), Err(TraceError::Truncated { .. })),
+                "{end}"
+            );
         }
         for name in ["../etc/passwd", "/etc/passwd", "a/../../b"] {
-            let said = read(&written(&[], &[name.as_bytes()], &[])).unwrap_err().to_string();
+            let said = read(&written(&[], &[name.as_bytes()], &[]))
+                .unwrap_err()
+                .to_string();
             assert!(said.contains("leads out of the target"), "{said}");
         }
     }
 
-    /// fsb recorded this trace when version 2 was the newest: python3 with write, pwrite, sendfile and copy_file_range.
+    /// fsb recorded this trace when version 2 was the newest: python3 with write, pwrite, sendfile
+    /// and copy_file_range.
     #[test]
     fn traces_of_earlier_versions_are_read() {
         let bytes = include_bytes!("golden/version-2.trace");
         for version in [1, 2] {
             let (calls, ..) = read(&[&bytes[..8], &[version, 0], &bytes[10..]].concat()).unwrap();
             let moved = calls.iter().filter(|call| call.moved() > 0);
-            let moved: Vec<_> = moved.map(|call| (call.name(), call.moved(), call.target)).collect();
+            let moved: Vec<_> = moved
+                .map(|call| (call.name(), call.moved(), call.target))
+                .collect();
             let expected = [
                 ("write", 5000, 0),
                 ("pwrite", 100, 0),
@@ -738,24 +941,48 @@ mod tests {
 
     #[test]
     fn gaps_of_an_anonymous_trace_have_no_names() {
-        let mut writer = Writer::new(Vec::new(), &Header { anonymous: true, ..Header::default() }).unwrap();
+        let mut writer = Writer::new(
+            Vec::new(),
+            &Header {
+                anonymous: true,
+                ..Header::default()
+            },
+        )
+        .unwrap();
         let disguised = writer.name(b"customers/smith").unwrap();
-        let gap = Gap { files: vec!["customers/smith".to_owned()], ..Gap::new(Unseen::SharedMapping, 2) };
-        let (bytes, totals, _) = writer.finish(Totals { incomplete: vec![gap.into()], ..Totals::default() }).unwrap();
+        let gap = Gap {
+            files: vec!["customers/smith".to_owned()],
+            ..Gap::new(Unseen::SharedMapping, 2)
+        };
+        let (bytes, totals, _) = writer
+            .finish(Totals {
+                incomplete: vec![gap.into()],
+                ..Totals::default()
+            })
+            .unwrap();
         let mut reader = Reader::new(&bytes[..]).unwrap();
         while reader.next_part().unwrap().is_some() {}
         let name = String::from_utf8_lossy(reader.names().get(disguised)).into_owned();
         let shown = totals.incomplete[0].to_string();
-        assert_eq!(shown, format!("stores to shared mappings of files (2 times: {name})"));
+        assert_eq!(
+            shown,
+            format!("stores to shared mappings of files (2 times: {name})")
+        );
         assert!(!shown.contains("smith"));
     }
 
     #[test]
     fn parts_stay_apart_and_alike() {
         let disguise = Disguise::default();
-        let (one, two) = (disguise.name(b"customers/smith-and-sons"), disguise.name(b"customers/jones"));
+        let (one, two) = (
+            disguise.name(b"customers/smith-and-sons"),
+            disguise.name(b"customers/jones"),
+        );
         assert!(!one.windows(5).any(|part| part == b"smith"));
-        assert_eq!(one.split(|byte| *byte == b'/').next(), two.split(|byte| *byte == b'/').next());
+        assert_eq!(
+            one.split(|byte| *byte == b'/').next(),
+            two.split(|byte| *byte == b'/').next()
+        );
         assert_ne!(one, two);
         assert_eq!(one.len(), 12 + 1 + 14);
         assert_eq!(disguise.name(b""), b"");

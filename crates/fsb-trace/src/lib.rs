@@ -1,13 +1,14 @@
-//! Traces of file calls: the calls of an application on its files, recorded so that they can be repeated elsewhere.
+//! Traces of file calls: the calls of an application on its files, recorded so that they can be
+//! repeated elsewhere.
 //!
-//! A trace refers to names below one directory, descriptors, and lanes by numbers. A lane is a thread, or several
-//! threads that lived one after another.
+//! A trace refers to names below one directory, descriptors, and lanes by numbers. A lane is a
+//! thread, or several threads that lived one after another.
 //!
 //! * [`Writer`] and [`Reader`] are streams over any bytes.
 //! * [`Resolver`] turns the observations of a tracer, or of another tool's log, into calls.
 //! * [`Order`] determines which calls must wait for which.
-//! * [`import`] reads other tools' traces, [`Summary`] counts the calls of a program, and [`reduce`] turns them into a
-//!   flow.
+//! * [`import`] reads other tools' traces, [`Summary`] counts the calls of a program, and
+//!   [`reduce`] turns them into a flow.
 //!
 //! Nothing here touches a file.
 #![forbid(unsafe_code)]
@@ -26,7 +27,9 @@ mod remark;
 mod resolve;
 pub mod summary;
 
-pub use call::{ALL_KINDS, Call, CallKind, Initial, LOST_UNIT, State, VERSION, flags, is_inside, normal};
+pub use call::{
+    ALL_KINDS, Call, CallKind, Initial, LOST_UNIT, State, VERSION, flags, is_inside, normal,
+};
 pub use codec::Names;
 pub use error::{CODES, TraceError};
 pub use format::{Disguise, Header, Overhead, Reader, Skimmed, Totals, TracePart, Writer};

@@ -1,12 +1,13 @@
-//! Determines which calls must wait for which, so that a replay with other timing has the same effect: the rules of
-//! ROOT (Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying Multithreaded Traces with Resource-Oriented
-//! Ordering", SOSP 2013).
+//! Determines which calls must wait for which, so that a replay with other timing has the same
+//! effect: the rules of ROOT (Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying
+//! Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
 //!
-//! A call uses resources: its name and the directories above it, the file behind the name, the descriptor and its
-//! position, and the entries of a directory. Some uses may overlap (two reads), others are exclusive (a write, a
-//! rename). A call waits for uses of other lanes that had ended before it began, if one of the two is exclusive. Calls
-//! that overlapped in the recording had no order, and get none. Every wait points backwards in the trace, so a replay
-//! cannot deadlock. A new thread waits for the call that created it, a parent for the child that it waited for.
+//! A call uses resources: its name and the directories above it, the file behind the name, the
+//! descriptor and its position, and the entries of a directory. Some uses may overlap (two reads),
+//! others are exclusive (a write, a rename). A call waits for uses of other lanes that had ended
+//! before it began, if one of the two is exclusive. Calls that overlapped in the recording had no
+//! order, and get none. Every wait points backwards in the trace, so a replay cannot deadlock. A
+//! new thread waits for the call that created it, a parent for the child that it waited for.
 
 use std::collections::HashMap;
 
@@ -20,15 +21,15 @@ pub struct Turn {
     pub number: u32,
     /// Lanes, and the number of calls that each of them must have ended.
     pub waits: Vec<(u32, u32)>,
-    /// Think time before it, in nanoseconds: after the lane's last call, or after the call it waited for if that ended
-    /// later.
+    /// Think time before it, in nanoseconds: after the lane's last call, or after the call it
+    /// waited for if that ended later.
     pub think_ns: u64,
     /// Nanoseconds between the end of the last of all that it waits for and its beginning.
     pub after_ns: u64,
 }
 
-/// Calls of a lane that are remembered. If a lane made more calls while a thread that it had woken was getting ready to
-/// run, that thread waits for a later call than it did.
+/// Calls of a lane that are remembered. If a lane made more calls while a thread that it had woken
+/// was getting ready to run, that thread waits for a later call than it did.
 const REMEMBERED: usize = 64;
 
 /// Times by the numbers of calls.
@@ -56,11 +57,13 @@ struct Lane {
 }
 
 impl Lane {
-    /// Returns the number of calls that had ended by then, and the end of the last of them if it is remembered.
+    /// Returns the number of calls that had ended by then, and the end of the last of them if it is
+    /// remembered.
     fn done_by(&self, ns: u64) -> (u32, Option<u64>) {
         let oldest = self.number.saturating_sub(REMEMBERED as u32);
-        let known =
-            (oldest + 1..=self.number).rev().map(|number| (number, self.ends_ns.0[number as usize % REMEMBERED]));
+        let known = (oldest + 1..=self.number)
+            .rev()
+            .map(|number| (number, self.ends_ns.0[number as usize % REMEMBERED]));
         known
             .clone()
             .find(|(_, end_ns)| *end_ns <= ns)
@@ -80,9 +83,14 @@ pub struct Order {
 }
 
 impl Order {
-    /// Creates the order of a trace with `lanes` lanes. `gap_ns` is the time that recording added between two calls.
+    /// Creates the order of a trace with `lanes` lanes. `gap_ns` is the time that recording added
+    /// between two calls.
     pub fn new(lanes: u32, gap_ns: u64) -> Order {
-        Order { single: lanes <= 1, gap_ns, ..Order::default() }
+        Order {
+            single: lanes <= 1,
+            gap_ns,
+            ..Order::default()
+        }
     }
 
     /// Takes the states of names before the first call.
@@ -106,7 +114,10 @@ impl Order {
         let lane = self.lane(call.lane);
         lane.number += 1;
         let before_ns = lane.end_ns;
-        let mut turn = Turn { number: lane.number, ..Turn::default() };
+        let mut turn = Turn {
+            number: lane.number,
+            ..Turn::default()
+        };
         lane.end_ns = call.end_ns();
         lane.ends_ns.0[lane.number as usize % REMEMBERED] = lane.end_ns;
         let number = lane.number;
@@ -118,8 +129,8 @@ impl Order {
                 let exit = self.lane(call.other).exit;
                 let child = self.lane(call.other);
                 (child.begins, child.end_ns) = (Some((call.lane, number)), call.start_ns);
-                // A lane that is used again exists when its last thread has ended. It is the same lane that waits for
-                // it.
+                // A lane that is used again exists when its last thread has ended. It is the same
+                // lane that waits for it.
                 child.exit = exit;
             }
             CallKind::Exit => self.lane(call.lane).exit = number,
@@ -133,16 +144,33 @@ impl Order {
                 self.wait(call.lane, call.other, number, &mut turn.waits);
                 turn.after_ns = ended_ns.map_or(0, |ended_ns| woken_ns.saturating_sub(ended_ns));
                 // If the waker made no new call by then, only the time itself is known.
-                let until_ns = if turn.waits.is_empty() { call.end_ns() } else { call.start_ns };
-                turn.think_ns = until_ns.saturating_sub(before_ns).saturating_sub(gap_ns + call.lost_ns);
+                let until_ns = if turn.waits.is_empty() {
+                    call.end_ns()
+                } else {
+                    call.start_ns
+                };
+                turn.think_ns = until_ns
+                    .saturating_sub(before_ns)
+                    .saturating_sub(gap_ns + call.lost_ns);
                 return turn;
             }
             _ => {}
         }
         // Waiting is not think time, which begins when the last of all earlier calls has ended.
-        let others_ns = if self.single { 0 } else { self.depend(call, number, names, &mut turn.waits) };
-        let since_ns = if turn.waits.is_empty() { before_ns } else { before_ns.max(others_ns) };
-        turn.think_ns = call.start_ns.saturating_sub(since_ns).saturating_sub(gap_ns + call.lost_ns);
+        let others_ns = if self.single {
+            0
+        } else {
+            self.depend(call, number, names, &mut turn.waits)
+        };
+        let since_ns = if turn.waits.is_empty() {
+            before_ns
+        } else {
+            before_ns.max(others_ns)
+        };
+        turn.think_ns = call
+            .start_ns
+            .saturating_sub(since_ns)
+            .saturating_sub(gap_ns + call.lost_ns);
         // A wait for a child ends with the child, whatever the parent's think time was.
         if call.kind == CallKind::Wait && !turn.waits.is_empty() {
             turn.think_ns = 0;
@@ -151,8 +179,15 @@ impl Order {
         turn
     }
 
-    /// Adds the calls of other lanes that come before this one. Returns when the last of them ended.
-    fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) -> u64 {
+    /// Adds the calls of other lanes that come before this one. Returns when the last of them
+    /// ended.
+    fn depend(
+        &mut self,
+        call: &Call,
+        number: u32,
+        names: &Names,
+        waits: &mut Vec<(u32, u32)>,
+    ) -> u64 {
         let mut latest_ns = 0;
         let mut wanted = std::mem::take(&mut self.wanted);
         self.resources.add(call, names, &mut wanted);
@@ -175,7 +210,8 @@ impl Order {
         }
         wanted.clear();
         self.wanted = wanted;
-        self.resources.after(call, names, |gone| drop(self.uses.remove(&gone)));
+        self.resources
+            .after(call, names, |gone| drop(self.uses.remove(&gone)));
         latest_ns
     }
 
@@ -245,10 +281,12 @@ impl Resources {
         file
     }
 
-    /// Returns the number of a directory's name. Directories above the first recorded name need none.
+    /// Returns the number of a directory's name. Directories above the first recorded name need
+    /// none.
     fn number(&mut self, names: &Names, name: &[u8]) -> Option<u32> {
         while self.known < names.len() {
-            self.numbers.insert(names.get(self.known).into(), self.known);
+            self.numbers
+                .insert(names.get(self.known).into(), self.known);
             self.known += 1;
         }
         self.numbers.get(name).copied()
@@ -285,8 +323,13 @@ impl Resources {
             _ => false,
         };
         if fields.name {
-            // The first name of a link stays; an open that could have made its file, and did not, found it.
-            let how = if changes_names && call.kind != CallKind::Link { Use::Alone } else { Use::Shared };
+            // The first name of a link stays; an open that could have made its file, and did not,
+            // found it.
+            let how = if changes_names && call.kind != CallKind::Link {
+                Use::Alone
+            } else {
+                Use::Shared
+            };
             self.name(call.name, how, names, wanted);
             if changes_names {
                 wanted.push((self.entries(call.name, names), Use::Shared));
@@ -294,19 +337,35 @@ impl Resources {
             let file = self.file(call.name);
             let alters = matches!(
                 call.kind,
-                CallKind::TruncateName | CallKind::AttributesName | CallKind::SetAttributeName | CallKind::SyncMapping
+                CallKind::TruncateName
+                    | CallKind::AttributesName
+                    | CallKind::SetAttributeName
+                    | CallKind::SyncMapping
             ) || call.kind == CallKind::Open && call.flags & flags::TRUNCATE != 0;
             wanted.push((file, if alters { Use::Alone } else { Use::Shared }));
         }
         let names_two = matches!(call.kind, CallKind::Rename | CallKind::Link);
         if names_two {
-            self.name(call.second, if changes_names { Use::Alone } else { Use::Shared }, names, wanted);
+            self.name(
+                call.second,
+                if changes_names {
+                    Use::Alone
+                } else {
+                    Use::Shared
+                },
+                names,
+                wanted,
+            );
             wanted.push((self.entries(call.second, names), Use::Shared));
         }
         if fields.handle {
             self.descriptor(call, call.handle, names, wanted);
             if call.kind == CallKind::Copy {
-                let kind = if call.copies_to_position() { CallKind::Write } else { CallKind::WriteAt };
+                let kind = if call.copies_to_position() {
+                    CallKind::Write
+                } else {
+                    CallKind::WriteAt
+                };
                 self.descriptor(&Call { kind, ..*call }, call.other, names, wanted);
             }
             if call.kind == CallKind::Duplicate {
@@ -316,18 +375,32 @@ impl Resources {
         match call.kind {
             // It writes all earlier data to the device.
             CallKind::SyncFileSystem => wanted.push((ALL, Use::Alone)),
-            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate | CallKind::Copy => {
-                wanted.push((ALL, Use::Shared))
-            }
+            CallKind::Write
+            | CallKind::WriteAt
+            | CallKind::Truncate
+            | CallKind::Allocate
+            | CallKind::Copy => wanted.push((ALL, Use::Shared)),
             _ => {}
         }
     }
 
-    fn descriptor(&mut self, call: &Call, number: u32, names: &Names, wanted: &mut Vec<(u64, Use)>) {
+    fn descriptor(
+        &mut self,
+        call: &Call,
+        number: u32,
+        names: &Names,
+        wanted: &mut Vec<(u64, Use)>,
+    ) {
         let makes = matches!(call.kind, CallKind::Open | CallKind::Duplicate);
-        let how = if makes || call.kind == CallKind::Close { Use::Alone } else { Use::Shared };
+        let how = if makes || call.kind == CallKind::Close {
+            Use::Alone
+        } else {
+            Use::Shared
+        };
         wanted.push((HANDLE | u64::from(number), how));
-        let Some(handle) = self.handles.get(&number).copied() else { return };
+        let Some(handle) = self.handles.get(&number).copied() else {
+            return;
+        };
         if call.uses_position() {
             wanted.push((PLACE | u64::from(handle.place), Use::Alone));
         }
@@ -340,13 +413,19 @@ impl Resources {
             | CallKind::SetAttribute => Some(Use::Alone),
             // A sync covers the data written before it.
             CallKind::Sync | CallKind::DataSync | CallKind::SyncRange => Some(Use::Alone),
-            CallKind::Read | CallKind::ReadAt | CallKind::Stat | CallKind::Seek | CallKind::Copy | CallKind::Advise => {
-                Some(Use::Shared)
-            }
+            CallKind::Read
+            | CallKind::ReadAt
+            | CallKind::Stat
+            | CallKind::Seek
+            | CallKind::Copy
+            | CallKind::Advise => Some(Use::Shared),
             _ => None,
         };
         wanted.extend(file.map(|how| (handle.file, how)));
-        if matches!(call.kind, CallKind::List | CallKind::Sync | CallKind::DataSync) {
+        if matches!(
+            call.kind,
+            CallKind::List | CallKind::Sync | CallKind::DataSync
+        ) {
             let _ = names;
             wanted.push((ENTRIES | u64::from(handle.name), Use::Alone));
         }
@@ -360,8 +439,19 @@ impl Resources {
         }
         match call.kind {
             CallKind::Open => {
-                let file = if call.flags & flags::TEMPORARY != 0 { self.fresh() } else { self.file(call.name) };
-                self.handles.insert(call.handle, Handle { file, place: call.handle, name: call.name });
+                let file = if call.flags & flags::TEMPORARY != 0 {
+                    self.fresh()
+                } else {
+                    self.file(call.name)
+                };
+                self.handles.insert(
+                    call.handle,
+                    Handle {
+                        file,
+                        place: call.handle,
+                        name: call.name,
+                    },
+                );
             }
             CallKind::Duplicate => {
                 let old = self.handles.get(&call.other).copied().unwrap_or_default();
@@ -399,7 +489,8 @@ enum Use {
     Alone,
 }
 
-/// Uses of one lane that are remembered. If all of them overlap a call, the uses before them need not be known.
+/// Uses of one lane that are remembered. If all of them overlap a call, the uses before them need
+/// not be known.
 const REMEMBERED_USES: usize = 3;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -421,36 +512,62 @@ struct OfLane {
 struct Uses(Vec<OfLane>);
 
 impl Uses {
-    /// Returns the last uses of other lanes that had ended when a call began, if one of the two is exclusive: lane,
-    /// number, and the end, which is 0 if it is not known.
+    /// Returns the last uses of other lanes that had ended when a call began, if one of the two is
+    /// exclusive: lane, number, and the end, which is 0 if it is not known.
     fn before(&self, lane: u32, start_ns: u64, how: Use) -> Vec<(u32, u32, u64)> {
         let others = self.0.iter().filter(|of| of.lane != lane);
         others
             .filter_map(|of| {
-                let shared = if how == Use::Alone { ended(&of.shared, start_ns) } else { Last::default() };
+                let shared = if how == Use::Alone {
+                    ended(&of.shared, start_ns)
+                } else {
+                    Last::default()
+                };
                 let alone = ended(&of.alone, start_ns);
-                let last = if shared.number > alone.number { shared } else { alone };
+                let last = if shared.number > alone.number {
+                    shared
+                } else {
+                    alone
+                };
                 (last.number > 0).then_some((of.lane, last.number, last.end_ns))
             })
             .collect()
     }
 
     fn add(&mut self, lane: u32, number: u32, end_ns: u64, how: Use) {
-        let at = self.0.iter().position(|of| of.lane == lane).unwrap_or_else(|| {
-            self.0.push(OfLane { lane, shared: Default::default(), alone: Default::default() });
-            self.0.len() - 1
-        });
+        let at = self
+            .0
+            .iter()
+            .position(|of| of.lane == lane)
+            .unwrap_or_else(|| {
+                self.0.push(OfLane {
+                    lane,
+                    shared: Default::default(),
+                    alone: Default::default(),
+                });
+                self.0.len() - 1
+            });
         let of = &mut self.0[at];
-        let list = if how == Use::Alone { &mut of.alone } else { &mut of.shared };
+        let list = if how == Use::Alone {
+            &mut of.alone
+        } else {
+            &mut of.shared
+        };
         list.rotate_right(1);
         list[0] = Last { number, end_ns };
     }
 }
 
-/// Returns the newest use that had ended. If more uses overlap than are remembered, returns the call before them.
+/// Returns the newest use that had ended. If more uses overlap than are remembered, returns the
+/// call before them.
 fn ended(list: &[Last; REMEMBERED_USES], start_ns: u64) -> Last {
-    let found = list.iter().find(|last| last.number > 0 && last.end_ns <= start_ns);
-    let before = || Last { number: list[REMEMBERED_USES - 1].number.saturating_sub(1), end_ns: 0 };
+    let found = list
+        .iter()
+        .find(|last| last.number > 0 && last.end_ns <= start_ns);
+    let before = || Last {
+        number: list[REMEMBERED_USES - 1].number.saturating_sub(1),
+        end_ns: 0,
+    };
     found.copied().unwrap_or_else(before)
 }
 
@@ -467,20 +584,36 @@ mod tests {
 
     /// Returns a call of a lane from one moment to another.
     fn at(lane: u32, start_ns: u64, end_ns: u64, call: Call) -> Call {
-        Call { lane, start_ns, took_ns: end_ns - start_ns, ..call }
+        Call {
+            lane,
+            start_ns,
+            took_ns: end_ns - start_ns,
+            ..call
+        }
     }
 
     fn open(handle: u32, name: u32, flags: u32) -> Call {
-        Call { handle, name, flags, ..Call::new(CallKind::Open) }
+        Call {
+            handle,
+            name,
+            flags,
+            ..Call::new(CallKind::Open)
+        }
     }
 
     fn on(kind: CallKind, handle: u32) -> Call {
-        Call { handle, ..Call::new(kind) }
+        Call {
+            handle,
+            ..Call::new(kind)
+        }
     }
 
     fn waits(calls: &[Call], names: &Names) -> Vec<Vec<(u32, u32)>> {
         let mut order = Order::new(4, 0);
-        calls.iter().map(|call| order.turn(call, names).waits).collect()
+        calls
+            .iter()
+            .map(|call| order.turn(call, names).waits)
+            .collect()
     }
 
     #[test]
@@ -496,7 +629,16 @@ mod tests {
             ],
             &names,
         );
-        assert_eq!(found, [vec![], vec![], vec![(0, 2)], vec![(0, 2)], vec![(1, 1), (2, 1)]]);
+        assert_eq!(
+            found,
+            [
+                vec![],
+                vec![],
+                vec![(0, 2)],
+                vec![(0, 2)],
+                vec![(1, 1), (2, 1)]
+            ]
+        );
     }
 
     #[test]
@@ -516,12 +658,47 @@ mod tests {
         let names = names(&["d", "d/old", "d/new"]);
         let found = waits(
             &[
-                at(0, 0, 1, Call { name: 1, ..Call::new(CallKind::MakeDirectory) }),
+                at(
+                    0,
+                    0,
+                    1,
+                    Call {
+                        name: 1,
+                        ..Call::new(CallKind::MakeDirectory)
+                    },
+                ),
                 at(1, 2, 3, open(1, 2, flags::CREATE | flags::WRITE)),
-                at(2, 4, 5, Call { name: 2, second: 3, ..Call::new(CallKind::Rename) }),
-                at(0, 6, 7, Call { name: 2, result: -2, ..Call::new(CallKind::StatName) }),
+                at(
+                    2,
+                    4,
+                    5,
+                    Call {
+                        name: 2,
+                        second: 3,
+                        ..Call::new(CallKind::Rename)
+                    },
+                ),
+                at(
+                    0,
+                    6,
+                    7,
+                    Call {
+                        name: 2,
+                        result: -2,
+                        ..Call::new(CallKind::StatName)
+                    },
+                ),
                 at(1, 8, 9, open(2, 3, flags::READ)),
-                at(3, 10, 11, Call { name: 1, result: -39, ..Call::new(CallKind::RemoveDirectory) }),
+                at(
+                    3,
+                    10,
+                    11,
+                    Call {
+                        name: 1,
+                        result: -39,
+                        ..Call::new(CallKind::RemoveDirectory)
+                    },
+                ),
             ],
             &names,
         );
@@ -536,13 +713,37 @@ mod tests {
         let none = names(&[]);
         let mut order = Order::new(2, 10);
         let calls = [
-            at(0, 100, 100, Call { other: 1, ..Call::new(CallKind::Spawn) }),
+            at(
+                0,
+                100,
+                100,
+                Call {
+                    other: 1,
+                    ..Call::new(CallKind::Spawn)
+                },
+            ),
             at(1, 150, 160, Call::new(CallKind::StatName)),
             at(1, 170, 170, Call::new(CallKind::Exit)),
-            at(0, 110, 180, Call { other: 1, ..Call::new(CallKind::Wait) }),
+            at(
+                0,
+                110,
+                180,
+                Call {
+                    other: 1,
+                    ..Call::new(CallKind::Wait)
+                },
+            ),
         ];
         let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
-        assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40, after_ns: 40 });
+        assert_eq!(
+            turns[1],
+            Turn {
+                number: 1,
+                waits: vec![(0, 1)],
+                think_ns: 40,
+                after_ns: 40
+            }
+        );
         assert_eq!((&turns[2].waits[..], turns[2].think_ns), (&[][..], 0));
         assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(1, 2)][..], 0));
     }
@@ -559,8 +760,16 @@ mod tests {
             at(1, 150, 160, on(CallKind::Read, 2)),
         ];
         let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &names)).collect();
-        assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(0, 2)][..], 10), "since the write has ended");
-        assert_eq!((&turns[4].waits[..], turns[4].think_ns), (&[][..], 30), "since its own last call");
+        assert_eq!(
+            (&turns[3].waits[..], turns[3].think_ns),
+            (&[(0, 2)][..], 10),
+            "since the write has ended"
+        );
+        assert_eq!(
+            (&turns[4].waits[..], turns[4].think_ns),
+            (&[][..], 30),
+            "since its own last call"
+        );
     }
 
     #[test]
@@ -568,7 +777,11 @@ mod tests {
         let none = names(&[]);
         let mut order = Order::new(3, 0);
         let stat = Call::new(CallKind::StatName);
-        let woken = |by, after_ns| Call { other: by, offset: after_ns, ..Call::new(CallKind::Woken) };
+        let woken = |by, after_ns| Call {
+            other: by,
+            offset: after_ns,
+            ..Call::new(CallKind::Woken)
+        };
         let calls = [
             at(0, 1, 5, stat),
             at(1, 0, 10, stat),
@@ -577,16 +790,32 @@ mod tests {
             at(1, 31, 35, stat),
             at(0, 8, 40, woken(1, 22)),
             at(0, 50, 60, stat),
-            // Woken again by a thread that has done nothing since, and by one that never did anything.
+            // Woken again by a thread that has done nothing since, and by one that never did
+            // anything.
             at(0, 62, 70, woken(1, 1)),
             at(0, 75, 90, woken(1, 10)),
             at(0, 95, 99, woken(2, 3)),
         ];
         let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
-        assert_eq!(turns[4], Turn { number: 2, waits: vec![(1, 2)], think_ns: 3, after_ns: 10 });
+        assert_eq!(
+            turns[4],
+            Turn {
+                number: 2,
+                waits: vec![(1, 2)],
+                think_ns: 3,
+                after_ns: 10
+            }
+        );
         assert_eq!((&turns[5].waits[..], turns[5].think_ns), (&[][..], 10));
-        assert_eq!((&turns[6].waits[..], turns[6].think_ns, turns[6].after_ns), (&[(1, 3)][..], 2, 28));
-        assert_eq!((&turns[7].waits[..], turns[7].think_ns), (&[][..], 20), "what is known is how long it took");
+        assert_eq!(
+            (&turns[6].waits[..], turns[6].think_ns, turns[6].after_ns),
+            (&[(1, 3)][..], 2, 28)
+        );
+        assert_eq!(
+            (&turns[7].waits[..], turns[7].think_ns),
+            (&[][..], 20),
+            "what is known is how long it took"
+        );
         assert_eq!((&turns[8].waits[..], turns[8].think_ns), (&[][..], 9));
     }
 
@@ -602,7 +831,11 @@ mod tests {
             ],
             &names,
         );
-        assert_eq!((found[1].len(), found[2].len()), (0, 0), "two names of one directory are made side by side");
+        assert_eq!(
+            (found[1].len(), found[2].len()),
+            (0, 0),
+            "two names of one directory are made side by side"
+        );
         assert_eq!(found[3], [(1, 1), (2, 1)]);
     }
 }

@@ -1,4 +1,5 @@
-//! Reduces a trace to a flow (docs/flow.md) with its mixes, which may be published even if names and times may not.
+//! Reduces a trace to a flow (docs/flow.md) with its mixes, which may be published even if names
+//! and times may not.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -81,7 +82,9 @@ impl Reduction {
                 return;
             }
             CallKind::Read | CallKind::ReadAt => self.read(call.handle, call.offset, call.moved()),
-            CallKind::Write | CallKind::WriteAt => self.write(call.handle, call.offset, call.moved(), mode),
+            CallKind::Write | CallKind::WriteAt => {
+                self.write(call.handle, call.offset, call.moved(), mode)
+            }
             CallKind::Copy if call.clones() => return self.drop_call(call.name()),
             CallKind::Copy if call.moved() == 0 => return,
             // A flow has no copies: the program reads one file and writes the other.
@@ -90,7 +93,9 @@ impl Reduction {
                 self.count_step(read, call.moved());
                 self.write(call.other, call.target, call.moved(), mode)
             }
-            CallKind::SyncMapping if call.flags & flags::WAIT == 0 => return self.drop_call(call.name()),
+            CallKind::SyncMapping if call.flags & flags::WAIT == 0 => {
+                return self.drop_call(call.name());
+            }
             CallKind::Sync | CallKind::DataSync | CallKind::SyncMapping => ReduceStep::Sync,
             CallKind::Unlink => {
                 self.made.remove(&call.name);
@@ -132,14 +137,26 @@ impl Reduction {
     }
 
     fn read(&mut self, handle: u32, offset: u64, bytes: u64) -> ReduceStep {
-        if self.goes_on(handle, offset, bytes) { ReduceStep::ReadNext } else { ReduceStep::ReadRandom }
+        if self.goes_on(handle, offset, bytes) {
+            ReduceStep::ReadNext
+        } else {
+            ReduceStep::ReadRandom
+        }
     }
 
     fn write(&mut self, handle: u32, offset: u64, bytes: u64, mode: WriteMode) -> ReduceStep {
         // The offset of a write to the end of the file is not recorded.
-        let end = self.open.get(&handle).and_then(|name| self.ends.get(name)).copied().unwrap_or_default();
+        let end = self
+            .open
+            .get(&handle)
+            .and_then(|name| self.ends.get(name))
+            .copied()
+            .unwrap_or_default();
         let offset = if mode.appends { end } else { offset };
-        match (self.goes_on(handle, offset, bytes) || mode.appends, mode.is_durable) {
+        match (
+            self.goes_on(handle, offset, bytes) || mode.appends,
+            mode.is_durable,
+        ) {
             (true, false) => ReduceStep::WriteNext,
             (false, false) => ReduceStep::WriteRandom,
             (true, true) => ReduceStep::DurableNext,
@@ -170,7 +187,9 @@ impl Reduction {
         /// The largest file of a flow.
         const LARGEST: u128 = 1 << 44;
         let sizes = self.ends.values().filter(|size| **size > 0);
-        let (count, sum) = sizes.fold((0, 0), |(count, sum), size| (count + 1, sum + u128::from(*size)));
+        let (count, sum) = sizes.fold((0, 0), |(count, sum), size| {
+            (count + 1, sum + u128::from(*size))
+        });
         (sum / count.max(1)).min(LARGEST) as u64
     }
 }
@@ -180,15 +199,31 @@ type Move = (ReduceStep, &'static str, &'static str);
 
 const READS: [Move; 2] = [
     (ReduceStep::ReadNext, "sequential reads", ""),
-    (ReduceStep::ReadRandom, "reads at other places", ", random = true"),
+    (
+        ReduceStep::ReadRandom,
+        "reads at other places",
+        ", random = true",
+    ),
 ];
 const PLAIN_WRITES: [Move; 2] = [
     (ReduceStep::WriteNext, "sequential writes", ""),
-    (ReduceStep::WriteRandom, "writes at other places", ", random = true"),
+    (
+        ReduceStep::WriteRandom,
+        "writes at other places",
+        ", random = true",
+    ),
 ];
 const DURABLE_WRITES: [Move; 2] = [
-    (ReduceStep::DurableNext, "sequential durable writes", ", dsync = true"),
-    (ReduceStep::DurableRandom, "durable writes at other places", ", random = true, dsync = true"),
+    (
+        ReduceStep::DurableNext,
+        "sequential durable writes",
+        ", dsync = true",
+    ),
+    (
+        ReduceStep::DurableRandom,
+        "durable writes at other places",
+        ", random = true, dsync = true",
+    ),
 ];
 
 /// Files that the program opens in one way.
@@ -220,17 +255,34 @@ struct Mix<'r> {
 
 impl Mix<'_> {
     fn new(reduction: &Reduction) -> Mix<'_> {
-        let dropped = reduction.dropped.iter().map(|(name, count)| format!("{name}: {count} in all"));
-        Mix { reduction, makes: false, unit: 1.0, steps: Vec::new(), rare: Vec::new(), dropped: dropped.collect() }
+        let dropped = reduction
+            .dropped
+            .iter()
+            .map(|(name, count)| format!("{name}: {count} in all"));
+        Mix {
+            reduction,
+            makes: false,
+            unit: 1.0,
+            steps: Vec::new(),
+            rare: Vec::new(),
+            dropped: dropped.collect(),
+        }
     }
 
     fn count(&self, steps: &[Move]) -> u64 {
-        steps.iter().map(|(step, ..)| self.reduction.count(*step)).sum()
+        steps
+            .iter()
+            .map(|(step, ..)| self.reduction.count(*step))
+            .sum()
     }
 
     fn step(&mut self, times: u64, text: &str) {
         if times > 0 {
-            let again = if times > 1 { format!(", iterations = {times}") } else { String::new() };
+            let again = if times > 1 {
+                format!(", iterations = {times}")
+            } else {
+                String::new()
+            };
             self.steps.push(format!("    {{ {text}{again} }},"));
         }
     }
@@ -261,10 +313,21 @@ impl Mix<'_> {
             self.opened([plain, durable]);
         }
         let unit = self.unit;
-        self.step_of(ReduceStep::Stat, unit, "calls for attributes", "op = \"stat\", set = \"files\"");
-        self.step_of(ReduceStep::List, unit, "lists of directories", "op = \"list\", set = \"files\"");
+        self.step_of(
+            ReduceStep::Stat,
+            unit,
+            "calls for attributes",
+            "op = \"stat\", set = \"files\"",
+        );
+        self.step_of(
+            ReduceStep::List,
+            unit,
+            "lists of directories",
+            "op = \"list\", set = \"files\"",
+        );
         if self.steps.is_empty() {
-            self.steps.push("    { op = \"stat\", set = \"files\" },".to_owned());
+            self.steps
+                .push("    { op = \"stat\", set = \"files\" },".to_owned());
         }
     }
 
@@ -272,14 +335,28 @@ impl Mix<'_> {
     fn ways(&self) -> [Opens; 2] {
         let way = |open: ReduceStep, create: ReduceStep, is_durable: bool| {
             let created = self.reduction.count(create);
-            Opens { opened: created + self.reduction.count(open), created, is_durable }
+            Opens {
+                opened: created + self.reduction.count(open),
+                created,
+                is_durable,
+            }
         };
         let mut plain = way(ReduceStep::Open, ReduceStep::Create, false);
         let mut durable = way(ReduceStep::DurableOpen, ReduceStep::DurableCreate, true);
-        if self.count(&DURABLE_WRITES) > 0 && self.count(&PLAIN_WRITES) == 0 && durable.opened == 0 {
+        if self.count(&DURABLE_WRITES) > 0 && self.count(&PLAIN_WRITES) == 0 && durable.opened == 0
+        {
             // RWF_DSYNC makes every write durable.
-            (durable, plain) =
-                (Opens { is_durable: true, ..plain }, Opens { opened: 0, created: 0, is_durable: false });
+            (durable, plain) = (
+                Opens {
+                    is_durable: true,
+                    ..plain
+                },
+                Opens {
+                    opened: 0,
+                    created: 0,
+                    is_durable: false,
+                },
+            );
         }
         [plain, durable]
     }
@@ -287,20 +364,44 @@ impl Mix<'_> {
     /// Adds the steps of a program that keeps its files open: reads, writes and syncs.
     fn held(&mut self, moved: u64) {
         let all = READS.iter().chain(&PLAIN_WRITES).chain(&DURABLE_WRITES);
-        let main = all.map(|(step, ..)| *step).chain([ReduceStep::Sync]).map(|step| self.reduction.count(step));
-        let rarest = main.filter(|count| count.saturating_mul(50) >= moved.max(1)).min().unwrap_or(1);
+        let main = all
+            .map(|(step, ..)| *step)
+            .chain([ReduceStep::Sync])
+            .map(|step| self.reduction.count(step));
+        let rarest = main
+            .filter(|count| count.saturating_mul(50) >= moved.max(1))
+            .min()
+            .unwrap_or(1);
         self.unit = rarest.max(1) as f64;
-        // dsync is a flag of the open: with writes of both kinds the durable ones have a descriptor of their own.
-        let own = if self.count(&PLAIN_WRITES) > 0 { ", fd = 1" } else { "" };
+        // dsync is a flag of the open: with writes of both kinds the durable ones have a descriptor
+        // of their own.
+        let own = if self.count(&PLAIN_WRITES) > 0 {
+            ", fd = 1"
+        } else {
+            ""
+        };
         self.moves("read", &READS, self.unit, "set = \"files\"");
         self.moves("write", &PLAIN_WRITES, self.unit, "set = \"files\"");
-        self.moves("write", &DURABLE_WRITES, self.unit, &format!("set = \"files\"{own}"));
-        self.step_of(ReduceStep::Sync, self.unit, "syncs", "op = \"sync-set\", set = \"files\"");
+        self.moves(
+            "write",
+            &DURABLE_WRITES,
+            self.unit,
+            &format!("set = \"files\"{own}"),
+        );
+        self.step_of(
+            ReduceStep::Sync,
+            self.unit,
+            "syncs",
+            "op = \"sync-set\", set = \"files\"",
+        );
         for (step, what) in [
             (ReduceStep::Open, "opens"),
             (ReduceStep::Create, "opens that create a file"),
             (ReduceStep::DurableOpen, "opens with O_DSYNC or O_SYNC"),
-            (ReduceStep::DurableCreate, "opens with O_DSYNC or O_SYNC that create a file"),
+            (
+                ReduceStep::DurableCreate,
+                "opens with O_DSYNC or O_SYNC that create a file",
+            ),
             (ReduceStep::Delete, "deletes"),
         ] {
             self.drop_step(step, what);
@@ -310,7 +411,12 @@ impl Mix<'_> {
     fn moves(&mut self, op: &str, steps: &[Move], unit: f64, fd: &str) {
         for (step, what, keys) in steps {
             let size = self.reduction.mean(*step);
-            self.step_of(*step, unit, what, &format!("op = \"{op}\", {fd}, size = \"{size}\"{keys}"));
+            self.step_of(
+                *step,
+                unit,
+                what,
+                &format!("op = \"{op}\", {fd}, size = \"{size}\"{keys}"),
+            );
         }
     }
 
@@ -319,24 +425,40 @@ impl Mix<'_> {
         /// More opens of one way for each of the other are not repeated in a flow.
         const MOST: u64 = 16;
         let opened: u64 = ways.iter().map(|way| way.opened).sum();
-        let used = ways.iter().map(|way| way.opened).filter(|count| *count > 0 && count * MOST >= opened);
+        let used = ways
+            .iter()
+            .map(|way| way.opened)
+            .filter(|count| *count > 0 && count * MOST >= opened);
         let unit = used.min().unwrap_or(1);
         self.unit = unit as f64;
         self.makes = ways.iter().any(Opens::makes);
         let mut has_reads = false;
         for way in ways {
-            let writes = if way.is_durable { &DURABLE_WRITES } else { &PLAIN_WRITES };
+            let writes = if way.is_durable {
+                &DURABLE_WRITES
+            } else {
+                &PLAIN_WRITES
+            };
             let repeats = (way.opened as f64 / self.unit).round() as u64;
             if repeats == 0 && (!way.is_durable || way.opened > 0 || self.count(writes) == 0) {
                 if way.opened > 0 {
                     let how = if way.is_durable { "with" } else { "without" };
-                    self.rare.push(format!("opens {how} O_DSYNC or O_SYNC: {} in all", way.opened));
-                    writes.iter().for_each(|(step, what, _)| self.drop_step(*step, what));
+                    self.rare.push(format!(
+                        "opens {how} O_DSYNC or O_SYNC: {} in all",
+                        way.opened
+                    ));
+                    writes
+                        .iter()
+                        .for_each(|(step, what, _)| self.drop_step(*step, what));
                 }
                 continue;
             }
             // Without opens of their own, the durable writes are those with RWF_DSYNC.
-            let unit = if repeats == 0 { self.unit } else { way.opened as f64 };
+            let unit = if repeats == 0 {
+                self.unit
+            } else {
+                way.opened as f64
+            };
             let (begin, rare) = (self.steps.len(), self.rare.len());
             self.group(&way, writes, unit, !has_reads);
             has_reads = true;
@@ -359,20 +481,33 @@ impl Mix<'_> {
         let makes = way.makes();
         if makes {
             self.step(1, "op = \"delete\", set = \"files\"");
-            self.step(1, &format!("op = \"create\", set = \"files\", fd = 1{durable}"));
+            self.step(
+                1,
+                &format!("op = \"create\", set = \"files\", fd = 1{durable}"),
+            );
         } else {
-            self.step(1, &format!("op = \"open\", set = \"files\", fd = 1{durable}"));
+            self.step(
+                1,
+                &format!("op = \"open\", set = \"files\", fd = 1{durable}"),
+            );
         }
         match (has_reads, makes) {
             (true, false) => self.moves("read", &READS, unit, "fd = 1"),
             // A new file holds no data to read.
-            (true, true) => READS.iter().for_each(|(step, what, _)| self.drop_step(*step, what)),
+            (true, true) => READS
+                .iter()
+                .for_each(|(step, what, _)| self.drop_step(*step, what)),
             (false, _) => {}
         }
         let [(next, what, _), other] = writes;
         if makes {
             let size = self.reduction.mean(*next);
-            self.step_of(*next, unit, what, &format!("op = \"append\", fd = 1, size = \"{size}\""));
+            self.step_of(
+                *next,
+                unit,
+                what,
+                &format!("op = \"append\", fd = 1, size = \"{size}\""),
+            );
         } else {
             self.moves("write", &writes[..1], unit, "fd = 1");
         }
@@ -390,8 +525,9 @@ pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
     mix.all();
     let files = reduction.files.len().max(1) as u64;
     let size = reduction.file_size().max(4096);
-    let mut out =
-        String::from("# Made by 'fsb trace reduce': the mixes of a program, without its names, order and times.\n");
+    let mut out = String::from(
+        "# Made by 'fsb trace reduce': the mixes of a program, without its names, order and times.\n",
+    );
     for what in mix.rare {
         let _ = writeln!(out, "# Left out because it is rare: {what}.");
     }
@@ -419,7 +555,13 @@ mod tests {
     fn flow(calls: &[Call]) -> String {
         let mut reduction = Reduction::default();
         calls.iter().for_each(|call| reduction.add(call));
-        let text = reduce(&reduction, &Totals { lanes: 2, ..Totals::default() });
+        let text = reduce(
+            &reduction,
+            &Totals {
+                lanes: 2,
+                ..Totals::default()
+            },
+        );
         if let Err(error) = Flow::from_toml(&text) {
             panic!("{text}\n{error}");
         }
@@ -427,58 +569,115 @@ mod tests {
     }
 
     fn moved(kind: CallKind, offset: u64) -> Call {
-        Call { handle: 1, offset, length: 4096, result: 4096, ..Call::new(kind) }
+        Call {
+            handle: 1,
+            offset,
+            length: 4096,
+            result: 4096,
+            ..Call::new(kind)
+        }
     }
 
     #[test]
     fn a_database_keeps_its_files_open() {
-        let mut calls = vec![Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(CallKind::Open) }];
+        let mut calls = vec![Call {
+            handle: 1,
+            name: 1,
+            flags: flags::READ,
+            ..Call::new(CallKind::Open)
+        }];
         for at in 0..100 {
             calls.extend([
                 moved(CallKind::ReadAt, at * 9000),
                 moved(CallKind::ReadAt, at * 5000),
                 moved(CallKind::WriteAt, at * 77),
             ]);
-            calls.push(Call { handle: 1, ..Call::new(CallKind::DataSync) });
+            calls.push(Call {
+                handle: 1,
+                ..Call::new(CallKind::DataSync)
+            });
         }
         let text = flow(&calls);
         assert!(
-            text.contains("op = \"read\", set = \"files\", size = \"4096\", random = true, iterations = 2"),
+            text.contains(
+                "op = \"read\", set = \"files\", size = \"4096\", random = true, iterations = 2"
+            ),
             "{text}"
         );
-        assert!(text.contains("op = \"sync-set\"") && !text.contains("\"open\""), "{text}");
+        assert!(
+            text.contains("op = \"sync-set\"") && !text.contains("\"open\""),
+            "{text}"
+        );
     }
 
     #[test]
     fn durable_writes_stay_durable() {
-        let mut calls =
-            vec![Call { handle: 1, name: 1, flags: flags::WRITE | flags::DATA_SYNC, ..Call::new(CallKind::Open) }];
+        let mut calls = vec![Call {
+            handle: 1,
+            name: 1,
+            flags: flags::WRITE | flags::DATA_SYNC,
+            ..Call::new(CallKind::Open)
+        }];
         calls.extend((0..100).map(|at| moved(CallKind::WriteAt, at * 9000)));
         let text = flow(&calls);
         assert!(
-            text.contains("op = \"write\", set = \"files\", size = \"4096\", random = true, dsync = true"),
+            text.contains(
+                "op = \"write\", set = \"files\", size = \"4096\", random = true, dsync = true"
+            ),
             "{text}"
         );
         // RWF_DSYNC makes single writes durable.
-        let write = |flags: u32, offset: u64| Call { flags, ..moved(CallKind::WriteAt, offset) };
-        let mut calls = vec![Call { handle: 1, name: 1, flags: flags::WRITE, ..Call::new(CallKind::Open) }];
-        calls.extend((0..100).flat_map(|at| [write(0, at * 9000), write(flags::DATA_SYNC, at * 7000)]));
+        let write = |flags: u32, offset: u64| Call {
+            flags,
+            ..moved(CallKind::WriteAt, offset)
+        };
+        let mut calls = vec![Call {
+            handle: 1,
+            name: 1,
+            flags: flags::WRITE,
+            ..Call::new(CallKind::Open)
+        }];
+        calls.extend(
+            (0..100).flat_map(|at| [write(0, at * 9000), write(flags::DATA_SYNC, at * 7000)]),
+        );
         let text = flow(&calls);
-        assert!(text.contains("random = true },") && text.contains("random = true, dsync = true },"), "{text}");
+        assert!(
+            text.contains("random = true },") && text.contains("random = true, dsync = true },"),
+            "{text}"
+        );
         let create = flags::CREATE | flags::WRITE | flags::SYNC;
         let files = (1..50).flat_map(|name| {
             [
-                Call { handle: name, name, flags: create, ..Call::new(CallKind::Open) },
-                Call { handle: name, ..moved(CallKind::Write, 0) },
-                Call { handle: name, ..Call::new(CallKind::Close) },
+                Call {
+                    handle: name,
+                    name,
+                    flags: create,
+                    ..Call::new(CallKind::Open)
+                },
+                Call {
+                    handle: name,
+                    ..moved(CallKind::Write, 0)
+                },
+                Call {
+                    handle: name,
+                    ..Call::new(CallKind::Close)
+                },
             ]
         });
         let text = flow(&files.collect::<Vec<_>>());
-        assert!(text.contains("op = \"create\", set = \"files\", fd = 1, dsync = true"), "{text}");
+        assert!(
+            text.contains("op = \"create\", set = \"files\", fd = 1, dsync = true"),
+            "{text}"
+        );
     }
 
     fn opened(handle: u32, flags: u32) -> Call {
-        Call { handle, name: handle, flags, ..Call::new(CallKind::Open) }
+        Call {
+            handle,
+            name: handle,
+            flags,
+            ..Call::new(CallKind::Open)
+        }
     }
 
     fn is_durable_each(text: &str) -> bool {
@@ -487,12 +686,21 @@ mod tests {
 
     #[test]
     fn durable_writes_of_open_files_have_a_descriptor_of_their_own() {
-        let mut calls = vec![opened(1, flags::WRITE), opened(2, flags::WRITE | flags::DATA_SYNC)];
-        calls.extend(
-            (0..100).flat_map(|at| [1, 2].map(|handle| Call { handle, ..moved(CallKind::WriteAt, at * 9000) })),
-        );
+        let mut calls = vec![
+            opened(1, flags::WRITE),
+            opened(2, flags::WRITE | flags::DATA_SYNC),
+        ];
+        calls.extend((0..100).flat_map(|at| {
+            [1, 2].map(|handle| Call {
+                handle,
+                ..moved(CallKind::WriteAt, at * 9000)
+            })
+        }));
         let text = flow(&calls);
-        assert!(text.contains("op = \"write\", set = \"files\", size = \"4096\", random = true },"), "{text}");
+        assert!(
+            text.contains("op = \"write\", set = \"files\", size = \"4096\", random = true },"),
+            "{text}"
+        );
         let durable = "op = \"write\", set = \"files\", fd = 1, size = \"4096\", random = true, dsync = true },";
         assert!(text.contains(durable) && !is_durable_each(&text), "{text}");
         assert!(text.contains("# Left out: opens: 1 in all."), "{text}");
@@ -504,36 +712,69 @@ mod tests {
         for at in 1..=90 {
             let durable = if at % 9 == 0 { flags::DATA_SYNC } else { 0 };
             calls.push(opened(at, flags::WRITE | durable));
-            calls.push(Call { handle: at, ..moved(CallKind::Write, 0) });
-            calls.push(Call { handle: at, ..Call::new(CallKind::Close) });
+            calls.push(Call {
+                handle: at,
+                ..moved(CallKind::Write, 0)
+            });
+            calls.push(Call {
+                handle: at,
+                ..Call::new(CallKind::Close)
+            });
         }
         let text = flow(&calls);
-        assert_eq!(text.matches("op = \"open\", set = \"files\", fd = 1 }").count(), 8, "{text}");
-        assert_eq!(text.matches("op = \"open\", set = \"files\", fd = 1, dsync = true }").count(), 1, "{text}");
+        assert_eq!(
+            text.matches("op = \"open\", set = \"files\", fd = 1 }")
+                .count(),
+            8,
+            "{text}"
+        );
+        assert_eq!(
+            text.matches("op = \"open\", set = \"files\", fd = 1, dsync = true }")
+                .count(),
+            1,
+            "{text}"
+        );
         assert!(!is_durable_each(&text), "{text}");
     }
 
     /// RWF_DSYNC of some writes does not make the others durable.
     #[test]
     fn single_durable_writes_leave_the_others() {
-        let write = |at: u32, flags: u32, offset: u64| Call { handle: at, flags, ..moved(CallKind::WriteAt, offset) };
+        let write = |at: u32, flags: u32, offset: u64| Call {
+            handle: at,
+            flags,
+            ..moved(CallKind::WriteAt, offset)
+        };
         let calls = |other: u32| {
             let calls = (1..=20).flat_map(move |at| {
-                [opened(at, flags::WRITE), write(at, flags::DATA_SYNC, 9000), write(at, other, 70)]
+                [
+                    opened(at, flags::WRITE),
+                    write(at, flags::DATA_SYNC, 9000),
+                    write(at, other, 70),
+                ]
             });
             calls.collect::<Vec<_>>()
         };
         let text = flow(&calls(0));
-        assert!(text.contains("fd = 1, size = \"4096\", random = true },"), "{text}");
-        assert!(text.contains("fd = 1, size = \"4096\", random = true, dsync = true },"), "{text}");
+        assert!(
+            text.contains("fd = 1, size = \"4096\", random = true },"),
+            "{text}"
+        );
+        assert!(
+            text.contains("fd = 1, size = \"4096\", random = true, dsync = true },"),
+            "{text}"
+        );
         assert!(!is_durable_each(&text), "{text}");
         assert!(is_durable_each(&flow(&calls(flags::SYNC))));
     }
 
     #[test]
     fn calls_without_a_step_are_named() {
-        let mut calls =
-            vec![opened(1, flags::WRITE | flags::CREATE), moved(CallKind::Read, 0), moved(CallKind::Write, 4096)];
+        let mut calls = vec![
+            opened(1, flags::WRITE | flags::CREATE),
+            moved(CallKind::Read, 0),
+            moved(CallKind::Write, 4096),
+        ];
         let kinds = [
             (CallKind::SyncRange, "sync_file_range"),
             (CallKind::SyncFileSystem, "syncfs"),
@@ -543,11 +784,27 @@ mod tests {
             (CallKind::Truncate, "ftruncate"),
             (CallKind::SetAttribute, "fsetxattr"),
         ];
-        calls.extend(kinds.iter().map(|(kind, _)| Call { handle: 1, name: 1, ..Call::new(*kind) }));
-        calls.push(Call { handle: 1, other: 2, flags: flags::CLONE, ..Call::new(CallKind::Copy) });
+        calls.extend(kinds.iter().map(|(kind, _)| Call {
+            handle: 1,
+            name: 1,
+            ..Call::new(*kind)
+        }));
+        calls.push(Call {
+            handle: 1,
+            other: 2,
+            flags: flags::CLONE,
+            ..Call::new(CallKind::Copy)
+        });
         let text = flow(&calls);
-        for name in kinds.iter().map(|(_, name)| *name).chain(["FICLONE", "sequential reads"]) {
-            assert!(text.contains(&format!("# Left out: {name}: 1 in all.\n")), "{name}: {text}");
+        for name in kinds
+            .iter()
+            .map(|(_, name)| *name)
+            .chain(["FICLONE", "sequential reads"])
+        {
+            assert!(
+                text.contains(&format!("# Left out: {name}: 1 in all.\n")),
+                "{name}: {text}"
+            );
         }
     }
 
@@ -556,30 +813,64 @@ mod tests {
         let calls: Vec<_> = std::iter::once(opened(1, flags::WRITE | flags::CREATE))
             .chain((0..100).map(|at| moved(CallKind::Write, at * 4096)))
             .collect();
-        assert!(flow(&calls).contains("size = \"409600\"\nwidth"), "{}", flow(&calls));
+        assert!(
+            flow(&calls).contains("size = \"409600\"\nwidth"),
+            "{}",
+            flow(&calls)
+        );
     }
 
     #[test]
     fn writes_to_the_end_of_a_file_are_sequential() {
-        let append = Call { flags: flags::APPEND, ..moved(CallKind::Write, 0) };
+        let append = Call {
+            flags: flags::APPEND,
+            ..moved(CallKind::Write, 0)
+        };
         for (open, write) in [(0, append), (flags::APPEND, moved(CallKind::Write, 0))] {
-            let calls: Vec<_> = std::iter::once(opened(1, flags::WRITE | open)).chain([write; 50]).collect();
+            let calls: Vec<_> = std::iter::once(opened(1, flags::WRITE | open))
+                .chain([write; 50])
+                .collect();
             let text = flow(&calls);
-            assert!(!text.contains("random") && text.contains("size = \"204800\"\nwidth"), "{text}");
+            assert!(
+                !text.contains("random") && text.contains("size = \"204800\"\nwidth"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn copies_become_reads_and_writes() {
         let mut calls = vec![
-            Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(CallKind::Open) },
-            Call { handle: 2, name: 2, flags: flags::WRITE, ..Call::new(CallKind::Open) },
+            Call {
+                handle: 1,
+                name: 1,
+                flags: flags::READ,
+                ..Call::new(CallKind::Open)
+            },
+            Call {
+                handle: 2,
+                name: 2,
+                flags: flags::WRITE,
+                ..Call::new(CallKind::Open)
+            },
         ];
-        let copy = Call { other: 2, ..moved(CallKind::Copy, 0) };
-        calls.extend((0..100).map(|at| Call { offset: at * 4096, target: at * 4096, ..copy }));
+        let copy = Call {
+            other: 2,
+            ..moved(CallKind::Copy, 0)
+        };
+        calls.extend((0..100).map(|at| Call {
+            offset: at * 4096,
+            target: at * 4096,
+            ..copy
+        }));
         let text = flow(&calls);
         for step in ["read", "write"] {
-            assert!(text.contains(&format!("op = \"{step}\", set = \"files\", size = \"4096\"")), "{step}: {text}");
+            assert!(
+                text.contains(&format!(
+                    "op = \"{step}\", set = \"files\", size = \"4096\""
+                )),
+                "{step}: {text}"
+            );
         }
     }
 
@@ -587,11 +878,28 @@ mod tests {
     fn a_mail_server_makes_and_deletes() {
         let mut calls = Vec::new();
         for name in 1..50 {
-            calls.push(Call { handle: name, name, flags: flags::CREATE | flags::WRITE, ..Call::new(CallKind::Open) });
-            calls.push(Call { handle: name, ..moved(CallKind::Write, 0) });
-            calls.push(Call { handle: name, ..Call::new(CallKind::Sync) });
-            calls.push(Call { handle: name, ..Call::new(CallKind::Close) });
-            calls.push(Call { name, ..Call::new(CallKind::Unlink) });
+            calls.push(Call {
+                handle: name,
+                name,
+                flags: flags::CREATE | flags::WRITE,
+                ..Call::new(CallKind::Open)
+            });
+            calls.push(Call {
+                handle: name,
+                ..moved(CallKind::Write, 0)
+            });
+            calls.push(Call {
+                handle: name,
+                ..Call::new(CallKind::Sync)
+            });
+            calls.push(Call {
+                handle: name,
+                ..Call::new(CallKind::Close)
+            });
+            calls.push(Call {
+                name,
+                ..Call::new(CallKind::Unlink)
+            });
         }
         let text = flow(&calls);
         for step in ["delete", "create", "append", "sync", "close"] {

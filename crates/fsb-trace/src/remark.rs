@@ -68,7 +68,11 @@ impl Gap {
 
     /// Creates a gap that concerns no known files.
     pub fn new(what: Unseen, times: u64) -> Gap {
-        Gap { what, times, files: Vec::new() }
+        Gap {
+            what,
+            times,
+            files: Vec::new(),
+        }
     }
 }
 
@@ -76,7 +80,10 @@ impl Display for Gap {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{} ({}", self.what.text(), times(self.times))?;
         for (at, file) in self.files.iter().enumerate() {
-            let shown: String = file.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let shown: String = file
+                .chars()
+                .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+                .collect();
             write!(out, "{}{shown}", if at == 0 { ": " } else { ", " })?;
         }
         out.write_str(")")
@@ -121,7 +128,9 @@ impl Unseen {
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
             Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
             Unseen::OtherRoot => "paths in processes that changed their root directory",
-            Unseen::Outside => "names and data that came from outside the root or from files without a name",
+            Unseen::Outside => {
+                "names and data that came from outside the root or from files without a name"
+            }
             Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
@@ -134,11 +143,11 @@ impl Unseen {
 pub enum TraceNote {
     /// Files were mapped. Reads through a mapping are not recorded.
     Mapped { times: u64 },
-    /// The kernel moved data between files below the root and files or pipes elsewhere: these calls are recorded as
-    /// reads and writes.
+    /// The kernel moved data between files below the root and files or pipes elsewhere: these calls
+    /// are recorded as reads and writes.
     Copied { times: u64, bytes: u64 },
-    /// Names were renamed or linked across the border of the root: a replay has the names outside in a directory of
-    /// their own.
+    /// Names were renamed or linked across the border of the root: a replay has the names outside
+    /// in a directory of their own.
     Crossed { times: u64 },
     /// The method does not see which thread wakes which.
     WakesUnseen,
@@ -194,7 +203,11 @@ impl Display for TraceNote {
 }
 
 fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
 }
 
 #[cfg(test)]
@@ -203,12 +216,21 @@ mod tests {
 
     #[test]
     fn remarks_of_other_versions_are_kept_and_shown() {
-        let stored = r#"["requests of io_uring (once)",{"what":"uring","times":2},{"what":"telepathy"}]"#;
+        let stored =
+            r#"["requests of io_uring (once)",{"what":"uring","times":2},{"what":"telepathy"}]"#;
         let gaps: Vec<Remark<Gap>> = serde_json::from_str(stored).unwrap();
         assert_eq!(gaps[1], Gap::new(Unseen::Uring, 2).into());
         let texts: Vec<String> = gaps.iter().map(ToString::to_string).collect();
-        assert_eq!(texts, ["requests of io_uring (once)", "requests of io_uring (2 times)", r#"{"what":"telepathy"}"#]);
-        let again: Vec<Remark<Gap>> = serde_json::from_str(&serde_json::to_string(&gaps).unwrap()).unwrap();
+        assert_eq!(
+            texts,
+            [
+                "requests of io_uring (once)",
+                "requests of io_uring (2 times)",
+                r#"{"what":"telepathy"}"#
+            ]
+        );
+        let again: Vec<Remark<Gap>> =
+            serde_json::from_str(&serde_json::to_string(&gaps).unwrap()).unwrap();
         assert_eq!(again, gaps);
     }
 
@@ -217,6 +239,9 @@ mod tests {
         let note = TraceNote::Mapped { times: 3 };
         let stored = serde_json::to_value(note).unwrap();
         assert_eq!(stored, serde_json::json!({ "note": "mapped", "times": 3 }));
-        assert_eq!(serde_json::from_value::<Remark<TraceNote>>(stored).unwrap(), note.into());
+        assert_eq!(
+            serde_json::from_value::<Remark<TraceNote>>(stored).unwrap(),
+            note.into()
+        );
     }
 }

@@ -65,7 +65,12 @@ impl Summary {
     /// Creates the summary of a recording of that duration and overhead.
     pub fn new(duration_ns: u64, overhead: Overhead) -> Summary {
         let slice_ns = (duration_ns / SLICES as u64).max(1);
-        Summary { overhead, slice_ns, timeline: vec![[0; 2]; SLICES], ..Summary::default() }
+        Summary {
+            overhead,
+            slice_ns,
+            timeline: vec![[0; 2]; SLICES],
+            ..Summary::default()
+        }
     }
 
     /// Counts the states of names before the first call.
@@ -122,7 +127,10 @@ impl Summary {
                 *sum = sum.saturating_add(call.moved());
             }
             CallKind::SyncMapping if call.flags & flags::WAIT == 0 => {}
-            CallKind::Sync | CallKind::DataSync | CallKind::SyncFileSystem | CallKind::SyncMapping => {
+            CallKind::Sync
+            | CallKind::DataSync
+            | CallKind::SyncFileSystem
+            | CallKind::SyncMapping => {
                 self.syncs.add(ns);
                 let bytes = self.unsynced.insert(call.lane, 0).unwrap_or_default();
                 self.between_syncs.add(bytes);
@@ -133,12 +141,19 @@ impl Summary {
 
     /// Returns the number of calls that a replay makes.
     pub fn replayed(&self) -> u64 {
-        self.kinds.iter().filter(|((kind, _), _)| kind.is_replayed()).map(|(_, of)| of.calls).sum()
+        self.kinds
+            .iter()
+            .filter(|((kind, _), _)| kind.is_replayed())
+            .map(|(_, of)| of.calls)
+            .sum()
     }
 
     /// Returns the counts of a family of kinds.
     pub fn family(&self, family: &str) -> OfKind {
-        let of = self.kinds.iter().filter(|((kind, _), _)| kind.about().family == family);
+        let of = self
+            .kinds
+            .iter()
+            .filter(|((kind, _), _)| kind.about().family == family);
         of.fold(OfKind::default(), |sum, (_, kind)| OfKind {
             calls: sum.calls + kind.calls,
             failed: sum.failed + kind.failed,
@@ -179,13 +194,26 @@ impl Sizes {
         self.largest = self.largest.max(size);
     }
 
-    /// Returns the lower end of each step and the number of sizes in it. The steps are powers of two. Empty steps at
-    /// both ends are left out.
+    /// Returns the lower end of each step and the number of sizes in it. The steps are powers of
+    /// two. Empty steps at both ends are left out.
     pub fn steps(&self) -> Vec<(u64, u64)> {
-        let first = self.counts.iter().position(|count| *count > 0).unwrap_or_default();
+        let first = self
+            .counts
+            .iter()
+            .position(|count| *count > 0)
+            .unwrap_or_default();
         let steps = self.counts.iter().enumerate().skip(first);
         steps
-            .map(|(at, count)| (if at == 0 { 0 } else { 1u64.checked_shl(at as u32 - 1).unwrap_or(u64::MAX) }, *count))
+            .map(|(at, count)| {
+                (
+                    if at == 0 {
+                        0
+                    } else {
+                        1u64.checked_shl(at as u32 - 1).unwrap_or(u64::MAX)
+                    },
+                    *count,
+                )
+            })
             .collect()
     }
 
@@ -227,7 +255,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Counts one more call. Returns whether it continues where the last one on its descriptor ended.
+    /// Counts one more call. Returns whether it continues where the last one on its descriptor
+    /// ended.
     fn add(&mut self, call: &Call, names: &Names) -> bool {
         let mut goes_on = false;
         let name = match call.kind {
@@ -269,7 +298,9 @@ impl Files {
         let file = self.used(name, call.lane, names);
         match call.kind {
             CallKind::Read | CallKind::ReadAt => file.read = file.read.saturating_add(call.moved()),
-            CallKind::Write | CallKind::WriteAt => file.written = file.written.saturating_add(call.moved()),
+            CallKind::Write | CallKind::WriteAt => {
+                file.written = file.written.saturating_add(call.moved())
+            }
             CallKind::Copy => file.read = file.read.saturating_add(call.moved()),
             CallKind::Sync | CallKind::DataSync | CallKind::SyncMapping => file.syncs += 1,
             _ => {}
@@ -281,7 +312,9 @@ impl Files {
     fn used(&mut self, number: u32, lane: u32, names: &Names) -> &mut FileUse {
         if !self.uses.contains_key(&number) {
             let name = names.get(number);
-            self.deepest = self.deepest.max(name.iter().filter(|byte| **byte == b'/').count());
+            self.deepest = self
+                .deepest
+                .max(name.iter().filter(|byte| **byte == b'/').count());
             *self.directories.entry(parent(name).into()).or_default() += 1;
         }
         let file = self.uses.entry(number).or_default();
@@ -301,13 +334,21 @@ impl Files {
 
     /// Returns the numbers of files that are read, written, and synced.
     pub fn read_written_synced(&self) -> [u64; 3] {
-        let count = |has: fn(&FileUse) -> bool| self.uses.values().filter(|file| has(file)).count() as u64;
-        [count(|file| file.read > 0), count(|file| file.written > 0), count(|file| file.syncs > 0)]
+        let count =
+            |has: fn(&FileUse) -> bool| self.uses.values().filter(|file| has(file)).count() as u64;
+        [
+            count(|file| file.read > 0),
+            count(|file| file.written > 0),
+            count(|file| file.syncs > 0),
+        ]
     }
 
     /// Returns the number of directories that hold names, and the most names in one.
     pub fn directories(&self) -> (u64, u64) {
-        (self.directories.len() as u64, self.directories.values().copied().max().unwrap_or_default())
+        (
+            self.directories.len() as u64,
+            self.directories.values().copied().max().unwrap_or_default(),
+        )
     }
 
     /// Returns the files with the most bytes and calls, by name.
@@ -332,16 +373,52 @@ mod tests {
         names.push(b"plain");
         let mut summary = Summary::new(1000, Overhead::default());
         let durable = flags::WRITE | flags::DATA_SYNC;
-        let moved = Call { handle: 1, length: 10, result: 10, ..Call::new(CallKind::Copy) };
-        let write = Call { handle: 2, ..Call { kind: CallKind::Write, ..moved } };
+        let moved = Call {
+            handle: 1,
+            length: 10,
+            result: 10,
+            ..Call::new(CallKind::Copy)
+        };
+        let write = Call {
+            handle: 2,
+            ..Call {
+                kind: CallKind::Write,
+                ..moved
+            }
+        };
         let calls = [
-            Call { handle: 1, name: 1, flags: durable, ..Call::new(CallKind::Open) },
-            Call { handle: 2, name: 2, flags: flags::WRITE, ..Call::new(CallKind::Open) },
-            Call { handle: 2, other: 1, ..moved },
-            Call { handle: 2, other: 1, ..moved },
+            Call {
+                handle: 1,
+                name: 1,
+                flags: durable,
+                ..Call::new(CallKind::Open)
+            },
+            Call {
+                handle: 2,
+                name: 2,
+                flags: flags::WRITE,
+                ..Call::new(CallKind::Open)
+            },
+            Call {
+                handle: 2,
+                other: 1,
+                ..moved
+            },
+            Call {
+                handle: 2,
+                other: 1,
+                ..moved
+            },
             write,
-            Call { result: -28, ..write },
-            Call { handle: 1, other: 2, ..moved },
+            Call {
+                result: -28,
+                ..write
+            },
+            Call {
+                handle: 1,
+                other: 2,
+                ..moved
+            },
             Call { handle: 1, ..write },
         ];
         calls.iter().for_each(|call| summary.add(call, &names));
@@ -352,8 +429,19 @@ mod tests {
     fn reads_are_sequential_where_they_go_on() {
         let mut names = Names::default();
         names.push(b"a/b");
-        let mut summary = Summary::new(1000, Overhead { call_ns: 10, gap_ns: 0 });
-        let open = Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(CallKind::Open) };
+        let mut summary = Summary::new(
+            1000,
+            Overhead {
+                call_ns: 10,
+                gap_ns: 0,
+            },
+        );
+        let open = Call {
+            handle: 1,
+            name: 1,
+            flags: flags::READ,
+            ..Call::new(CallKind::Open)
+        };
         let read = |offset: u64, lane: u32| Call {
             lane,
             handle: 1,
@@ -366,9 +454,27 @@ mod tests {
         for call in [open, read(0, 0), read(100, 0), read(900, 1)] {
             summary.add(&call, &names);
         }
-        assert_eq!((summary.reads.sequential, summary.reads.sizes.count), (2, 3));
-        assert_eq!(summary.kinds[&(CallKind::ReadAt, "pread")], OfKind { calls: 3, failed: 0, bytes: 300, ns: 60 });
-        assert_eq!((summary.files.count(), summary.files.shared(), summary.files.deepest), (1, 1, 1));
+        assert_eq!(
+            (summary.reads.sequential, summary.reads.sizes.count),
+            (2, 3)
+        );
+        assert_eq!(
+            summary.kinds[&(CallKind::ReadAt, "pread")],
+            OfKind {
+                calls: 3,
+                failed: 0,
+                bytes: 300,
+                ns: 60
+            }
+        );
+        assert_eq!(
+            (
+                summary.files.count(),
+                summary.files.shared(),
+                summary.files.deepest
+            ),
+            (1, 1, 1)
+        );
         assert_eq!(summary.reads.sizes.steps(), [(64, 3)]);
         assert_eq!(summary.reads.sizes.quantile(0.5), 64);
     }

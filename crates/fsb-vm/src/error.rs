@@ -5,8 +5,8 @@ use std::path::Path;
 
 pub use fsb_model::error::{Error as VmError, Kind, Tried};
 
-/// Makes the error of a step that the operating system refused: `cannot read /boot/vmlinuz: Permission denied
-/// (EACCES)`.
+/// Makes the error of a step that the operating system refused: `cannot read /boot/vmlinuz:
+/// Permission denied (EACCES)`.
 pub(crate) fn refused(verb: &str, path: &Path, error: impl Into<io::Error>) -> VmError {
     VmError::machine(format!("cannot {verb} {}", path.display())).tried(&error.into())
 }
@@ -29,6 +29,9 @@ mod tests {
     fn a_step_that_was_refused_reads_as_a_sentence() {
         let error = refused("read", Path::new("/x"), io::Error::from_raw_os_error(13));
         assert_eq!(error.fields["errno"], "EACCES");
-        assert_eq!(error.to_string(), "cannot read /x: Permission denied (EACCES)");
+        assert_eq!(
+            error.to_string(),
+            "cannot read /x: Permission denied (EACCES)"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! fsb as PID 1 of the guest.
 //!
-//! PID 1 only manages the machine. It mounts file systems, loads modules, copies bytes between the port and its one
-//! child, echoes the bytes of the heartbeat port, reaps orphans, and switches the guest off. The child is this program
-//! again and serves the run. It waits for its own children, which is impossible in a PID 1 that reaps every process.
+//! PID 1 only manages the machine. It mounts file systems, loads modules, copies bytes between the
+//! port and its one child, echoes the bytes of the heartbeat port, reaps orphans, and switches the
+//! guest off. The child is this program again and serves the run. It waits for its own children,
+//! which is impossible in a PID 1 that reaps every process.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
@@ -30,14 +31,15 @@ pub const GUEST_ARGUMENT: &str = "__vm-guest";
 /// The word on the kernel's command line with which fsb, as PID 1, runs as a guest.
 pub(crate) const WORD: &str = "fsb.guest";
 
-/// The directory with the host's files and this guest's own /dev, /proc and similar. Programs of the host's user run in
-/// it.
+/// The directory with the host's files and this guest's own /dev, /proc and similar. Programs of
+/// the host's user run in it.
 pub const ROOT: &str = "/fsb-root";
 
 /// The word on the kernel's command line that announces a shared directory of the host.
 pub(crate) const ROOT_WORD: &str = "fsb.root";
 
-/// The word on the kernel's command line with which the guest only prints [`READY`] and switches off.
+/// The word on the kernel's command line with which the guest only prints [`READY`] and switches
+/// off.
 pub(crate) const PROBE_WORD: &str = "fsb.probe";
 
 /// The prefix of every line that the guest itself prints on its console.
@@ -54,33 +56,41 @@ pub(crate) fn module_line(path: &str, required: bool) -> String {
     format!("{}{path}\n", if required { "" } else { "-" })
 }
 
-/// Returns whether this process is PID 1 of a guest, or its child that serves the run, according to its arguments.
+/// Returns whether this process is PID 1 of a guest, or its child that serves the run, according to
+/// its arguments.
 pub fn is_guest(arguments: &[OsString]) -> bool {
     is_child(arguments) || is_first()
 }
 
 fn is_child(arguments: &[OsString]) -> bool {
-    arguments.get(1).is_some_and(|argument| argument == GUEST_ARGUMENT)
+    arguments
+        .get(1)
+        .is_some_and(|argument| argument == GUEST_ARGUMENT)
 }
 
-/// Returns whether the kernel started this process as PID 1. In a container, or in a run's own namespace, PID 1 is
-/// another program.
+/// Returns whether the kernel started this process as PID 1. In a container, or in a run's own
+/// namespace, PID 1 is another program.
 fn is_first() -> bool {
     if std::process::id() != 1 {
         return false;
     }
-    // Before anything is mounted /proc does not exist. Then only the kernel can have started this process.
+    // Before anything is mounted /proc does not exist. Then only the kernel can have started this
+    // process.
     let text = fs::read_to_string("/proc/cmdline");
-    text.map_or_else(|_| fs::metadata(MODULES).is_ok(), |text| text.split_whitespace().any(|word| word == WORD))
-        && std::env::args_os().next().is_some_and(|name| name == "/init")
+    text.map_or_else(
+        |_| fs::metadata(MODULES).is_ok(),
+        |text| text.split_whitespace().any(|word| word == WORD),
+    ) && std::env::args_os()
+        .next()
+        .is_some_and(|name| name == "/init")
 }
 
 /// Makes the guest ready and returns the stream to the host.
 ///
-/// As PID 1 this never returns. It mounts the file systems that Linux programs expect, loads the modules, and starts
-/// itself again as its one child. Then it reaps orphans and copies the stream's bytes, and switches the guest off when
-/// that child ends. In the child it returns at once. The run is therefore served by an ordinary process, which waits
-/// for its children itself.
+/// As PID 1 this never returns. It mounts the file systems that Linux programs expect, loads the
+/// modules, and starts itself again as its one child. Then it reaps orphans and copies the stream's
+/// bytes, and switches the guest off when that child ends. In the child it returns at once. The run
+/// is therefore served by an ordinary process, which waits for its children itself.
 pub fn begin() -> Result<UnixStream, VmError> {
     if std::process::id() == 1 {
         if let Err(error) = first() {
@@ -91,7 +101,8 @@ pub fn begin() -> Result<UnixStream, VmError> {
     take_stream().map_err(|error| VmError::machine("the guest's port is not there").tried(&error))
 }
 
-/// Takes the stream from standard input, and replaces standard input so that a stray read cannot take bytes from it.
+/// Takes the stream from standard input, and replaces standard input so that a stray read cannot
+/// take bytes from it.
 fn take_stream() -> io::Result<UnixStream> {
     let stream: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
@@ -112,10 +123,14 @@ fn first() -> Result<(), VmError> {
     }
     let port = open_port(PORT)?;
     give_back(open_port(HEARTBEAT_PORT)?)?;
-    let (ours, theirs) = UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(&error))?;
+    let (ours, theirs) =
+        UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(&error))?;
     let child = Command::new("/proc/self/exe")
         .arg(GUEST_ARGUMENT)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin")
+        .env(
+            "PATH",
+            "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin",
+        )
         .env("HOME", "/root")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
@@ -144,7 +159,9 @@ fn unusual(status: WaitStatus) -> Option<String> {
 fn reap_until(child: u32) -> Option<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() as u32 == child => return Some(status),
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() as u32 == child => {
+                return Some(status);
+            }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
         }
@@ -188,16 +205,20 @@ impl Moved {
 fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> {
     let start = || -> io::Result<Moved> {
         let (from_port, to_stream) = (port.try_clone()?, stream.try_clone()?);
-        std::thread::Builder::new().name("from host".into()).spawn(move || {
-            let _ = copy(from_port, &to_stream);
-            // The host is gone, so the child must end too.
-            let _ = to_stream.shutdown(Shutdown::Both);
-        })?;
+        std::thread::Builder::new()
+            .name("from host".into())
+            .spawn(move || {
+                let _ = copy(from_port, &to_stream);
+                // The host is gone, so the child must end too.
+                let _ = to_stream.shutdown(Shutdown::Both);
+            })?;
         let (alive, moved) = channel();
-        std::thread::Builder::new().name("to host".into()).spawn(move || {
-            let _alive = alive;
-            let _ = copy(&stream, port);
-        })?;
+        std::thread::Builder::new()
+            .name("to host".into())
+            .spawn(move || {
+                let _alive = alive;
+                let _ = copy(&stream, port);
+            })?;
         Ok(Moved(moved))
     };
     start().map_err(unserved)
@@ -207,7 +228,9 @@ fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> {
 fn give_back(port: File) -> Result<(), VmError> {
     let start = || -> io::Result<()> {
         let out = port.try_clone()?;
-        std::thread::Builder::new().name("heartbeat".into()).spawn(move || echo(port, out, PAUSE))?;
+        std::thread::Builder::new()
+            .name("heartbeat".into())
+            .spawn(move || echo(port, out, PAUSE))?;
         Ok(())
     };
     start().map_err(unserved)
@@ -229,8 +252,8 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Echoes all bytes. The host asks only once, and takes a guest that does not answer for a hanging one. A failed read
-/// or write, for example for lack of memory, is therefore retried.
+/// Echoes all bytes. The host asks only once, and takes a guest that does not answer for a hanging
+/// one. A failed read or write, for example for lack of memory, is therefore retried.
 fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
     let mut buffer = [0; 64];
     loop {
@@ -273,10 +296,22 @@ fn mount_all() -> Result<(), VmError> {
     for (kind, place, options, needed) in MOUNTS {
         let _ = fs::create_dir_all(place);
         let options = std::ffi::CString::new(options).unwrap_or_default();
-        match mount(kind, place, kind, MountFlags::empty(), Some(options.as_c_str())) {
+        match mount(
+            kind,
+            place,
+            kind,
+            MountFlags::empty(),
+            Some(options.as_c_str()),
+        ) {
             // The kernel may have mounted /dev itself.
             Ok(()) | Err(Errno::BUSY) => {}
-            Err(error) if needed => return Err(refused(&format!("mount {kind} on"), Path::new(place), error)),
+            Err(error) if needed => {
+                return Err(refused(
+                    &format!("mount {kind} on"),
+                    Path::new(place),
+                    error,
+                ));
+            }
             Err(_) => {}
         }
     }
@@ -286,15 +321,19 @@ fn mount_all() -> Result<(), VmError> {
     Ok(())
 }
 
-/// Loads the modules of the list, in its order, and removes their files. The root file system is in memory, and guests
-/// of two kernels must have the same amount of it.
+/// Loads the modules of the list, in its order, and removes their files. The root file system is in
+/// memory, and guests of two kernels must have the same amount of it.
 fn load_modules(list: &Path) -> Result<(), VmError> {
     let text = fs::read_to_string(list).map_err(|error| refused("read", list, error))?;
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let (path, required) = line.strip_prefix('-').map_or((line, true), |path| (path, false));
+        let (path, required) = line
+            .strip_prefix('-')
+            .map_or((line, true), |path| (path, false));
         match load(Path::new(path)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) if required => return Err(refused("load the module", Path::new(path), error)),
+            Err(error) if required => {
+                return Err(refused("load the module", Path::new(path), error));
+            }
             // An optional module may be an implementation for another processor.
             Err(_) => {}
         }
@@ -315,11 +354,15 @@ fn open_port(name: &str) -> Result<File, VmError> {
         if let Some(path) = find_port(Path::new("/sys/class/virtio-ports"), name) {
             match File::options().read(true).write(true).open(&path) {
                 Ok(file) => return Ok(file),
-                Err(error) if start.elapsed() > PORT_LIMIT => return Err(refused("open", &path, error)),
+                Err(error) if start.elapsed() > PORT_LIMIT => {
+                    return Err(refused("open", &path, error));
+                }
                 Err(_) => {}
             }
         } else if start.elapsed() > PORT_LIMIT {
-            return Err(VmError::machine("no virtio port to the host: this kernel lacks virtio_pci or virtio_console"));
+            return Err(VmError::machine(
+                "no virtio port to the host: this kernel lacks virtio_pci or virtio_console",
+            ));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -342,30 +385,50 @@ const SHARED: &str = ".host";
 /// Directories that belong to the guest and are never taken from the host.
 const OWN: [&str; 5] = ["dev", "proc", "sys", "run", "tmp"];
 
-/// Builds a root from the directory that the host shares: its entries, and empty directories for those of the guest.
+/// Builds a root from the directory that the host shares: its entries, and empty directories for
+/// those of the guest.
 fn mount_root(root: &Path) -> Result<(), VmError> {
     let _ = fs::create_dir_all(root);
-    mount("fsb-root", root, "tmpfs", MountFlags::empty(), Some(c"mode=0755"))
-        .map_err(|error| refused("mount tmpfs on", root, error))?;
+    mount(
+        "fsb-root",
+        root,
+        "tmpfs",
+        MountFlags::empty(),
+        Some(c"mode=0755"),
+    )
+    .map_err(|error| refused("mount tmpfs on", root, error))?;
     let shared = root.join(SHARED);
-    let made = OWN.iter().map(|name| root.join(name)).chain([shared.clone()]).try_for_each(fs::create_dir);
+    let made = OWN
+        .iter()
+        .map(|name| root.join(name))
+        .chain([shared.clone()])
+        .try_for_each(fs::create_dir);
     made.map_err(|error| refused("make directories in", root, error))?;
-    // Large messages, because each one is a round trip through the emulator. The guest may cache all data, because the
-    // mount is read-only.
-    let options = CString::new("trans=virtio,version=9p2000.L,cache=loose,msize=262144").unwrap_or_default();
-    mount(ROOT_TAG, &shared, "9p", MountFlags::RDONLY, Some(options.as_c_str()))
-        .map_err(|error| refused("mount the host's files (9p) on", &shared, error))?;
+    // Large messages, because each one is a round trip through the emulator. The guest may cache
+    // all data, because the mount is read-only.
+    let options =
+        CString::new("trans=virtio,version=9p2000.L,cache=loose,msize=262144").unwrap_or_default();
+    mount(
+        ROOT_TAG,
+        &shared,
+        "9p",
+        MountFlags::RDONLY,
+        Some(options.as_c_str()),
+    )
+    .map_err(|error| refused("mount the host's files (9p) on", &shared, error))?;
     let entries = fs::read_dir(&shared).map_err(|error| refused("list", &shared, error))?;
     for entry in entries.flatten() {
         let name = entry.file_name();
         if !OWN.iter().any(|own| name == *own) {
-            show(&entry.path(), &root.join(&name)).map_err(|error| refused("show", &entry.path(), error))?;
+            show(&entry.path(), &root.join(&name))
+                .map_err(|error| refused("show", &entry.path(), error))?;
         }
     }
     Ok(())
 }
 
-/// Adds one entry of the shared directory. Skips files at the top level, which programs do not need.
+/// Adds one entry of the shared directory. Skips files at the top level, which programs do not
+/// need.
 fn show(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_symlink() {
@@ -391,7 +454,11 @@ mod tests {
     impl Failing {
         fn turn(&mut self) -> io::Result<&mut UnixStream> {
             self.1 += 1;
-            if self.1 % 2 == 1 { Err(rustix::io::Errno::NOMEM.into()) } else { Ok(&mut self.0) }
+            if self.1 % 2 == 1 {
+                Err(rustix::io::Errno::NOMEM.into())
+            } else {
+                Ok(&mut self.0)
+            }
         }
     }
 
@@ -414,7 +481,8 @@ mod tests {
     #[test]
     fn a_guest_short_of_memory_answers_all_the_same() {
         let (mut host, guest) = UnixStream::pair().unwrap();
-        host.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        host.set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
         let (port, out) = (Failing(guest.try_clone().unwrap(), 0), Failing(guest, 0));
         std::thread::spawn(move || echo(port, out, Duration::from_millis(1)));
         for _ in 0..5 {
@@ -440,8 +508,14 @@ mod tests {
             fs::create_dir(class.path().join(port)).unwrap();
             fs::write(class.path().join(port).join("name"), name).unwrap();
         }
-        assert_eq!(find_port(class.path(), PORT), Some(PathBuf::from("/dev/vport1p2")));
-        assert_eq!(find_port(class.path(), HEARTBEAT_PORT), Some(PathBuf::from("/dev/vport1p1")));
+        assert_eq!(
+            find_port(class.path(), PORT),
+            Some(PathBuf::from("/dev/vport1p2"))
+        );
+        assert_eq!(
+            find_port(class.path(), HEARTBEAT_PORT),
+            Some(PathBuf::from("/dev/vport1p1"))
+        );
         assert_eq!(find_port(Path::new("/nonexistent"), PORT), None);
     }
 }

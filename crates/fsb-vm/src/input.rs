@@ -1,8 +1,9 @@
 //! Opens kernels and their modules, and finds the user's cache of them.
 //!
-//! Under sudo, files that a request names are opened with the invoking user's privileges, as everywhere. On some
-//! machines only root can read the kernels in `/boot`, and fetched kernels are in root's own cache. Files in these
-//! directories are opened with the privileges of this process, because only root can write there.
+//! Under sudo, files that a request names are opened with the invoking user's privileges, as
+//! everywhere. On some machines only root can read the kernels in `/boot`, and fetched kernels are
+//! in root's own cache. Files in these directories are opened with the privileges of this process,
+//! because only root can write there.
 
 use std::fs::{self, File};
 use std::io;
@@ -36,20 +37,28 @@ fn attempt<T>(path: &Path, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<
     }
 }
 
-/// Returns the path without links if it leads into a system directory or this program's cache, and this process owns
-/// that directory. Other users cannot exchange a component of such a path.
+/// Returns the path without links if it leads into a system directory or this program's cache, and
+/// this process owns that directory. Other users cannot exchange a component of such a path.
 fn own(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
-    let is_ours =
-        |place: &PathBuf| fs::metadata(place).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw());
+    let is_ours = |place: &PathBuf| {
+        fs::metadata(place).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+    };
     let places = SYSTEM.iter().map(PathBuf::from).chain(cache_path().ok());
-    let mut places = places.filter_map(|place| fs::canonicalize(place).ok()).filter(is_ours);
+    let mut places = places
+        .filter_map(|place| fs::canonicalize(place).ok())
+        .filter(is_ours);
     places.any(|place| path.starts_with(place)).then_some(path)
 }
 
-/// Returns the path of the user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
+/// Returns the path of the user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or
+/// `~/.cache/fsb`.
 pub fn cache_path() -> Result<PathBuf, VmError> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("fsb")).ok_or_else(|| {
         VmError::machine("no directory for kernels and initramfs")

@@ -8,8 +8,9 @@
 //! guest       fsb as PID 1 of the guest
 //! ```
 //!
-//! This crate does not know file systems, plans or the agent's protocol. The caller gets a running machine, and the
-//! program in the guest gets a stream to the host. This crate prints only on the guest's console.
+//! This crate does not know file systems, plans or the agent's protocol. The caller gets a running
+//! machine, and the program in the guest gets a stream to the host. This crate prints only on the
+//! guest's console.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! Kernel modules: their dependencies and their load order.
 //!
-//! An installed kernel has them in `modules.dep`, `modules.softdep` and `modules.alias`. An unpacked package has none
-//! of these files, because depmod runs at installation. In that case each module's own `.modinfo` section is read.
+//! An installed kernel has them in `modules.dep`, `modules.softdep` and `modules.alias`. An
+//! unpacked package has none of these files, because depmod runs at installation. In that case each
+//! module's own `.modinfo` section is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +17,8 @@ use object::{Object, ObjectSection, ReadCache, ReadRef};
 
 use crate::error::{VmError, refused};
 
-/// Returns the name of a module as the kernel spells it: `x_y` for the path `kernel/fs/x/x-y.ko.xz`.
+/// Returns the name of a module as the kernel spells it: `x_y` for the path
+/// `kernel/fs/x/x-y.ko.xz`.
 fn name_of(path: &str) -> Option<String> {
     let file = path.rsplit('/').next()?;
     let (name, rest) = file.split_once(".ko")?;
@@ -30,7 +32,8 @@ pub(crate) fn normal(name: &str) -> String {
 
 /// Returns the module's ELF file, unpacked if it is compressed.
 pub(crate) fn read_module(path: &Path) -> Result<Vec<u8>, VmError> {
-    let bytes = crate::input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
+    let bytes =
+        crate::input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
     unpack(&path.to_string_lossy(), bytes).map_err(|error| refused("unpack", path, error))
 }
 
@@ -40,7 +43,8 @@ fn unpack(name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     if name.ends_with(".xz") {
         lzma_rust2::XzReader::new(bytes.as_slice(), true).read_to_end(&mut out)?;
     } else if name.ends_with(".zst") {
-        let mut decoder = ruzstd::decoding::StreamingDecoder::new(bytes.as_slice()).map_err(io::Error::other)?;
+        let mut decoder =
+            ruzstd::decoding::StreamingDecoder::new(bytes.as_slice()).map_err(io::Error::other)?;
         decoder.read_to_end(&mut out)?;
     } else if name.ends_with(".gz") {
         flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut out)?;
@@ -77,13 +81,23 @@ pub(crate) struct Index {
 impl Index {
     /// Reads the index of a directory of modules, or builds one from the modules themselves.
     pub fn read(directory: &Path) -> Result<Index, VmError> {
-        let optional = |name: &str| crate::input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
-        let mut index = match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
-            Ok(text) => Index::parse(&text, &optional("modules.softdep"), &optional("modules.alias")),
-            Err(_) => Index::scan(directory)?,
+        let optional = |name: &str| {
+            crate::input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default()
         };
+        let mut index =
+            match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
+                Ok(text) => Index::parse(
+                    &text,
+                    &optional("modules.softdep"),
+                    &optional("modules.alias"),
+                ),
+                Err(_) => Index::scan(directory)?,
+            };
         let builtin = optional("modules.builtin");
-        index.builtin = builtin.lines().filter_map(|line| name_of(line.trim())).collect();
+        index.builtin = builtin
+            .lines()
+            .filter_map(|line| name_of(line.trim()))
+            .collect();
         Ok(index)
     }
 
@@ -91,23 +105,40 @@ impl Index {
     pub fn parse(dep: &str, softdep: &str, alias: &str) -> Index {
         let mut index = Index::default();
         for line in dep.lines() {
-            let Some((path, depends)) = line.split_once(':') else { continue };
-            let Some(name) = name_of(path.trim()) else { continue };
-            let depends = depends.split_whitespace().filter_map(name_of).collect();
-            index.modules.insert(name, Module { path: path.trim().to_owned(), depends, ..Module::default() });
-        }
-        for line in softdep.lines() {
-            let Some((name, rest)) = line.strip_prefix("softdep ").and_then(|rest| rest.split_once(' ')) else {
+            let Some((path, depends)) = line.split_once(':') else {
                 continue;
             };
-            let Some(module) = index.modules.get_mut(&normal(name)) else { continue };
+            let Some(name) = name_of(path.trim()) else {
+                continue;
+            };
+            let depends = depends.split_whitespace().filter_map(name_of).collect();
+            index.modules.insert(
+                name,
+                Module {
+                    path: path.trim().to_owned(),
+                    depends,
+                    ..Module::default()
+                },
+            );
+        }
+        for line in softdep.lines() {
+            let Some((name, rest)) = line
+                .strip_prefix("softdep ")
+                .and_then(|rest| rest.split_once(' '))
+            else {
+                continue;
+            };
+            let Some(module) = index.modules.get_mut(&normal(name)) else {
+                continue;
+            };
             let (before, after) = soft(rest);
             module.before.extend(before);
             module.after.extend(after);
         }
         for line in alias.lines() {
             let mut words = line.split_whitespace();
-            if let (Some("alias"), Some(alias), Some(name)) = (words.next(), words.next(), words.next())
+            if let (Some("alias"), Some(alias), Some(name)) =
+                (words.next(), words.next(), words.next())
                 && plain(alias)
             {
                 index.aliases.push((alias.to_owned(), normal(name)));
@@ -119,9 +150,17 @@ impl Index {
     /// Builds the index from the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
-        let files = if is_build_tree(directory) { modules_of_build_tree(directory)? } else { below(directory)? };
+        let files = if is_build_tree(directory) {
+            modules_of_build_tree(directory)?
+        } else {
+            below(directory)?
+        };
         for file in files {
-            let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
+            let path = file
+                .strip_prefix(directory)
+                .unwrap_or(&file)
+                .to_string_lossy()
+                .into_owned();
             // Other files (a signature, a stray file) cannot be dependencies.
             if let Some(name) = name_of(&path)
                 && let Some(info) = module_info(&file)?
@@ -133,8 +172,14 @@ impl Index {
     }
 
     fn add(&mut self, name: String, path: String, info: Info) {
-        self.aliases.extend(info.aliases.into_iter().map(|alias| (alias, name.clone())));
-        let module = Module { path, depends: info.depends, before: info.before, after: info.after };
+        self.aliases
+            .extend(info.aliases.into_iter().map(|alias| (alias, name.clone())));
+        let module = Module {
+            path,
+            depends: info.depends,
+            before: info.before,
+            after: info.after,
+        };
         self.modules.insert(name, module);
     }
 
@@ -142,20 +187,41 @@ impl Index {
     pub fn save(&self, directory: &Path) -> Result<(), VmError> {
         let (mut dep, mut soft, mut alias) = (String::new(), String::new(), String::new());
         for (name, module) in &self.modules {
-            let depends = module.depends.iter().filter_map(|name| self.modules.get(name)).map(|module| &module.path);
-            let _ = writeln!(dep, "{}:{}", module.path, depends.map(|path| format!(" {path}")).collect::<String>());
+            let depends = module
+                .depends
+                .iter()
+                .filter_map(|name| self.modules.get(name))
+                .map(|module| &module.path);
+            let _ = writeln!(
+                dep,
+                "{}:{}",
+                module.path,
+                depends.map(|path| format!(" {path}")).collect::<String>()
+            );
             if !module.before.is_empty() || !module.after.is_empty() {
                 let part = |key: &str, names: &[String]| {
-                    if names.is_empty() { String::new() } else { format!(" {key} {}", names.join(" ")) }
+                    if names.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" {key} {}", names.join(" "))
+                    }
                 };
-                let _ =
-                    writeln!(soft, "softdep {name}{}{}", part("pre:", &module.before), part("post:", &module.after));
+                let _ = writeln!(
+                    soft,
+                    "softdep {name}{}{}",
+                    part("pre:", &module.before),
+                    part("post:", &module.after)
+                );
             }
         }
         for (name, module) in &self.aliases {
             let _ = writeln!(alias, "alias {name} {module}");
         }
-        for (name, text) in [("modules.softdep", soft), ("modules.alias", alias), ("modules.dep", dep)] {
+        for (name, text) in [
+            ("modules.softdep", soft),
+            ("modules.alias", alias),
+            ("modules.dep", dep),
+        ] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|error| refused("write", &path, error))?;
         }
@@ -165,14 +231,24 @@ impl Index {
 
 /// Returns all files below a directory of modules that may be modules.
 fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
-    let mut directories = ["kernel", "extra", "updates"].map(|name| directory.join(name)).to_vec();
+    let mut directories = ["kernel", "extra", "updates"]
+        .map(|name| directory.join(name))
+        .to_vec();
     let mut files = Vec::new();
     while let Some(next) = directories.pop() {
-        let Ok(entries) = fs::read_dir(&next) else { continue };
+        let Ok(entries) = fs::read_dir(&next) else {
+            continue;
+        };
         for entry in entries {
             let entry = entry.map_err(|error| refused("read", &next, error))?;
-            let kind = entry.file_type().map_err(|error| refused("read", &next, error))?;
-            if kind.is_dir() { directories.push(entry.path()) } else { files.push(entry.path()) }
+            let kind = entry
+                .file_type()
+                .map_err(|error| refused("read", &next, error))?;
+            if kind.is_dir() {
+                directories.push(entry.path())
+            } else {
+                files.push(entry.path())
+            }
         }
     }
     files.sort();
@@ -191,8 +267,9 @@ struct Info {
     pub after: Vec<String>,
 }
 
-/// Reads the fields of a module file. Returns `None` if the file is not a module. Of an uncompressed file only the
-/// necessary parts are read: modules with debug information have hundreds of megabytes.
+/// Reads the fields of a module file. Returns `None` if the file is not a module. Of an
+/// uncompressed file only the necessary parts are read: modules with debug information have
+/// hundreds of megabytes.
 fn module_info(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
         let file = crate::input::open(path).map_err(|error| refused("read", path, error))?;
@@ -204,8 +281,8 @@ fn module_info(path: &Path) -> Result<Option<Info>, VmError> {
         if bytes.starts_with(&object::elf::ELFMAG)
             && let Err(error) = object::File::parse(bytes.as_slice())
         {
-            let error =
-                VmError::machine(format!("the module {} is incomplete", path.display())).tried(error.to_string());
+            let error = VmError::machine(format!("the module {} is incomplete", path.display()))
+                .tried(error.to_string());
             return Err(error.advice("wait for its build to end, or build it again: make modules"));
         }
         return Ok(read_info(bytes.as_slice()));
@@ -224,7 +301,8 @@ fn parse(section: &[u8]) -> Info {
         let text = String::from_utf8_lossy(text);
         match text.split_once('=') {
             Some(("depends", names)) => {
-                info.depends.extend(names.split(',').filter(|name| !name.is_empty()).map(normal));
+                info.depends
+                    .extend(names.split(',').filter(|name| !name.is_empty()).map(normal));
             }
             Some(("alias", alias)) if plain(alias) => info.aliases.push(alias.to_owned()),
             Some(("softdep", text)) => {
@@ -238,7 +316,8 @@ fn parse(section: &[u8]) -> Info {
     info
 }
 
-/// Returns whether an alias is a name by which one module requests another, and not the pattern of a device.
+/// Returns whether an alias is a name by which one module requests another, and not the pattern of
+/// a device.
 fn plain(alias: &str) -> bool {
     !alias.contains([':', '*', '?', '[', ' '])
 }
@@ -266,7 +345,8 @@ pub(crate) struct LoadStep {
     pub name: String,
     /// The path below the directory of modules.
     pub path: String,
-    /// Whether the guest cannot continue without it. (An optional implementation may not fit the processor.)
+    /// Whether the guest cannot continue without it. (An optional implementation may not fit the
+    /// processor.)
     pub required: bool,
 }
 
@@ -282,7 +362,11 @@ pub(crate) struct Order {
 impl Index {
     /// Returns the load order of the `required` modules and of the available `optional` ones.
     pub fn order(&self, required: &[String], optional: &[String]) -> Result<Order, VmError> {
-        let mut walk = Walk { index: self, order: Order::default(), seen: BTreeSet::new() };
+        let mut walk = Walk {
+            index: self,
+            order: Order::default(),
+            seen: BTreeSet::new(),
+        };
         for name in required {
             walk.need(&normal(name), true, "")?;
         }
@@ -302,9 +386,17 @@ impl Index {
         if self.modules.contains_key(&own) {
             return vec![own];
         }
-        // Skip drivers of cryptographic hardware, which have the same aliases: a guest has no such hardware.
-        let fits = |module: &str| self.modules.get(module).is_some_and(|module| !module.path.contains("/drivers/"));
-        let aliased = self.aliases.iter().filter(|(alias, module)| normal(alias) == own && fits(module));
+        // Skip drivers of cryptographic hardware, which have the same aliases: a guest has no such
+        // hardware.
+        let fits = |module: &str| {
+            self.modules
+                .get(module)
+                .is_some_and(|module| !module.path.contains("/drivers/"))
+        };
+        let aliased = self
+            .aliases
+            .iter()
+            .filter(|(alias, module)| normal(alias) == own && fits(module));
         aliased.map(|(_, module)| module.clone()).collect()
     }
 }
@@ -327,7 +419,11 @@ impl Walk<'_> {
                 return Ok(());
             }
             self.seen.remove(name);
-            let needs = if by.is_empty() { String::new() } else { format!(", which {by} needs") };
+            let needs = if by.is_empty() {
+                String::new()
+            } else {
+                format!(", which {by} needs")
+            };
             let error = VmError::machine(format!("this kernel has no module {name}{needs}"));
             return Err(error.coded(&NO_MODULE).field("module", name));
         };
@@ -337,16 +433,23 @@ impl Walk<'_> {
         for dependency in &module.depends {
             self.need(dependency, required, name)?;
         }
-        self.order.steps.push(LoadStep { name: name.to_owned(), path: module.path.clone(), required });
+        self.order.steps.push(LoadStep {
+            name: name.to_owned(),
+            path: module.path.clone(),
+            required,
+        });
         for name in &module.after {
             self.wish(name);
         }
         Ok(())
     }
 
-    /// Makes an optional module required if a required one depends on it, together with its dependencies.
+    /// Makes an optional module required if a required one depends on it, together with its
+    /// dependencies.
     fn promote(&mut self, name: &str, required: bool) {
-        let Some(step) = self.order.steps.iter_mut().find(|step| step.name == name) else { return };
+        let Some(step) = self.order.steps.iter_mut().find(|step| step.name == name) else {
+            return;
+        };
         if required && !step.required {
             step.required = true;
             for dependency in &self.index.modules[name].depends {
@@ -368,34 +471,46 @@ impl Walk<'_> {
 
 // Finds the modules in a directory in which a kernel was built.
 
-/// The file that every version of `make` writes first. It contains the release of the kernel that is built here.
+/// The file that every version of `make` writes first. It contains the release of the kernel that
+/// is built here.
 pub(crate) const BUILD_TREE_MARK: &str = "include/config/kernel.release";
 
-/// Returns whether kernels are built in that directory: the source tree, or the directory of `make O=DIRECTORY`.
+/// Returns whether kernels are built in that directory: the source tree, or the directory of `make
+/// O=DIRECTORY`.
 pub(crate) fn is_build_tree(directory: &Path) -> bool {
     directory.join(BUILD_TREE_MARK).is_file()
 }
 
-/// Returns the modules that were built in the directory. `modules.order` lists modules, or since Linux 6.3 their object
-/// files. A listed module without a file was never built. `make fs/x/x.ko` removes the list; then all existing modules
-/// are returned.
+/// Returns the modules that were built in the directory. `modules.order` lists modules, or since
+/// Linux 6.3 their object files. A listed module without a file was never built. `make fs/x/x.ko`
+/// removes the list; then all existing modules are returned.
 pub(crate) fn modules_of_build_tree(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let path = directory.join("modules.order");
     let list = match crate::input::read_text(&path, LARGEST_SCRIPT) {
         Ok(list) => list,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return below_build_tree(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return below_build_tree(directory);
+        }
         Err(error) => return Err(refused("read", &path, error)),
     };
-    Ok(list.lines().filter_map(|line| built(directory, line.trim())).collect())
+    Ok(list
+        .lines()
+        .filter_map(|line| built(directory, line.trim()))
+        .collect())
 }
 
 fn built(directory: &Path, line: &str) -> Option<PathBuf> {
     // Before Linux 5.3 the list contains the paths of the installed modules.
     let lines = [Some(line), line.strip_prefix("kernel/")];
-    lines.into_iter().flatten().map(|line| directory.join(line).with_extension("ko")).find(|path| path.is_file())
+    lines
+        .into_iter()
+        .flatten()
+        .map(|line| directory.join(line).with_extension("ko"))
+        .find(|path| path.is_file())
 }
 
-/// Returns all modules below the directory. Does not follow links, such as the `source` of `make O=DIRECTORY`.
+/// Returns all modules below the directory. Does not follow links, such as the `source` of `make
+/// O=DIRECTORY`.
 fn below_build_tree(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let mut directories = vec![directory.to_path_buf()];
     let mut modules = Vec::new();
@@ -405,7 +520,9 @@ fn below_build_tree(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
             let entry = entry.map_err(failed)?;
             let (name, path) = (entry.file_name(), entry.path());
             if !entry.file_type().map_err(failed)?.is_dir() {
-                modules.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "ko")));
+                modules.extend(
+                    Some(path).filter(|path| path.extension().is_some_and(|end| end == "ko")),
+                );
             } else if !name.as_encoded_bytes().starts_with(b".") && name != "Documentation" {
                 directories.push(path);
             }
@@ -415,16 +532,22 @@ fn below_build_tree(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     Ok(modules)
 }
 
-// Removes debug information from modules. The kernel does not load it, and it is most of a freshly built module.
+// Removes debug information from modules. The kernel does not load it, and it is most of a freshly
+// built module.
 
-/// Removes the sections of debug information and their relocations. Returns the module unchanged if that is impossible.
+/// Removes the sections of debug information and their relocations. Returns the module unchanged if
+/// that is impossible.
 pub(crate) fn without_debug(module: Vec<u8>) -> Vec<u8> {
     stripped(&module).unwrap_or(module)
 }
 
 fn stripped(module: &[u8]) -> Option<Vec<u8>> {
     let mut builder = Builder::read(module).ok()?;
-    if !builder.sections.iter().any(|section| is_debug(&section.name)) {
+    if !builder
+        .sections
+        .iter()
+        .any(|section| is_debug(&section.name))
+    {
         return None;
     }
     for section in &mut builder.sections {
@@ -443,7 +566,10 @@ fn stripped(module: &[u8]) -> Option<Vec<u8>> {
 
 /// Recognises a section by its name: `.debug_info`, and `.rela.debug_info` with its relocations.
 fn is_debug(name: &[u8]) -> bool {
-    let of = name.strip_prefix(b".rela").or(name.strip_prefix(b".rel")).unwrap_or(name);
+    let of = name
+        .strip_prefix(b".rela")
+        .or(name.strip_prefix(b".rel"))
+        .unwrap_or(name);
     of.starts_with(b".debug") || of.starts_with(b".zdebug")
 }
 
@@ -459,7 +585,10 @@ mod tests {
 
     #[test]
     fn names_of_modules_are_the_kernels() {
-        assert_eq!(name_of("kernel/drivers/md/dm-flakey.ko.xz").as_deref(), Some("dm_flakey"));
+        assert_eq!(
+            name_of("kernel/drivers/md/dm-flakey.ko.xz").as_deref(),
+            Some("dm_flakey")
+        );
         assert_eq!(name_of("raid0.ko").as_deref(), Some("raid0"));
         for other in ["modules.dep", "x.ko.sig", "x.koi", ""] {
             assert_eq!(name_of(other), None, "{other}");
@@ -470,9 +599,19 @@ mod tests {
     fn every_packing_is_undone() {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(b"module").unwrap();
-        assert_eq!(unpack("x.ko.gz", gzip.finish().unwrap()).unwrap(), b"module");
+        assert_eq!(
+            unpack("x.ko.gz", gzip.finish().unwrap()).unwrap(),
+            b"module"
+        );
         let level = ruzstd::encoding::CompressionLevel::Fastest;
-        assert_eq!(unpack("x.ko.zst", ruzstd::encoding::compress_to_vec(&b"module"[..], level)).unwrap(), b"module");
+        assert_eq!(
+            unpack(
+                "x.ko.zst",
+                ruzstd::encoding::compress_to_vec(&b"module"[..], level)
+            )
+            .unwrap(),
+            b"module"
+        );
         // The output of `printf module | xz`.
         let xz = include_bytes!("modules/testdata/module.xz");
         assert_eq!(unpack("x.ko.xz", xz.to_vec()).unwrap(), b"module");
@@ -491,8 +630,7 @@ mod tests {
     const DEP: &str = "kernel/fs/ext4/ext4.ko.xz: kernel/fs/jbd2/jbd2.ko.xz kernel/lib/crc16.ko\n\
                    kernel/fs/jbd2/jbd2.ko.xz:\nkernel/lib/crc16.ko:\nkernel/crypto/crc32c_generic.ko:\n";
     const SOFT: &str = "# Soft dependencies\nsoftdep ext4 pre: crc32c\n";
-    const ALIAS: &str =
-        "# Aliases\nalias fs-ext4 ext4\nalias crc32c crc32c_generic\nalias pci:v00001AF4d* virtio_pci\n";
+    const ALIAS: &str = "# Aliases\nalias fs-ext4 ext4\nalias crc32c crc32c_generic\nalias pci:v00001AF4d* virtio_pci\n";
 
     #[test]
     fn the_files_of_depmod_are_read_and_written() {
@@ -502,7 +640,11 @@ mod tests {
         assert_eq!(index.aliases.len(), 2);
         let directory = tempfile::tempdir().unwrap();
         index.save(directory.path()).unwrap();
-        fs::write(directory.path().join("modules.builtin"), "kernel/drivers/virtio/virtio-pci.ko\n").unwrap();
+        fs::write(
+            directory.path().join("modules.builtin"),
+            "kernel/drivers/virtio/virtio-pci.ko\n",
+        )
+        .unwrap();
         let again = Index::read(directory.path()).unwrap();
         assert_eq!(again.modules, index.modules);
         assert_eq!(again.aliases, index.aliases);
@@ -516,7 +658,12 @@ mod tests {
         fs::write(directory.path().join("kernel/fs/garbage.ko"), "no module").unwrap();
         assert_eq!(Index::read(directory.path()).unwrap(), Index::default());
         fs::write(directory.path().join("kernel/fs/broken.ko.xz"), "no xz").unwrap();
-        assert!(Index::read(directory.path()).unwrap_err().to_string().contains("broken.ko.xz"));
+        assert!(
+            Index::read(directory.path())
+                .unwrap_err()
+                .to_string()
+                .contains("broken.ko.xz")
+        );
     }
 
     proptest! {
@@ -533,7 +680,10 @@ mod tests {
         );
         assert_eq!(info.depends, ["mbcache", "jbd2", "crc16"]);
         assert_eq!(info.aliases, ["fs-ext4"]);
-        assert_eq!((info.before, info.after), (vec!["crc32c".to_owned()], vec!["late".to_owned()]));
+        assert_eq!(
+            (info.before, info.after),
+            (vec!["crc32c".to_owned()], vec!["late".to_owned()])
+        );
         assert_eq!(parse(b"depends=\0").depends, Vec::<String>::new());
     }
 
@@ -547,11 +697,17 @@ mod tests {
         let own = std::fs::read("/proc/self/exe").unwrap();
         std::fs::write(&path, &own[..own.len().min(1000)]).unwrap();
         let text = module_info(&path).unwrap_err().to_string();
-        assert!(text.contains("x.ko is incomplete") && text.contains("make modules"), "{text}");
+        assert!(
+            text.contains("x.ko is incomplete") && text.contains("make modules"),
+            "{text}"
+        );
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         let text = module_info(&path).unwrap_err().to_string();
-        assert!(text.contains("cannot read") && text.contains("x.ko") && text.contains("directory"), "{text}");
+        assert!(
+            text.contains("cannot read") && text.contains("x.ko") && text.contains("directory"),
+            "{text}"
+        );
     }
 
     proptest! {
@@ -579,7 +735,11 @@ mod tests {
     }
 
     fn names(order: &Order) -> Vec<String> {
-        order.steps.iter().map(|step| format!("{}{}", if step.required { "" } else { "-" }, step.name)).collect()
+        order
+            .steps
+            .iter()
+            .map(|step| format!("{}{}", if step.required { "" } else { "-" }, step.name))
+            .collect()
     }
 
     fn owned(names: &[&str]) -> Vec<String> {
@@ -588,8 +748,19 @@ mod tests {
 
     #[test]
     fn dependencies_of_a_module_come_before_it() {
-        let order = index().order(&owned(&["virtio-pci", "ext4", "xfs"]), &[]).unwrap();
-        let expected = ["-crc32c_generic", "-crc32c_intel", "crc16", "mbcache", "jbd2", "ext4", "libcrc32c", "xfs"];
+        let order = index()
+            .order(&owned(&["virtio-pci", "ext4", "xfs"]), &[])
+            .unwrap();
+        let expected = [
+            "-crc32c_generic",
+            "-crc32c_intel",
+            "crc16",
+            "mbcache",
+            "jbd2",
+            "ext4",
+            "libcrc32c",
+            "xfs",
+        ];
         assert_eq!(names(&order), expected);
     }
 
@@ -598,25 +769,38 @@ mod tests {
         let error = index().order(&owned(&["nilfs2"]), &[]).unwrap_err();
         assert!(error.to_string().contains("no module nilfs2"), "{error}");
         let error = index().order(&owned(&["broken"]), &[]).unwrap_err();
-        assert!(error.to_string().contains("absent, which broken needs"), "{error}");
+        assert!(
+            error.to_string().contains("absent, which broken needs"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_optional_module_comes_whole_or_not_at_all() {
-        let order = index().order(&[], &owned(&["broken", "nilfs2", "jbd2"])).unwrap();
+        let order = index()
+            .order(&[], &owned(&["broken", "nilfs2", "jbd2"]))
+            .unwrap();
         assert_eq!(names(&order), ["-jbd2"]);
         assert_eq!(order.missing, ["broken", "nilfs2"]);
     }
 
     #[test]
     fn a_soft_dependency_may_become_a_hard_one() {
-        let order = index().order(&owned(&["ext4", "crc32c_generic"]), &[]).unwrap();
-        assert!(names(&order).contains(&"crc32c_generic".to_owned()), "{order:?}");
+        let order = index()
+            .order(&owned(&["ext4", "crc32c_generic"]), &[])
+            .unwrap();
+        assert!(
+            names(&order).contains(&"crc32c_generic".to_owned()),
+            "{order:?}"
+        );
     }
 
     #[test]
     fn a_circle_ends() {
-        assert_eq!(names(&index().order(&owned(&["a"]), &[]).unwrap()), ["b", "a"]);
+        assert_eq!(
+            names(&index().order(&owned(&["a"]), &[]).unwrap()),
+            ["b", "a"]
+        );
     }
 
     proptest! {
@@ -649,7 +833,8 @@ mod tests {
         builder.header.e_machine = elf::EM_X86_64;
         let mut add = |name: &str, kind: elf::SectionType, data: SectionData<'static>| {
             let section = builder.sections.add();
-            (section.name, section.sh_type, section.data) = (name.to_owned().into_bytes().into(), kind, data);
+            (section.name, section.sh_type, section.data) =
+                (name.to_owned().into_bytes().into(), kind, data);
             section.sh_addralign = 1;
             section.id()
         };
@@ -661,13 +846,22 @@ mod tests {
         add(".shstrtab", elf::SHT_STRTAB, SectionData::SectionString);
         if debug {
             let info = add(".debug_info", elf::SHT_PROGBITS, bytes("much of it"));
-            let places = add(".rela.debug_info", elf::SHT_RELA, SectionData::Relocation(Vec::new()));
+            let places = add(
+                ".rela.debug_info",
+                elf::SHT_RELA,
+                SectionData::Relocation(Vec::new()),
+            );
             let symbol = builder.symbols.add();
             symbol.section = Some(info);
             let symbol = Some(symbol.id());
             let section = builder.sections.get_mut(places);
             (section.sh_link_section, section.sh_info_section) = (Some(symbols), Some(info));
-            let place = Relocation { r_offset: 0, symbol, r_type: elf::R_X86_64_64, r_addend: 0 };
+            let place = Relocation {
+                r_offset: 0,
+                symbol,
+                r_type: elf::R_X86_64_64,
+                r_addend: 0,
+            };
             section.data = SectionData::Relocation(vec![place]);
         }
         let mut out = Vec::new();
@@ -679,12 +873,32 @@ mod tests {
     fn debug_information_is_left_out_and_all_else_stays() {
         let sections = |bytes: &[u8]| -> Vec<_> {
             let builder = Builder::read(bytes).unwrap();
-            assert_eq!(builder.symbols.count(), builder.sections.iter().filter(|s| *s.name == *b".debug_info").count());
-            let content = |data: &SectionData| if let SectionData::Data(data) = data { data.to_vec() } else { vec![] };
-            builder.sections.iter().map(|section| (section.name.to_vec(), content(&section.data))).collect()
+            assert_eq!(
+                builder.symbols.count(),
+                builder
+                    .sections
+                    .iter()
+                    .filter(|s| *s.name == *b".debug_info")
+                    .count()
+            );
+            let content = |data: &SectionData| {
+                if let SectionData::Data(data) = data {
+                    data.to_vec()
+                } else {
+                    vec![]
+                }
+            };
+            builder
+                .sections
+                .iter()
+                .map(|section| (section.name.to_vec(), content(&section.data)))
+                .collect()
         };
         assert_ne!(sections(&module(true)), sections(&module(false)));
-        assert_eq!(sections(&without_debug(module(true))), sections(&module(false)));
+        assert_eq!(
+            sections(&without_debug(module(true))),
+            sections(&module(false))
+        );
         assert_eq!(without_debug(module(false)), module(false));
         assert_eq!(without_debug(b"no module".to_vec()), b"no module");
     }

@@ -1,10 +1,14 @@
-//! Boots guests, exchanges messages with them, and ends them in every way. The tests need QEMU and a Debian kernel.
-//! `FSB_TEST_KERNEL` names a kernel as `--kernel` does; otherwise the default rule finds one. Without a kernel the tests
-//! print that they are skipped, and fail in CI.
+//! Boots guests, exchanges messages with them, and ends them in every way. The tests need QEMU and
+//! a Debian kernel. `FSB_TEST_KERNEL` names a kernel as `--kernel` does; otherwise the default rule
+//! finds one. Without a kernel the tests print that they are skipped, and fail in CI.
 //!
 //! The other roles of this binary: it becomes QEMU, or answers questions in the guest.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "guests answer on standard output")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "guests answer on standard output"
+)]
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use fsb_vm::machine::Patience;
 use fsb_vm::{
-    Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, Stop, guest, initramfs, kernel,
-    machine,
+    Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, Stop, guest,
+    initramfs, kernel, machine,
 };
 
 #[macro_use]
@@ -44,13 +48,18 @@ tests! {
 
 const MIB: u64 = 1 << 20;
 
-/// Shorter time limits than those of a run. The heartbeat is checked only while a guest owes an answer.
-const PATIENCE: Patience = Patience { silence: Duration::from_secs(1), answer: Duration::from_secs(10) };
+/// Shorter time limits than those of a run. The heartbeat is checked only while a guest owes an
+/// answer.
+const PATIENCE: Patience = Patience {
+    silence: Duration::from_secs(1),
+    answer: Duration::from_secs(10),
+};
 
 /// Returns a kernel to boot.
 fn kernel() -> Result<Kernel, String> {
     let named = std::env::var("FSB_TEST_KERNEL").ok();
-    let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(named.as_deref()));
+    let found = machine::find_qemu(machine::Architecture::HERE)
+        .and_then(|_| kernel::resolve(named.as_deref()));
     found.map_err(|error| error.to_string())
 }
 
@@ -73,7 +82,8 @@ struct Guest {
 impl Guest {
     fn boot(kernel: &Kernel, initramfs: &Initramfs, disks: Vec<Disk>) -> Guest {
         let (ours, protocol) = UnixStream::pair().expect("a pair");
-        ours.set_read_timeout(Some(Duration::from_secs(120))).expect("a limit");
+        ours.set_read_timeout(Some(Duration::from_secs(120)))
+            .expect("a limit");
         let spec = MachineSpec {
             kernel,
             initramfs,
@@ -88,7 +98,10 @@ impl Guest {
             launcher: PathBuf::from("/proc/self/exe"),
         };
         let machine = Machine::boot(spec).expect("QEMU starts");
-        Guest { machine, answers: BufReader::new(ours) }
+        Guest {
+            machine,
+            answers: BufReader::new(ours),
+        }
     }
 
     fn ask(&mut self, question: &str) -> String {
@@ -117,17 +130,30 @@ impl Guest {
             if let Some(stop) = self.machine.stopped() {
                 return stop;
             }
-            assert!(start.elapsed() < Duration::from_secs(120), "{:?}", self.machine.console_tail(30));
+            assert!(
+                start.elapsed() < Duration::from_secs(120),
+                "{:?}",
+                self.machine.console_tail(30)
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-/// Returns the CPU time of a process in seconds. It is printed because any boot is slow on a busy machine.
+/// Returns the CPU time of a process in seconds. It is printed because any boot is slow on a busy
+/// machine.
 fn cpu_seconds(pid: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: f64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    let fields = text
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let ticks: f64 = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<f64>().ok())
+        .sum();
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
@@ -136,16 +162,27 @@ fn a_guest_answers() {
     let cache = tempfile::tempdir().unwrap();
     let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
     assert_eq!(initramfs.missing, ["no-such-module"]);
-    assert!(initramfs::build(&kernel, &contents(), cache.path()).unwrap().reused);
+    assert!(
+        initramfs::build(&kernel, &contents(), cache.path())
+            .unwrap()
+            .reused
+    );
     let image = tempfile::tempfile_in(Path::new("/var/tmp")).unwrap();
     image.set_len(16 * MIB).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&image, b"abcde", 0).unwrap();
-    let disk = Disk { file: image.try_clone().unwrap().into(), serial: "fsb0".into() };
+    let disk = Disk {
+        file: image.try_clone().unwrap().into(),
+        serial: "fsb0".into(),
+    };
     let begin = Instant::now();
     let mut guest = Guest::boot(&kernel, &initramfs, vec![disk]);
     assert_eq!(guest.ask("read /proc/sys/kernel/osrelease"), kernel.release);
     let spent = cpu_seconds(guest.machine.pid());
-    eprintln!("booted in {:.2} s, {spent:.2} s of CPU, {} MiB", begin.elapsed().as_secs_f64(), initramfs.size / MIB);
+    eprintln!(
+        "booted in {:.2} s, {spent:.2} s of CPU, {} MiB",
+        begin.elapsed().as_secs_f64(),
+        initramfs.size / MIB
+    );
     assert!(guest.ask("read /proc/filesystems").contains("ext4"));
     assert_eq!(guest.ask("disk fsb0"), format!("{} abcde", 16 * MIB));
     let mut bytes = [0; 5];
@@ -153,7 +190,10 @@ fn a_guest_answers() {
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&image));
     std::io::Read::read_exact(&mut std::fs::File::open(path).unwrap(), &mut bytes).unwrap();
     assert_eq!(&bytes, b"edcba");
-    assert_eq!(guest.ask("run /bin/cat /etc/hostname"), "exit status: 0 guest");
+    assert_eq!(
+        guest.ask("run /bin/cat /etc/hostname"),
+        "exit status: 0 guest"
+    );
     let orphan = guest.ask("orphan");
     assert_eq!(guest.ask(&format!("gone /proc/{orphan}")), "true");
     guest.is_silent_and_lives();
@@ -164,26 +204,36 @@ fn a_guest_answers() {
     assert_eq!(guest.wait(), Stop::PoweredOff);
 }
 
-/// The file systems of Debian's kernels that hosts often lack, and the drivers for RAID and fault injection.
+/// The file systems of Debian's kernels that hosts often lack, and the drivers for RAID and fault
+/// injection.
 fn every_driver_loads() {
     let kernel = needs!(kernel());
     let cache = tempfile::tempdir().unwrap();
-    let systems = ["ext4", "xfs", "btrfs", "jfs", "reiserfs", "f2fs", "nilfs2", "ntfs3"];
+    let systems = [
+        "ext4", "xfs", "btrfs", "jfs", "reiserfs", "f2fs", "nilfs2", "ntfs3",
+    ];
     let others = ["raid0", "dm-flakey", "dm-log-writes", "loop"];
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let contents = Contents { modules: owned(&others), optional_modules: owned(&systems), ..contents() };
+    let contents = Contents {
+        modules: owned(&others),
+        optional_modules: owned(&systems),
+        ..contents()
+    };
     let initramfs = initramfs::build(&kernel, &contents, cache.path()).unwrap();
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     let known = guest.ask("read /proc/filesystems");
     let known: Vec<_> = known.split_whitespace().collect();
     // Not every kernel has all of them, but most.
     assert!(initramfs.missing.len() <= 2, "{:?}", initramfs.missing);
-    for system in systems.iter().filter(|system| !initramfs.missing.iter().any(|name| name == *system)) {
+    for system in systems
+        .iter()
+        .filter(|system| !initramfs.missing.iter().any(|name| name == *system))
+    {
         assert!(known.contains(system), "{system} is not in {known:?}");
     }
     assert!(guest.ask("read /proc/mdstat").contains("raid0"));
-    // The soft dependencies were loaded. A driver cannot request a module in the guest, which has no program to load
-    // it.
+    // The soft dependencies were loaded. A driver cannot request a module in the guest, which has
+    // no program to load it.
     assert!(guest.ask("read /proc/crypto").contains("crc32c"));
 }
 
@@ -194,11 +244,23 @@ fn a_panic_and_its_reason_reach_the_host() {
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     assert_eq!(guest.ask("read /etc/hostname"), "guest");
     writeln!(guest.answers.get_ref(), "write /proc/sysrq-trigger c").unwrap();
-    let Stop::Panicked(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    let Stop::Panicked(why) = guest.wait() else {
+        panic!("{:?}", guest.machine.console_tail(50))
+    };
     assert!(why.contains("sysrq triggered crash"), "{why}");
-    assert!(guest.machine.console_tail(50).iter().any(|line| line.contains("Call Trace")));
+    assert!(
+        guest
+            .machine
+            .console_tail(50)
+            .iter()
+            .any(|line| line.contains("Call Trace"))
+    );
     let mut line = String::new();
-    assert_eq!(guest.answers.read_line(&mut line).unwrap_or(0), 0, "the protocol has ended: {line}");
+    assert_eq!(
+        guest.answers.read_line(&mut line).unwrap_or(0),
+        0,
+        "the protocol has ended: {line}"
+    );
 }
 
 fn deaths_of_qemu_and_of_the_kernel_are_distinguished() {
@@ -208,7 +270,9 @@ fn deaths_of_qemu_and_of_the_kernel_are_distinguished() {
     // The agent ends without a request.
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     writeln!(guest.answers.get_ref(), "crash").unwrap();
-    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    let Stop::Refused(why) = guest.wait() else {
+        panic!("{:?}", guest.machine.console_tail(50))
+    };
     assert_eq!(why, "its agent ended: exit status 7");
     // Another process kills QEMU.
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
@@ -233,16 +297,32 @@ fn deaths_of_qemu_and_of_the_kernel_are_distinguished() {
 fn a_guest_that_cannot_begin_says_why() {
     let kernel = needs!(kernel());
     let cache = tempfile::tempdir().unwrap();
-    let missing = Contents { modules: vec!["no-such-driver".into()], ..contents() };
+    let missing = Contents {
+        modules: vec!["no-such-driver".into()],
+        ..contents()
+    };
     let error = initramfs::build(&kernel, &missing, cache.path()).unwrap_err();
-    assert_eq!((error.code.as_str(), &error.fields["module"]), ("kernel/no-module", &"no_such_driver".into()));
+    assert_eq!(
+        (error.code.as_str(), &error.fields["module"]),
+        ("kernel/no-module", &"no_such_driver".into())
+    );
     // A file that is not a module. The guest detects it.
     let broken = cache.path().join("broken");
     std::fs::write(&broken, "garbage").unwrap();
     let files = vec![("/usr/lib/modules/ext4.ko".to_owned(), broken)];
-    let initramfs = initramfs::build(&kernel, &Contents { files, ..contents() }, cache.path()).unwrap();
+    let initramfs = initramfs::build(
+        &kernel,
+        &Contents {
+            files,
+            ..contents()
+        },
+        cache.path(),
+    )
+    .unwrap();
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
-    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    let Stop::Refused(why) = guest.wait() else {
+        panic!("{:?}", guest.machine.console_tail(50))
+    };
     assert!(why.contains("/usr/lib/modules/ext4.ko"), "{why}");
 }
 
@@ -254,19 +334,27 @@ fn acceleration_is_found_by_a_boot() {
     let (acceleration, how) = machine::probe(&kernel, &initramfs, own, cache.path());
     eprintln!("{acceleration:?}: {how}");
     assert!(!how.is_empty());
-    assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
+    assert_eq!(
+        machine::probe(&kernel, &initramfs, own, cache.path()),
+        (acceleration, how)
+    );
 }
 
-/// On some machines /dev/kvm exists and every guest hangs. This test simulates that with a QEMU that prints nothing. On
-/// a machine without KVM, the probe reports that without a boot.
+/// On some machines /dev/kvm exists and every guest hangs. This test simulates that with a QEMU
+/// that prints nothing. On a machine without KVM, the probe reports that without a boot.
 fn an_accelerated_guest_that_hangs_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
         let path = directory.path().join(name);
         std::fs::write(&path, "#!/bin/sh\nexec sleep 600\n").unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
     }
-    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        directory.path().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args([PROBE_ARGUMENT, directory.path().to_str().unwrap()])
         .env("PATH", path)
@@ -274,8 +362,16 @@ fn an_accelerated_guest_that_hangs_is_given_up() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("Emulated: "), "{text}");
-    let kvm = std::fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
-    assert_eq!(directory.path().join("acceleration.json").exists(), kvm, "{text}");
+    let kvm = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm")
+        .is_ok();
+    assert_eq!(
+        directory.path().join("acceleration.json").exists(),
+        kvm,
+        "{text}"
+    );
 }
 
 /// Runs the role that the arguments name. Returns `None` if they name none.
@@ -301,8 +397,12 @@ fn play(arguments: &[OsString]) -> Option<ExitCode> {
     if arguments.get(1)? == PROBE_ARGUMENT {
         let cache = Path::new(arguments.get(2)?);
         let nothing = PathBuf::from("/dev/null");
-        let kernel =
-            Kernel { release: "0".into(), image: nothing.clone(), modules: nothing.clone(), origin: Origin::Named };
+        let kernel = Kernel {
+            release: "0".into(),
+            image: nothing.clone(),
+            modules: nothing.clone(),
+            origin: Origin::Named,
+        };
         let (path, kernel_image) = (nothing.clone(), nothing);
         let (modules, missing) = (Vec::new(), Vec::new());
         let held = Default::default();
@@ -318,12 +418,16 @@ fn play(arguments: &[OsString]) -> Option<ExitCode> {
             reused: false,
             held,
         };
-        let (acceleration, how) = machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
+        let (acceleration, how) =
+            machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
         println!("{acceleration:?}: {how}");
         return Some(ExitCode::SUCCESS);
     }
     if arguments.get(1)? == PARENT_ARGUMENT {
-        let child = Command::new("/bin/cat").arg("/etc/hostname").stdout(std::process::Stdio::null()).spawn();
+        let child = Command::new("/bin/cat")
+            .arg("/etc/hostname")
+            .stdout(std::process::Stdio::null())
+            .spawn();
         println!("{}", child.expect("a child").id());
         return Some(ExitCode::SUCCESS);
     }
@@ -337,7 +441,8 @@ fn play(arguments: &[OsString]) -> Option<ExitCode> {
 /// The first argument of a process that starts a child and ends.
 const PARENT_ARGUMENT: &str = "__parent";
 
-/// The first argument of a process that probes the acceleration of guests, with the QEMU on its own PATH.
+/// The first argument of a process that probes the acceleration of guests, with the QEMU on its own
+/// PATH.
 const PROBE_ARGUMENT: &str = "__probe";
 
 /// Returns whether an ended process is reaped soon.
@@ -352,9 +457,8 @@ fn gone(path: &str) -> bool {
 fn answer(line: &str) -> String {
     let (word, argument) = line.split_once(' ').unwrap_or((line, ""));
     match word {
-        "read" => {
-            fs::read_to_string(argument).map_or_else(|error| error.to_string(), |text| text.trim_end().to_owned())
-        }
+        "read" => fs::read_to_string(argument)
+            .map_or_else(|error| error.to_string(), |text| text.trim_end().to_owned()),
         "write" => {
             let (path, text) = argument.split_once(' ').expect("path and text");
             fs::write(path, text).map_or_else(|error| error.to_string(), |()| "written".into())
@@ -362,18 +466,27 @@ fn answer(line: &str) -> String {
         "disk" => disk(argument),
         "run" => {
             let mut words = argument.split(' ');
-            let output = Command::new(words.next().unwrap_or_default()).args(words).output();
+            let output = Command::new(words.next().unwrap_or_default())
+                .args(words)
+                .output();
             output.map_or_else(
                 |error| error.to_string(),
                 |output| {
                     let text = [output.stdout, output.stderr].concat();
-                    format!("{} {}", output.status, String::from_utf8_lossy(&text).trim())
+                    format!(
+                        "{} {}",
+                        output.status,
+                        String::from_utf8_lossy(&text).trim()
+                    )
                 },
             )
         }
         // The parent ends at once, and PID 1 inherits the child.
         "orphan" => {
-            let output = Command::new("/proc/self/exe").arg(PARENT_ARGUMENT).output().expect("a child");
+            let output = Command::new("/proc/self/exe")
+                .arg(PARENT_ARGUMENT)
+                .output()
+                .expect("a child");
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
         "gone" => gone(argument).to_string(),
@@ -383,16 +496,24 @@ fn answer(line: &str) -> String {
     }
 }
 
-/// Returns the size in bytes and the first bytes of the device with that serial number, and writes these bytes back
-/// reversed.
+/// Returns the size in bytes and the first bytes of the device with that serial number, and writes
+/// these bytes back reversed.
 fn disk(serial: &str) -> String {
     use std::os::unix::fs::FileExt;
     for entry in fs::read_dir("/sys/block").expect("sysfs").flatten() {
         let path = entry.path();
         if fs::read_to_string(path.join("serial")).is_ok_and(|text| text.trim() == serial) {
-            let sectors: u64 = fs::read_to_string(path.join("size")).unwrap().trim().parse().unwrap();
+            let sectors: u64 = fs::read_to_string(path.join("size"))
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap();
             let device = Path::new("/dev").join(entry.file_name());
-            let file = fs::File::options().read(true).write(true).open(device).expect("the device opens");
+            let file = fs::File::options()
+                .read(true)
+                .write(true)
+                .open(device)
+                .expect("the device opens");
             let mut bytes = [0; 5];
             file.read_exact_at(&mut bytes, 0).unwrap();
             let text = String::from_utf8_lossy(&bytes).into_owned();

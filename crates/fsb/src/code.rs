@@ -60,7 +60,9 @@ error_codes! {
 
 /// Returns every error code of fsb.
 pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
-    let crates = fsb_model::codes().chain(fsb_store::CODES.iter().copied()).chain(fsb_runner::codes());
+    let crates = fsb_model::codes()
+        .chain(fsb_store::CODES.iter().copied())
+        .chain(fsb_runner::codes());
     #[cfg(feature = "traces")]
     let crates = crates.chain(fsb_trace::CODES.iter().copied());
     #[cfg(feature = "history")]
@@ -77,12 +79,24 @@ mod tests {
     #[test]
     fn every_code_is_unique_and_in_kebab_case() {
         let mut names = BTreeSet::new();
-        for ErrorCode { name, exit, meaning, help } in all() {
+        for ErrorCode {
+            name,
+            exit,
+            meaning,
+            help,
+        } in all()
+        {
             assert!(names.insert(name), "{name} is defined twice");
             let is_kebab = |part: &str| {
-                part.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+                part.chars().all(|letter| {
+                    letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-'
+                })
             };
-            assert!(name.split('/').all(|part| !part.is_empty() && is_kebab(part)), "{name}");
+            assert!(
+                name.split('/')
+                    .all(|part| !part.is_empty() && is_kebab(part)),
+                "{name}"
+            );
             assert!([1, 2, 3, 4, 130].contains(exit), "{name}: {exit}");
             assert!(meaning.ends_with('.') && help.ends_with('.'), "{name}");
             assert!(!meaning.contains('|') && !help.contains('|'), "{name}");

@@ -50,12 +50,25 @@ pub struct Failure {
 impl Failure {
     /// Returns a failure with the exit code of its code.
     pub fn new(code: &'static ErrorCode, message: impl Into<String>) -> Failure {
-        Failure { code, exit: code.exit, message: message.into(), fields: Map::new(), help: None }
+        Failure {
+            code,
+            exit: code.exit,
+            message: message.into(),
+            fields: Map::new(),
+            help: None,
+        }
     }
 
-    fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> Failure {
+    fn advised(
+        code: &'static ErrorCode,
+        message: impl std::fmt::Display,
+        help: impl Into<String>,
+    ) -> Failure {
         let help = help.into();
-        Failure { help: Some(help.clone()), ..Failure::new(code, format!("{message}; {help}")) }
+        Failure {
+            help: Some(help.clone()),
+            ..Failure::new(code, format!("{message}; {help}"))
+        }
     }
 
     /// Adds the name of the kernel's error as the field `errno`.
@@ -68,8 +81,19 @@ impl Failure {
 
     /// Returns a failure with the codes, fields and remedy of an error, and another message.
     pub fn wrapping(error: &anyhow::Error, message: String) -> Failure {
-        let Known { code, exit, fields, help } = known(error);
-        Failure { code, exit, message, fields, help }
+        let Known {
+            code,
+            exit,
+            fields,
+            help,
+        } = known(error);
+        Failure {
+            code,
+            exit,
+            message,
+            fields,
+            help,
+        }
     }
 
     /// Returns whether the user may type another request: the error does not end the program.
@@ -111,11 +135,20 @@ pub fn failure_about<const N: usize>(
     fields: [(&str, Value); N],
     message: impl Into<String>,
 ) -> anyhow::Error {
-    Failure { fields: fsb_model::code::fields(fields), ..Failure::new(code, message) }.into()
+    Failure {
+        fields: fsb_model::code::fields(fields),
+        ..Failure::new(code, message)
+    }
+    .into()
 }
 
-/// Returns an error with a code and a message that quotes the kernel's error, which the field `errno` names.
-pub fn failed_call(code: &'static ErrorCode, cause: &io::Error, message: impl Into<String>) -> anyhow::Error {
+/// Returns an error with a code and a message that quotes the kernel's error, which the field
+/// `errno` names.
+pub fn failed_call(
+    code: &'static ErrorCode,
+    cause: &io::Error,
+    message: impl Into<String>,
+) -> anyhow::Error {
     Failure::new(code, message).caused_by(cause).into()
 }
 
@@ -126,20 +159,33 @@ pub fn advised_call(
     message: impl std::fmt::Display,
     help: impl Into<String>,
 ) -> anyhow::Error {
-    Failure::advised(code, message, help).caused_by(cause).into()
+    Failure::advised(code, message, help)
+        .caused_by(cause)
+        .into()
 }
 
 /// Returns an error with a code, a message and its remedy.
-pub fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> anyhow::Error {
+pub fn advised(
+    code: &'static ErrorCode,
+    message: impl std::fmt::Display,
+    help: impl Into<String>,
+) -> anyhow::Error {
     Failure::advised(code, message, help).into()
 }
 
-/// Returns an error with the code, the fields and the remedy of its cause, and a message that includes the cause's.
+/// Returns an error with the code, the fields and the remedy of its cause, and a message that
+/// includes the cause's.
 pub fn because(cause: &impl Coded, message: impl Into<String>) -> anyhow::Error {
-    Failure { fields: cause.fields(), help: cause.help(), ..Failure::new(cause.code(), message) }.into()
+    Failure {
+        fields: cause.fields(),
+        help: cause.help(),
+        ..Failure::new(cause.code(), message)
+    }
+    .into()
 }
 
-/// Prints the error and returns its exit code. A reader that closed the pipe has what it wanted: that is success.
+/// Prints the error and returns its exit code. A reader that closed the pipe has what it wanted:
+/// that is success.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
@@ -153,11 +199,15 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Returns the error as a message for programs.
 fn to_message(error: &anyhow::Error) -> Message {
-    let Known { code, fields, help, .. } = known(error);
+    let Known {
+        code, fields, help, ..
+    } = known(error);
     let help = advice_on_limits(error).map(str::to_owned).or(help);
     let message = error.to_string();
     let causes = error.chain().skip(1).map(ToString::to_string);
-    let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
+    let cause: Vec<String> = causes
+        .filter(|cause| !message.contains(essence(cause)))
+        .collect();
     Message {
         level: Level::Error,
         code: Some(code.name.to_owned()),
@@ -171,10 +221,17 @@ fn to_message(error: &anyhow::Error) -> Message {
 /// Returns the error as a terminal shows it: `error:` what failed and why, `help:` what to do.
 fn to_lines(error: &anyhow::Error) -> Vec<String> {
     let text = to_text(error);
-    let help = advice_on_limits(error).map(str::to_owned).or_else(|| known(error).help);
-    let Some(help) = help else { return vec![format!("error: {text}")] };
+    let help = advice_on_limits(error)
+        .map(str::to_owned)
+        .or_else(|| known(error).help);
+    let Some(help) = help else {
+        return vec![format!("error: {text}")];
+    };
     // Most messages end with their remedy, for users who log them in one line.
-    match text.strip_suffix(&help).and_then(|text| text.strip_suffix("; ")) {
+    match text
+        .strip_suffix(&help)
+        .and_then(|text| text.strip_suffix("; "))
+    {
         Some(message) => vec![format!("error: {message}"), format!("help: {help}")],
         None if text.contains(&help) => vec![format!("error: {text}")],
         None => vec![format!("error: {text}"), format!("help: {help}")],
@@ -203,16 +260,24 @@ fn without_advice(error: &anyhow::Error) -> String {
 }
 
 fn advice_on_limits(error: &anyhow::Error) -> Option<&'static str> {
-    known(error).fields.get("errno").and_then(Value::as_str).and_then(errno::advice_on_limits)
+    known(error)
+        .fields
+        .get("errno")
+        .and_then(Value::as_str)
+        .and_then(errno::advice_on_limits)
 }
 
 /// Returns the cause without the number that follows the text of kernel errors.
 fn essence(cause: &str) -> &str {
-    cause.split_once(" (os error").map_or(cause, |(words, _)| words)
+    cause
+        .split_once(" (os error")
+        .map_or(cause, |(words, _)| words)
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Returns the error code of an error.
@@ -236,29 +301,53 @@ struct Known {
 impl Known {
     fn from_coded(error: &impl Coded) -> Known {
         let code = error.code();
-        Known { code, exit: code.exit, fields: error.fields(), help: error.help() }
+        Known {
+            code,
+            exit: code.exit,
+            fields: error.fields(),
+            help: error.help(),
+        }
     }
 }
 
-/// Returns the code and data of the outermost error with a code. An error without one is internal, or the kernel's. The
-/// field `errno` names the kernel's error that caused it.
+/// Returns the code and data of the outermost error with a code. An error without one is internal,
+/// or the kernel's. The field `errno` names the kernel's error that caused it.
 fn known(error: &anyhow::Error) -> Known {
     let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
-    let unclassified = || if of_kernel() { &code::SYSTEM } else { &code::INTERNAL };
-    let general = || Known { code: unclassified(), exit: MACHINE, fields: Map::new(), help: None };
+    let unclassified = || {
+        if of_kernel() {
+            &code::SYSTEM
+        } else {
+            &code::INTERNAL
+        }
+    };
+    let general = || Known {
+        code: unclassified(),
+        exit: MACHINE,
+        fields: Map::new(),
+        help: None,
+    };
     let mut known = error.chain().find_map(classified).unwrap_or_else(general);
-    if let Some(name) = error.chain().find_map(|error| errno::name_of(error.downcast_ref()?)) {
+    if let Some(name) = error
+        .chain()
+        .find_map(|error| errno::name_of(error.downcast_ref()?))
+    {
         known.fields.entry("errno").or_insert_with(|| name.into());
     }
     known
 }
 
 fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
-    fn downcast<E: Coded + std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
+    fn downcast<E: Coded + std::error::Error + 'static>(
+        error: &(dyn std::error::Error + 'static),
+    ) -> Option<Known> {
         error.downcast_ref::<E>().map(Known::from_coded)
     }
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        return Some(Known { exit: failure.exit, ..Known::from_coded(failure) });
+        return Some(Known {
+            exit: failure.exit,
+            ..Known::from_coded(failure)
+        });
     }
     let found = downcast::<PlanError>(error)
         .or_else(|| downcast::<TestbedError>(error))
@@ -276,7 +365,11 @@ fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
 // The signals that end a run early: one table, and one way for all commands to catch them.
 
 /// The signals that end a run early, with their exit codes.
-const ENDING: [(i32, u8); 3] = [(SIGINT, INTERRUPTED), (SIGTERM, TERMINATED), (SIGHUP, HUNG_UP)];
+const ENDING: [(i32, u8); 3] = [
+    (SIGINT, INTERRUPTED),
+    (SIGTERM, TERMINATED),
+    (SIGHUP, HUNG_UP),
+];
 
 /// The effect of a second signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,23 +392,43 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Makes signals set the flag from now on. Another call returns the same state, so that no signal is lost in
-    /// between; the first call decides the effect of a second signal. An ignored SIGHUP, as under nohup, stays ignored.
+    /// Makes signals set the flag from now on. Another call returns the same state, so that no
+    /// signal is lost in between; the first call decides the effect of a second signal. An ignored
+    /// SIGHUP, as under nohup, stays ignored.
     pub fn catch(second: Second) -> anyhow::Result<Signals> {
         static CAUGHT: OnceLock<Signals> = OnceLock::new();
         if let Some(caught) = CAUGHT.get() {
             caught.ends.store(false, Ordering::SeqCst);
             return Ok(caught.clone());
         }
-        let signals = Signals { interrupted: Arc::default(), code: Arc::default(), ends: Arc::default() };
-        for (number, code) in ENDING.into_iter().filter(|(number, _)| *number != SIGHUP || !is_ignored(SIGHUP)) {
+        let signals = Signals {
+            interrupted: Arc::default(),
+            code: Arc::default(),
+            ends: Arc::default(),
+        };
+        for (number, code) in ENDING
+            .into_iter()
+            .filter(|(number, _)| *number != SIGHUP || !is_ignored(SIGHUP))
+        {
             let status = i32::from(code);
             // Conditions come first: they see the state before this signal.
-            signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.ends))?;
+            signal_hook::flag::register_conditional_shutdown(
+                number,
+                status,
+                Arc::clone(&signals.ends),
+            )?;
             if second == Second::Ends {
-                signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.interrupted))?;
+                signal_hook::flag::register_conditional_shutdown(
+                    number,
+                    status,
+                    Arc::clone(&signals.interrupted),
+                )?;
             }
-            signal_hook::flag::register_usize(number, Arc::clone(&signals.code), usize::from(code))?;
+            signal_hook::flag::register_usize(
+                number,
+                Arc::clone(&signals.code),
+                usize::from(code),
+            )?;
             signal_hook::flag::register(number, Arc::clone(&signals.interrupted))?;
         }
         Ok(CAUGHT.get_or_init(|| signals).clone())
@@ -328,7 +441,11 @@ impl Signals {
     /// A signal has come already.
     pub fn let_go(&self) -> anyhow::Result<()> {
         self.ends.store(true, Ordering::SeqCst);
-        if self.is_interrupted() { Err(self.failure("interrupted: nothing was begun")) } else { Ok(()) }
+        if self.is_interrupted() {
+            Err(self.failure("interrupted: nothing was begun"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns whether a signal has come.
@@ -351,14 +468,20 @@ impl Signals {
 
     /// Returns the error of an interrupted run.
     pub fn failure(&self, message: &str) -> anyhow::Error {
-        Failure { exit: self.code(), ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message) }.into()
+        Failure {
+            exit: self.code(),
+            ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message)
+        }
+        .into()
     }
 }
 
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     mask >> (signal - 1) & 1 == 1
 }
 
@@ -373,42 +496,81 @@ mod tests {
     #[test]
     fn a_cause_is_told_once() {
         let source = io::Error::from_raw_os_error(27);
-        let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
+        let error = StoreError::Io {
+            what: "write",
+            path: PathBuf::from("run/run.json"),
+            source,
+        };
         let error = anyhow::Error::new(error);
-        assert_eq!(to_text(&error), "cannot write run/run.json: File too large (os error 27)");
+        assert_eq!(
+            to_text(&error),
+            "cannot write run/run.json: File too large (os error 27)"
+        );
         let source = io::Error::from_raw_os_error(24);
-        let error = anyhow::Error::new(StoreError::Io { what: "open", path: PathBuf::from("/"), source });
+        let error = anyhow::Error::new(StoreError::Io {
+            what: "open",
+            path: PathBuf::from("/"),
+            source,
+        });
         let advised = "raise the limit on open files: ulimit -n 1024";
-        assert_eq!(to_text(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
+        assert_eq!(
+            to_text(&error),
+            format!("cannot open /: Too many open files (os error 24); {advised}")
+        );
         let advised = "cannot use a: Permission denied (EACCES); name another";
-        let error = Err::<(), _>(io::Error::from_raw_os_error(13)).context(advised).unwrap_err();
+        let error = Err::<(), _>(io::Error::from_raw_os_error(13))
+            .context(advised)
+            .unwrap_err();
         assert_eq!(to_text(&error), advised);
-        let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
+        let error = Err::<(), _>(io::Error::other("it is gone"))
+            .context("cannot read a")
+            .unwrap_err();
         assert_eq!(to_text(&error), "cannot read a: it is gone");
         assert_eq!(to_lines(&error), ["error: cannot read a: it is gone"]);
-        let error = TestbedError::machine("the program mkfs.xfs is missing").advice("install the package xfsprogs");
+        let error = TestbedError::machine("the program mkfs.xfs is missing")
+            .advice("install the package xfsprogs");
         let lines = to_lines(&error.into());
-        assert_eq!(lines, ["error: the program mkfs.xfs is missing", "help: install the package xfsprogs"]);
+        assert_eq!(
+            lines,
+            [
+                "error: the program mkfs.xfs is missing",
+                "help: install the package xfsprogs"
+            ]
+        );
     }
 
     #[test]
     fn the_name_of_a_kernel_error_is_not_read_from_a_text() {
-        let quoted =
-            failure(&code::UNREADABLE, "cannot read a: Permission denied (os error 13), as strace says (EACCES)");
+        let quoted = failure(
+            &code::UNREADABLE,
+            "cannot read a: Permission denied (os error 13), as strace says (EACCES)",
+        );
         assert_eq!(to_message(&quoted).fields.get("errno"), None);
         let cause = || errno::explain(io::Error::from_raw_os_error(13), "refused".to_owned());
         let error = failed_call(&code::UNREADABLE, &cause(), "cannot read a: refused");
         assert_eq!(to_message(&error).fields["errno"], "EACCES");
-        let error = StoreError::Io { what: "read", path: PathBuf::from("a"), source: cause() };
+        let error = StoreError::Io {
+            what: "read",
+            path: PathBuf::from("a"),
+            source: cause(),
+        };
         let fields = Failure::wrapping(&error.into(), String::new()).fields;
-        assert_eq!(Value::from(fields), serde_json::json!({ "path": "a", "call": "read", "errno": "EACCES" }));
+        assert_eq!(
+            Value::from(fields),
+            serde_json::json!({ "path": "a", "call": "read", "errno": "EACCES" })
+        );
     }
 
     #[test]
     fn a_message_for_programs_has_code_cause_help_and_fields() {
         let source = io::Error::from_raw_os_error(28);
-        let error = anyhow::Error::new(StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source });
-        let message = serde_json::to_value(to_message(&error.context("cannot save the run"))).unwrap();
+        let error = anyhow::Error::new(StoreError::Io {
+            what: "write",
+            path: PathBuf::from("run/run.json"),
+            source,
+        });
+        let message =
+            serde_json::to_value(to_message(&error.context("cannot save the run"))).unwrap();
         let expected = serde_json::json!({
             "level": "error", "code": "store/io", "message": "cannot save the run",
             "cause": ["cannot write run/run.json: No space left on device (os error 28)",
@@ -418,6 +580,12 @@ mod tests {
         });
         assert_eq!(message, expected);
         let internal = anyhow::anyhow!("it is gone");
-        assert_eq!((to_message(&internal).code.as_deref(), super::code(&internal)), (Some("internal"), MACHINE));
+        assert_eq!(
+            (
+                to_message(&internal).code.as_deref(),
+                super::code(&internal)
+            ),
+            (Some("internal"), MACHINE)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The codes of errors, warnings and notes of `fsb`, for the program and for the generated page that lists them.
+//! The codes of errors, warnings and notes of `fsb`, for the program and for the generated page
+//! that lists them.
 
 #![forbid(unsafe_code)]
 

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 
 use crate::{result_owner, results};
 
-/// The run is read again at most after this multiple of the time of the last reading, so that watching takes at most a
-/// few per cent of one processor from the measurement.
+/// The run is read again at most after this multiple of the time of the last reading, so that
+/// watching takes at most a few per cent of one processor from the measurement.
 const RESTRAINT: u32 = 30;
 
 /// A run directory that is read again when it changes.
@@ -40,7 +40,11 @@ type Stamps = [Option<(u64, SystemTime)>; 2];
 impl WatchedRun {
     /// Returns a run directory whose table is `width` columns wide.
     pub fn new(directory: &Path, width: usize) -> WatchedRun {
-        WatchedRun { directory: directory.to_owned(), width, read: None }
+        WatchedRun {
+            directory: directory.to_owned(),
+            width,
+            read: None,
+        }
     }
 
     /// Returns the directory.
@@ -59,7 +63,8 @@ impl WatchedRun {
         let is_in_use = fsb_store::is_in_use(&self.directory);
         let stamps = self.stamps();
         let is_fresh = |read: &ReadRun| {
-            read.stamps == stamps || (is_in_use == Some(true) && read.at.elapsed() < read.took * RESTRAINT)
+            read.stamps == stamps
+                || (is_in_use == Some(true) && read.at.elapsed() < read.took * RESTRAINT)
         };
         let read = match self.read.take().filter(is_fresh) {
             Some(read) => read,
@@ -67,18 +72,33 @@ impl WatchedRun {
                 let begun = Instant::now();
                 let Contents { record, trials, .. } = fsb_store::read(&self.directory)?;
                 let table = table_so_far(&record, &trials, self.width);
-                ReadRun { stamps, record, trials, table, at: Instant::now(), took: begun.elapsed() }
+                ReadRun {
+                    stamps,
+                    record,
+                    trials,
+                    table,
+                    at: Instant::now(),
+                    took: begun.elapsed(),
+                }
             }
         };
         let state = RunState::new(&read.record, is_in_use);
-        let live = LiveRun::new(&read.record, &read.trials, read.table.clone(), state, Timestamp::now());
+        let live = LiveRun::new(
+            &read.record,
+            &read.trials,
+            read.table.clone(),
+            state,
+            Timestamp::now(),
+        );
         self.read = Some(read);
         Ok(live)
     }
 
     fn stamps(&self) -> Stamps {
         let stamp = |name: &str| {
-            let file = result_owner::looking(|| std::fs::metadata(self.directory.join(name))).ok()?.ok()?;
+            let file = result_owner::looking(|| std::fs::metadata(self.directory.join(name)))
+                .ok()?
+                .ok()?;
             Some((file.len(), file.modified().ok()?))
         };
         [RUN_FILE, TRIALS_FILE].map(stamp)
@@ -89,11 +109,17 @@ impl WatchedRun {
 fn table_so_far(record: &RunRecord, trials: &[Trial], width: usize) -> String {
     if record.plan.race.is_some() {
         let choice = Choice::from_run(record, &ReportTrial::all(trials));
-        return choice.filter(Choice::has_answer).map(|choice| choice::screen(&choice, width)).unwrap_or_default();
+        return choice
+            .filter(Choice::has_answer)
+            .map(|choice| choice::screen(&choice, width))
+            .unwrap_or_default();
     }
     if !trials.iter().any(Trial::counts) {
         return String::new();
     }
-    let table = text::table_so_far(&Report::of_run(&results::summary(record, trials), trials), width);
+    let table = text::table_so_far(
+        &Report::of_run(&results::summary(record, trials), trials),
+        width,
+    );
     table.trim_start_matches('\n').to_owned()
 }

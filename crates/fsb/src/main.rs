@@ -1,16 +1,22 @@
 //! `fsb`: which file system is faster for this work, by how much, and how sure are we?
 //!
-//! The binary is glue: it reads the command line, connects the crates, prints and exits. Three hidden arguments make
-//! the same binary the supervisor, the agent and the workers of a run; they come before everything else here, so that
-//! a worker starts in a millisecond.
+//! The binary is glue: it reads the command line, connects the crates, prints and exits. Three
+//! hidden arguments make the same binary the supervisor, the agent and the workers of a run; they
+//! come before everything else here, so that a worker starts in a millisecond.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "emulations", feature = "traces", feature = "vm")),
-    allow(dead_code, reason = "some helpers serve only the parts that this build leaves out")
+    allow(
+        dead_code,
+        reason = "some helpers serve only the parts that this build leaves out"
+    )
 )]
 #![expect(clippy::exit, reason = "hidden roles end the process")]
-#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "help texts show defaults and choices in brackets"
+)]
 
 mod cli;
 mod coordinator;
@@ -43,7 +49,8 @@ fn main() -> ExitCode {
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
-    let chosen = message::choose(&arguments).map_err(|why| exit::failure(&code::INVALID_VALUE, why));
+    let chosen =
+        message::choose(&arguments).map_err(|why| exit::failure(&code::INVALID_VALUE, why));
     match chosen.and_then(|()| cli::main(&arguments)) {
         Ok(code) => code,
         Err(error) => exit::report(&error),

@@ -60,7 +60,14 @@ impl Message {
     /// Returns a message without causes, remedy and fields.
     pub fn new(level: Level, code: Option<&str>, message: impl Into<String>) -> Message {
         let code = code.map(str::to_owned);
-        Message { level, code, message: message.into(), cause: Vec::new(), help: None, fields: Map::new() }
+        Message {
+            level,
+            code,
+            message: message.into(),
+            cause: Vec::new(),
+            help: None,
+            fields: Map::new(),
+        }
     }
 
     /// Prints the message of another fsb: as a line for people through `tell`, or as it is.
@@ -74,8 +81,15 @@ impl Message {
 
     /// Returns the message of a line for people that has a code and fields.
     fn of_notice(notice: &Notice, fields: Map<String, Value>, line: &str) -> Message {
-        let level = if notice.name.starts_with("warning/") { Level::Warning } else { Level::Note };
-        Message { fields, ..Message::new(level, Some(notice.name), bare(line)) }
+        let level = if notice.name.starts_with("warning/") {
+            Level::Warning
+        } else {
+            Level::Note
+        };
+        Message {
+            fields,
+            ..Message::new(level, Some(notice.name), bare(line))
+        }
     }
 }
 
@@ -86,7 +100,8 @@ pub fn format() -> MessageFormat {
     FORMAT.get().copied().unwrap_or_default()
 }
 
-/// Chooses the format before the command line is parsed, because errors of the parser have it as well.
+/// Chooses the format before the command line is parsed, because errors of the parser have it as
+/// well.
 ///
 /// # Errors
 ///
@@ -94,12 +109,18 @@ pub fn format() -> MessageFormat {
 pub fn choose(arguments: &[OsString]) -> Result<(), String> {
     let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let chosen = asked_by(arguments).or(variable.clone());
-    let format =
-        if chosen.as_deref().is_some_and(|value| value == "json") { MessageFormat::Json } else { MessageFormat::Text };
+    let format = if chosen.as_deref().is_some_and(|value| value == "json") {
+        MessageFormat::Json
+    } else {
+        MessageFormat::Text
+    };
     // Only the first call decides, and there is one.
     let _ = FORMAT.set(format);
     match variable.filter(|value| value != "json" && value != "text") {
-        Some(other) => Err(format!("{VARIABLE}={}: use text or json", other.to_string_lossy())),
+        Some(other) => Err(format!(
+            "{VARIABLE}={}: use text or json",
+            other.to_string_lossy()
+        )),
         None => Ok(()),
     }
 }
@@ -111,7 +132,10 @@ fn asked_by(arguments: &[OsString]) -> Option<OsString> {
     while let Some(argument) = own.next() {
         if argument == OPTION {
             found = own.next().cloned();
-        } else if let Some(value) = argument.to_str().and_then(|text| text.strip_prefix(OPTION)?.strip_prefix('=')) {
+        } else if let Some(value) = argument
+            .to_str()
+            .and_then(|text| text.strip_prefix(OPTION)?.strip_prefix('='))
+        {
             found = Some(value.into());
         }
     }
@@ -125,26 +149,38 @@ pub fn print(message: &Message) {
     }
 }
 
-/// Returns a line for people without the word that shows its level, which a message for programs has as a field.
+/// Returns a line for people without the word that shows its level, which a message for programs
+/// has as a field.
 fn bare(line: &str) -> &str {
-    ["warning: ", "note: "].into_iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line)
+    ["warning: ", "note: "]
+        .into_iter()
+        .find_map(|word| line.strip_prefix(word))
+        .unwrap_or(line)
 }
 
-/// Prints a line on standard error, with control characters escaped. Ignores write errors: the run continues after the
-/// reader closed the stream.
+/// Prints a line on standard error, with control characters escaped. Ignores write errors: the run
+/// continues after the reader closed the stream.
 pub fn say(text: &str) {
     if format() == MessageFormat::Json {
         return print(&Message::new(Level::Note, None, bare(text)));
     }
     let stderr = std::io::stderr();
-    let _ = writeln!(stderr.lock(), "{}", wrapped(text, terminal::columns(&stderr)));
+    let _ = writeln!(
+        stderr.lock(),
+        "{}",
+        wrapped(text, terminal::columns(&stderr))
+    );
 }
 
 /// Prints a warning on standard error that has no code of its own.
 pub fn say_warning(text: impl Display) {
     match format() {
         MessageFormat::Text => say(&format!("warning: {text}")),
-        MessageFormat::Json => print(&Message::new(Level::Warning, Some("warning/other"), text.to_string())),
+        MessageFormat::Json => print(&Message::new(
+            Level::Warning,
+            Some("warning/other"),
+            text.to_string(),
+        )),
     }
 }
 
@@ -152,7 +188,11 @@ pub fn say_warning(text: impl Display) {
 pub fn notify<const N: usize>(notice: &Notice, fields: [(&str, Value); N], text: &str) {
     match format() {
         MessageFormat::Text => say(text),
-        MessageFormat::Json => print(&Message::of_notice(notice, fsb_model::code::fields(fields), text)),
+        MessageFormat::Json => print(&Message::of_notice(
+            notice,
+            fsb_model::code::fields(fields),
+            text,
+        )),
     }
 }
 
@@ -163,18 +203,33 @@ mod tests {
     #[test]
     fn the_option_is_found_before_the_command_of_the_user() {
         let asked = |line: &str| asked_by(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(asked("fsb --message-format json run ext4"), Some("json".into()));
-        assert_eq!(asked("fsb run ext4 --message-format=json"), Some("json".into()));
+        assert_eq!(
+            asked("fsb --message-format json run ext4"),
+            Some("json".into())
+        );
+        assert_eq!(
+            asked("fsb run ext4 --message-format=json"),
+            Some("json".into())
+        );
         assert_eq!(asked("fsb run ext4 -- tool --message-format json"), None);
-        assert_eq!(asked("fsb run --message-format=text --message-format json"), Some("json".into()));
+        assert_eq!(
+            asked("fsb run --message-format=text --message-format json"),
+            Some("json".into())
+        );
     }
 
     #[test]
     fn the_level_of_a_message_is_that_of_its_notice() {
         let of = |notice, line| Message::of_notice(notice, Map::new(), line);
         let warning = of(&fsb_codes::notice::JOURNAL, "warning: a disk is slow");
-        assert_eq!((warning.level, warning.message.as_str()), (Level::Warning, "a disk is slow"));
+        assert_eq!(
+            (warning.level, warning.message.as_str()),
+            (Level::Warning, "a disk is slow")
+        );
         assert_eq!(of(&fsb_codes::notice::JOURNAL, "a disk is slow"), warning);
-        assert_eq!(of(&fsb_codes::notice::LAST_RUN, "warning: a disk is slow").level, Level::Note);
+        assert_eq!(
+            of(&fsb_codes::notice::LAST_RUN, "warning: a disk is slow").level,
+            Level::Note
+        );
     }
 }

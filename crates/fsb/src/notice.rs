@@ -3,7 +3,8 @@
 /// A stable name of a kind of warning or note.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The name in kebab case after its level: `warning/run-failed`. It is never given another meaning.
+    /// The name in kebab case after its level: `warning/run-failed`. It is never given another
+    /// meaning.
     pub name: &'static str,
     /// The meaning, in one sentence.
     pub meaning: &'static str,
@@ -69,10 +70,25 @@ mod tests {
 
     #[test]
     fn every_notice_has_its_level_in_its_name() {
-        for Notice { name, meaning, fields } in ALL {
-            assert!(name.starts_with("warning/") || name.starts_with("note/"), "{name}");
-            assert!(meaning.ends_with('.') && !meaning.contains('|') && !fields.contains('|'), "{name}");
-            assert_eq!(ALL.iter().filter(|other| other.name == *name).count(), 1, "{name}");
+        for Notice {
+            name,
+            meaning,
+            fields,
+        } in ALL
+        {
+            assert!(
+                name.starts_with("warning/") || name.starts_with("note/"),
+                "{name}"
+            );
+            assert!(
+                meaning.ends_with('.') && !meaning.contains('|') && !fields.contains('|'),
+                "{name}"
+            );
+            assert_eq!(
+                ALL.iter().filter(|other| other.name == *name).count(),
+                1,
+                "{name}"
+            );
         }
     }
 }

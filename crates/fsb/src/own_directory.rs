@@ -1,4 +1,5 @@
-//! The directory that `fsb filebench` and `fsb fio` make for the files of a run, below a directory that the user named.
+//! The directory that `fsb filebench` and `fsb fio` make for the files of a run, below a directory
+//! that the user named.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -18,17 +19,28 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
         exit::failed_call(
             &code::DIRECTORY,
             &error,
-            format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"),
+            format!(
+                "the directory {shown} cannot be used: {error}; name another one with --dir DIR"
+            ),
         )
     })?;
     if metadata.file_type().is_block_device() {
-        let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
-        let message = format!("{shown} is a block device, but {tool} makes files in a directory: {advice}");
-        let fields = [("path", shown.to_string().into()), ("kind", "block_device".into())];
+        let advice = format!(
+            "mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver"
+        );
+        let message =
+            format!("{shown} is a block device, but {tool} makes files in a directory: {advice}");
+        let fields = [
+            ("path", shown.to_string().into()),
+            ("kind", "block_device".into()),
+        ];
         return Err(exit::failure_about(&code::DIRECTORY, fields, message));
     }
     if !metadata.is_dir() {
-        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));
+        return Err(exit::failure(
+            &code::DIRECTORY,
+            format!("{shown} is not a directory: name one with --dir DIR"),
+        ));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
         exit::failed_call(
@@ -39,7 +51,8 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
     })
 }
 
-/// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
+/// The directory that a run has for itself, which goes with this value; of a killed run the undo
+/// ledger knows it.
 pub struct OwnDirectory {
     pub path: PathBuf,
     pub rights: Rights,
@@ -52,9 +65,18 @@ impl OwnDirectory {
     pub fn make(directory: &Path) -> anyhow::Result<OwnDirectory> {
         let within = result_owner::absolute(directory)?;
         let rights = Rights::below(&within)?;
-        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), control::RULES)?;
+        let ledger = Ledger::open(
+            &ledger::default_directory()?,
+            Owner::current(),
+            control::RULES,
+        )?;
         let (path, handle) = ledger.record_directory(&within, rights.uid())?;
-        let own = OwnDirectory { path, rights, ledger, handle: Some(handle) };
+        let own = OwnDirectory {
+            path,
+            rights,
+            ledger,
+            handle: Some(handle),
+        };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
         made.map_err(|error| {
             exit::failed_call(
@@ -68,7 +90,9 @@ impl OwnDirectory {
 
     /// Removes the directory with its files.
     pub fn remove(mut self) -> anyhow::Result<()> {
-        self.handle.take().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))?;
+        self.handle
+            .take()
+            .map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))?;
         Ok(())
     }
 }

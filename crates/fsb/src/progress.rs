@@ -1,4 +1,5 @@
-//! Progress on the terminal, on standard error: one line with the current work and the expected time.
+//! Progress on the terminal, on standard error: one line with the current work and the expected
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -11,7 +12,9 @@ use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};
 use fsb_report::show::{counted, wrapped};
-use fsb_report::{Releases, Report, cut_name, interference_text, stopping_rule_text, text, visible, warning_text};
+use fsb_report::{
+    Releases, Report, cut_name, interference_text, stopping_rule_text, text, visible, warning_text,
+};
 use fsb_runner::event::{Event, Observer};
 use fsb_testbed::Activity;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -52,25 +55,27 @@ pub struct Progress {
     race_rounds: bool,
     /// Half of the widest interval after the last block, as a share of its value.
     half_width: Option<f64>,
-    /// Failures that were printed, by target, workload, reason and whether the trial is retried: a command that cannot
-    /// work fails in every block.
+    /// Failures that were printed, by target, workload, reason and whether the trial is retried: a
+    /// command that cannot work fails in every block.
     failures: BTreeSet<(String, String, Option<String>, bool)>,
     /// The newest error of each target that could not be made.
     refused: BTreeMap<String, String>,
-    /// Errors of such targets that were printed, without the numbers of devices: each block has others.
+    /// Errors of such targets that were printed, without the numbers of devices: each block has
+    /// others.
     refusals: BTreeSet<(String, String)>,
     /// The host that makes the run, if other hosts have lines beside this one.
     host: Option<String>,
 }
 
 impl Progress {
-    /// Returns the progress of a run of these targets, in a race or not. A quiet one shows warnings only.
+    /// Returns the progress of a run of these targets, in a race or not. A quiet one shows warnings
+    /// only.
     pub fn new(targets: &[Target], race: bool, verbosity: Verbosity) -> Self {
         Progress::on_host(targets, race, verbosity, None)
     }
 
-    /// Returns the progress of a run on a host. With `beside`, which has the name of the host, it is one line among those
-    /// of other hosts.
+    /// Returns the progress of a run on a host. With `beside`, which has the name of the host, it
+    /// is one line among those of other hosts.
     pub fn on_host(
         targets: &[Target],
         race: bool,
@@ -78,7 +83,11 @@ impl Progress {
         beside: Option<(&str, &MultiProgress)>,
     ) -> Self {
         let terminal = std::io::stderr().is_terminal() && message::format() == MessageFormat::Text;
-        let bar = if verbosity.quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let bar = if verbosity.quiet || !terminal {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(0)
+        };
         let bar = match beside {
             Some((_, lines)) if !bar.is_hidden() => lines.add(bar),
             _ => bar,
@@ -120,17 +129,24 @@ impl Progress {
 
     /// Prints a line that a quiet run prints, too.
     fn tell(&self, text: &str) {
-        if self.bar.is_hidden() { say(text) } else { self.above(text) }
-    }
-
-    fn style(&self, template: &str) {
-        // The templates are constants of this file, so the first test that runs anything finds a broken one.
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("━╸ ").with_key("left", time_left));
+        if self.bar.is_hidden() {
+            say(text)
+        } else {
+            self.above(text)
         }
     }
 
-    /// Shows how many trials have ended, and of how many; nothing before the first one, when their number is unknown.
+    fn style(&self, template: &str) {
+        // The templates are constants of this file, so the first test that runs anything finds a
+        // broken one.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar
+                .set_style(style.progress_chars("━╸ ").with_key("left", time_left));
+        }
+    }
+
+    /// Shows how many trials have ended, and of how many; nothing before the first one, when their
+    /// number is unknown.
     fn show_trials(&self) {
         match self.ended {
             Some((done, of)) => {
@@ -157,12 +173,20 @@ impl Progress {
         if self.bar.is_hidden() || record.plan.race.is_some() || self.host.is_some() {
             return;
         }
-        let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else { return };
-        self.half_width = results::widest_interval(record, trials).and_then(|widest| widest.half_width);
+        let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else {
+            return;
+        };
+        self.half_width =
+            results::widest_interval(record, trials).and_then(|widest| widest.half_width);
         let summary = results::summary(record, trials);
-        let table = text::table_so_far(&Report::of_run(&summary, trials), usize::from(terminal.ws_col));
+        let table = text::table_so_far(
+            &Report::of_run(&summary, trials),
+            usize::from(terminal.ws_col),
+        );
         let fits = table.lines().count() + BESIDE <= usize::from(terminal.ws_row)
-            && table.lines().all(|line| line.chars().count() < usize::from(terminal.ws_col));
+            && table
+                .lines()
+                .all(|line| line.chars().count() < usize::from(terminal.ws_col));
         if fits {
             self.bar.set_prefix(format!("{table}\n"));
         }
@@ -186,7 +210,8 @@ impl Progress {
         }
     }
 
-    /// Prints in a log the targets that a block measures: all of them side by side, or one at a time.
+    /// Prints in a log the targets that a block measures: all of them side by side, or one at a
+    /// time.
     fn line_of_block(&mut self) {
         let targets = std::mem::take(&mut self.making).join(", ");
         if self.lines && self.verbosity.verbose && !self.race_rounds && !targets.is_empty() {
@@ -196,7 +221,8 @@ impl Progress {
 
     /// Prints above the bar.
     fn above(&self, text: &str) {
-        self.bar.println(wrapped(text, terminal::columns(std::io::stderr())));
+        self.bar
+            .println(wrapped(text, terminal::columns(std::io::stderr())));
     }
 
     /// Shows the current work beside the bar.
@@ -210,7 +236,9 @@ impl Progress {
 
     /// Returns the columns beside the bar.
     fn room(&self) -> usize {
-        let numbers = self.ended.map_or(0, |(done, of)| BAR + format!(" {done}/{of} ").len());
+        let numbers = self
+            .ended
+            .map_or(0, |(done, of)| BAR + format!(" {done}/{of} ").len());
         terminal::columns(std::io::stderr()).saturating_sub(numbers + 2)
     }
 }
@@ -227,8 +255,8 @@ fn time_left(state: &ProgressState, line: &mut dyn std::fmt::Write) {
     }
 }
 
-/// Draws the bar regularly until it is finished. The bar's own ticker panics if no thread can be started; without a
-/// thread the bar is drawn only on events.
+/// Draws the bar regularly until it is finished. The bar's own ticker panics if no thread can be
+/// started; without a thread the bar is drawn only on events.
 fn keep_moving(bar: &ProgressBar) {
     const EVERY: Duration = Duration::from_millis(500);
     let bar = bar.downgrade();
@@ -239,12 +267,18 @@ fn keep_moving(bar: &ProgressBar) {
             std::thread::sleep(EVERY);
         }
     };
-    let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(tick);
+    let _ = std::thread::Builder::new()
+        .name("progress".to_owned())
+        .spawn(tick);
 }
 
 /// Returns `warm-up` or `block 3`.
 fn stage(block: u32) -> String {
-    if block == 0 { "warm-up".to_owned() } else { format!("block {block}") }
+    if block == 0 {
+        "warm-up".to_owned()
+    } else {
+        format!("block {block}")
+    }
 }
 
 /// Returns an activity in words.
@@ -264,8 +298,16 @@ fn activity_text(activity: &Activity) -> String {
 /// Returns the current rate of operations, or the count of other work that has no rate.
 fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Option<String> {
     if progress.activity != Activity::Measure {
-        let of = if progress.total > 0 { format!(" of {}", progress.total) } else { String::new() };
-        return Some(format!("{} {}{of}", activity_text(&progress.activity), progress.done));
+        let of = if progress.total > 0 {
+            format!(" of {}", progress.total)
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "{} {}{of}",
+            activity_text(&progress.activity),
+            progress.done
+        ));
     }
     let (done, then) = before?;
     let seconds = then.elapsed().as_secs_f64();
@@ -273,7 +315,8 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
     Some(format!("{} now", show_rate(rate)))
 }
 
-/// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent check the same machine.
+/// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent
+/// check the same machine.
 pub fn warn(warning: &Warning, tell: &dyn Fn(&str)) {
     static PRINTED: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
     let is_new = PRINTED.lock().is_ok_and(|mut printed| {
@@ -301,7 +344,10 @@ fn to_message(warning: &Warning, text: String) -> Message {
         Some(Value::String(kind)) => kind.replace('_', "-"),
         _ => "other".to_owned(),
     };
-    Message { fields, ..Message::new(Level::Warning, Some(&format!("warning/{kind}")), text) }
+    Message {
+        fields,
+        ..Message::new(Level::Warning, Some(&format!("warning/{kind}")), text)
+    }
 }
 
 impl Observer for Progress {
@@ -318,7 +364,9 @@ impl Observer for Progress {
             }
             Event::Opening(progress) => {
                 self.message(&activity_text(&progress.activity));
-                self.style(&format!("{{bar:{BAR}}} {{bytes}}/{{total_bytes}} {{msg}}{{left}}"));
+                self.style(&format!(
+                    "{{bar:{BAR}}} {{bytes}}/{{total_bytes}} {{msg}}{{left}}"
+                ));
                 self.show_position(progress.done, progress.total);
             }
             Event::Provisioning { block, target } => {
@@ -332,14 +380,22 @@ impl Observer for Progress {
                 self.block = *block;
                 self.making.push(target);
             }
-            Event::Estimated { cells, blocks, expected, budget, chooses } => {
+            Event::Estimated {
+                cells,
+                blocks,
+                expected,
+                budget,
+                chooses,
+            } => {
                 let chosen = match budget {
                     Some(budget) if budget < expected => {
                         let budget = show_duration(*budget);
                         if *chooses {
                             format!("; fsb chooses the workloads that fit {budget} after warm-up")
                         } else {
-                            format!("; {budget} hold too few to judge: fsb prints after warm-up what fits")
+                            format!(
+                                "; {budget} hold too few to judge: fsb prints after warm-up what fits"
+                            )
                         }
                     }
                     _ => String::new(),
@@ -348,14 +404,24 @@ impl Observer for Progress {
                     ("blocks", (*blocks).into()),
                     ("cells", (*cells).into()),
                     ("seconds", expected.as_secs_f64().into()),
-                    ("fits", budget.is_none_or(|budget| budget >= *expected).into()),
+                    (
+                        "fits",
+                        budget.is_none_or(|budget| budget >= *expected).into(),
+                    ),
                 ];
-                let (blocks, cells) = (counted(*blocks as usize, "block"), counted(*cells, "workload"));
+                let (blocks, cells) = (
+                    counted(*blocks as usize, "block"),
+                    counted(*cells, "workload"),
+                );
                 let took = show_duration(*expected);
                 let text = format!("estimate: {blocks} of {cells} take about {took}{chosen}");
                 self.notify(&notice::ESTIMATE, fields, &text);
             }
-            Event::Planned { blocks, rule, expected } => {
+            Event::Planned {
+                blocks,
+                rule,
+                expected,
+            } => {
                 self.planned = true;
                 // Where a budget is too small, a warning says so.
                 let few = match rule {
@@ -365,26 +431,49 @@ impl Observer for Progress {
                     _ => String::new(),
                 };
                 let blocks = counted(*blocks as usize, "block");
-                self.line(&format!("{blocks}, about {}{few}", show_duration(*expected)));
+                self.line(&format!(
+                    "{blocks}, about {}{few}",
+                    show_duration(*expected)
+                ));
                 let fields = [("rule", serde_json::to_value(rule).unwrap_or_default())];
-                self.notify(&notice::STOPPING_RULE, fields, &format!("stopping rule: {}", stopping_rule_text(rule)));
+                self.notify(
+                    &notice::STOPPING_RULE,
+                    fields,
+                    &format!("stopping rule: {}", stopping_rule_text(rule)),
+                );
             }
             Event::Refused { target, reason } => {
-                self.refused.insert((*target).to_owned(), reason.text.clone());
-                let without_numbers = reason.text.replace(|letter: char| letter.is_ascii_digit(), "");
-                if self.refusals.insert(((*target).to_owned(), without_numbers)) {
+                self.refused
+                    .insert((*target).to_owned(), reason.text.clone());
+                let without_numbers = reason
+                    .text
+                    .replace(|letter: char| letter.is_ascii_digit(), "");
+                if self
+                    .refusals
+                    .insert(((*target).to_owned(), without_numbers))
+                {
                     let name = self.releases.shorten(target);
                     let fields = [
                         ("target", (*target).into()),
                         ("reason", reason.code.clone().into()),
                         ("errno", reason.errno.clone().into()),
                     ];
-                    self.notify(&notice::TARGET_FAILED, fields, &format!("{name} cannot be made: {}", reason.text));
+                    self.notify(
+                        &notice::TARGET_FAILED,
+                        fields,
+                        &format!("{name} cannot be made: {}", reason.text),
+                    );
                 }
             }
             Event::RacePlanned { rule } => self.line(&stopping_rule_text(rule)),
-            Event::RaceRound { round, standing } => self.line(&format!("race round {round}: {standing}")),
-            Event::Case { block, workload, rounds } => {
+            Event::RaceRound { round, standing } => {
+                self.line(&format!("race round {round}: {standing}"))
+            }
+            Event::Case {
+                block,
+                workload,
+                rounds,
+            } => {
                 self.line_of_block();
                 let what = stage(*block);
                 self.trial = format!("{what}: {workload}, {rounds} rounds");
@@ -407,31 +496,57 @@ impl Observer for Progress {
                     self.message(&format!("{}: {live}", self.trial));
                 }
             }
-            Event::Ended { trial, done, of, left } => {
+            Event::Ended {
+                trial,
+                done,
+                of,
+                left,
+            } => {
                 let target = self.releases.shorten(&trial.target);
                 // A target that could not be made is measured nowhere.
                 self.making.retain(|making| *making != target);
                 self.ended = Some((u64::from(*done), u64::from(*of)));
                 self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {
-                    let widest = self.half_width.map(|half| format!(", widest interval ±{:.0} %", half * 100.0));
+                    let widest = self
+                        .half_width
+                        .map(|half| format!(", widest interval ±{:.0} %", half * 100.0));
                     let left = show_duration(left);
-                    let message = format!("{target}: {}, {left} left{}", trial.workload, widest.unwrap_or_default());
+                    let message = format!(
+                        "{target}: {}, {left} left{}",
+                        trial.workload,
+                        widest.unwrap_or_default()
+                    );
                     self.message(&message);
                 }
                 if !trial.interference.is_empty() && trial.superseded {
-                    let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
+                    let why: Vec<String> =
+                        trial.interference.iter().map(interference_text).collect();
                     let why = why.join(", ");
-                    let fields =
-                        [("target", trial.target.as_str().into()), ("workload", trial.workload.as_str().into())];
-                    let text = format!("{target}: {}: affected by interference ({why}), retried", trial.workload);
+                    let fields = [
+                        ("target", trial.target.as_str().into()),
+                        ("workload", trial.workload.as_str().into()),
+                    ];
+                    let text = format!(
+                        "{target}: {}: affected by interference ({why}), retried",
+                        trial.workload
+                    );
                     self.notify(&notice::RETRIED, fields, &text);
-                } else if self.refused.get(&trial.target).is_some_and(|why| trial.error.as_ref() == Some(why)) {
+                } else if self
+                    .refused
+                    .get(&trial.target)
+                    .is_some_and(|why| trial.error.as_ref() == Some(why))
+                {
                     // The target's own line has the reason.
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());
-                    let failure = (trial.target.clone(), trial.workload.clone(), trial.error.clone(), trial.superseded);
+                    let failure = (
+                        trial.target.clone(),
+                        trial.workload.clone(),
+                        trial.error.clone(),
+                        trial.superseded,
+                    );
                     if self.failures.insert(failure) {
                         let fields = [
                             ("target", trial.target.as_str().into()),
@@ -444,9 +559,9 @@ impl Observer for Progress {
                     }
                 }
             }
-            Event::Emulates { why } => {
-                self.line(&format!("the virtual machine emulates its processors (TCG), so nothing is judged: {why}"))
-            }
+            Event::Emulates { why } => self.line(&format!(
+                "the virtual machine emulates its processors (TCG), so nothing is judged: {why}"
+            )),
             Event::Warning(warning) => warn(warning, &|text| self.tell(text)),
         }
     }

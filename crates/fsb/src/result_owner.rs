@@ -1,4 +1,5 @@
-//! The owner of the files that this program writes: the invoking user under sudo, else the user it runs as.
+//! The owner of the files that this program writes: the invoking user under sudo, else the user it
+//! runs as.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -28,8 +29,8 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
     }
 }
 
-/// Makes every later read of a user-supplied file use the invoking user's privileges, so that no message quotes a file
-/// that the invoking user cannot read.
+/// Makes every later read of a user-supplied file use the invoking user's privileges, so that no
+/// message quotes a file that the invoking user cannot read.
 pub fn read_as_invoking_user() {
     fsb_store::input::open_by(|work| {
         act(work)?;
@@ -37,16 +38,23 @@ pub fn read_as_invoking_user() {
     });
 }
 
-/// Looks for files with the invoking user's privileges, because messages print the names that are found.
+/// Looks for files with the invoking user's privileges, because messages print the names that are
+/// found.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
     result_owner().act(look).map_err(|error| {
-        exit::failed_call(&code::DIRECTORY_NOT_WRITABLE, &error, format!("cannot read as the invoking user: {error}"))
+        exit::failed_call(
+            &code::DIRECTORY_NOT_WRITABLE,
+            &error,
+            format!("cannot read as the invoking user: {error}"),
+        )
     })
 }
 
 /// Returns the command line of this process, as other processes print it.
 pub fn command_line() -> String {
-    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<_> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     words.join(" ")
 }
 
@@ -55,12 +63,17 @@ pub fn holder() -> String {
     format!("process {} ({})", std::process::id(), command_line())
 }
 
-/// Checks, before a measurement, that the file of an option can be written. `example` is a name for it.
+/// Checks, before a measurement, that the file of an option can be written. `example` is a name for
+/// it.
 pub fn check_option(option: &str, path: &Path, example: &str) -> anyhow::Result<()> {
     let shown = path.display();
     if path.is_dir() {
         let help = format!("name a file, such as {example}");
-        return Err(exit::advised(&code::UNWRITABLE, format!("{option} {shown} is a directory"), help));
+        return Err(exit::advised(
+            &code::UNWRITABLE,
+            format!("{option} {shown} is a directory"),
+            help,
+        ));
     }
     check(path).map_err(|error| unwritable(format_args!("cannot write {option} {shown}"), error))
 }
@@ -71,7 +84,10 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Replaces a file that the user named by the output of `write`.
-pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+pub fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), StoreError> {
     fsb_store::replace_with(path, &result_owner(), write)
 }
 
@@ -85,11 +101,13 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
     fsb_store::check_output(path, &result_owner())
 }
 
-/// Returns the error of a file that cannot be written. The message is `failure`, which names the file, and the reason
-/// without the name.
+/// Returns the error of a file that cannot be written. The message is `failure`, which names the
+/// file, and the reason without the name.
 pub fn unwritable(failure: impl Display, error: StoreError) -> anyhow::Error {
     match error {
-        StoreError::Io { source, .. } => exit::failed_call(&code::UNWRITABLE, &source, format!("{failure}: {source}")),
+        StoreError::Io { source, .. } => {
+            exit::failed_call(&code::UNWRITABLE, &source, format!("{failure}: {source}"))
+        }
         error => exit::failure(&code::UNWRITABLE, format!("{failure}: {error}")),
     }
 }
@@ -101,11 +119,16 @@ pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Checks that an existing file can be written with these rights.
 pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
-    let result_owner = if rights == Rights::InvokingUser { result_owner() } else { ResultOwner::this_user() };
+    let result_owner = if rights == Rights::InvokingUser {
+        result_owner()
+    } else {
+        ResultOwner::this_user()
+    };
     fsb_store::check_existing(path, &result_owner)
 }
 
-/// The user whose privileges create files in directories that the user named, under names that others could guess.
+/// The user whose privileges create files in directories that the user named, under names that
+/// others could guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
     /// The privileges of this process.
@@ -115,8 +138,8 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// Returns the rights for files in these directories. Root works in directories that only root can write to; in all
-    /// others it uses the privileges of the invoking user.
+    /// Returns the rights for files in these directories. Root works in directories that only root
+    /// can write to; in all others it uses the privileges of the invoking user.
     pub fn over<'p>(directories: impl IntoIterator<Item = &'p Path>) -> Result<Rights, StoreError> {
         Rights::checked(directories, fsb_store::check_private)
     }
@@ -138,7 +161,8 @@ impl Rights {
                 Err(StoreError::Untrusted { .. }) if InvokingUser::current().is_some() => {
                     return Ok(Rights::InvokingUser);
                 }
-                // The code that uses the directory reports a missing path or a path that is not a directory.
+                // The code that uses the directory reports a missing path or a path that is not a
+                // directory.
                 Err(StoreError::Io { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             }
@@ -153,7 +177,10 @@ impl Rights {
 
     /// Returns the owner of files that are created with these rights.
     pub fn uid(self) -> u32 {
-        self.invoking_user().map_or_else(|| rustix::process::geteuid().as_raw(), |invoking_user| invoking_user.uid)
+        self.invoking_user().map_or_else(
+            || rustix::process::geteuid().as_raw(),
+            |invoking_user| invoking_user.uid,
+        )
     }
 
     /// Runs `work` with these rights.
@@ -164,7 +191,8 @@ impl Rights {
         }
     }
 
-    /// Gives these rights to this thread, and to the threads and workers that it starts from now on.
+    /// Gives these rights to this thread, and to the threads and workers that it starts from now
+    /// on.
     pub fn adopt(self) -> io::Result<()> {
         self.invoking_user().map_or(Ok(()), InvokingUser::adopt)
     }
@@ -175,7 +203,9 @@ pub fn check_cache() -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let Ok(cache) = fsb_runner::vm::cache_path() else { return Ok(()) };
+    let Ok(cache) = fsb_runner::vm::cache_path() else {
+        return Ok(());
+    };
     match fsb_store::check_trusted(&cache) {
         Err(StoreError::Untrusted { component, why, .. }) => Err(exit::failure(
             &code::CACHE_NOT_PRIVATE,

@@ -24,7 +24,8 @@ pub const TABLE_FILE: &str = "trials.csv";
 /// The name of the report for people in the run directory.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Returns the run directory that the user named for `fsb COMMAND`, or the last one in `fsb-results`, which it prints.
+/// Returns the run directory that the user named for `fsb COMMAND`, or the last one in
+/// `fsb-results`, which it prints.
 pub fn given_or_last(given: Option<&Path>, command: &str) -> anyhow::Result<PathBuf> {
     if let Some(directory) = given {
         return Ok(directory.to_owned());
@@ -34,25 +35,38 @@ pub fn given_or_last(given: Option<&Path>, command: &str) -> anyhow::Result<Path
         exit::advised(&code::MISSING, "no run in fsb-results", help)
     })?;
     let path = newest.display().to_string();
-    notify(&notice::LAST_RUN, [("path", path.as_str().into())], &format!("run: {path}"));
+    notify(
+        &notice::LAST_RUN,
+        [("path", path.as_str().into())],
+        &format!("run: {path}"),
+    );
     Ok(newest)
 }
 
 /// Returns the run directory that began last in `fsb-results`, by its name.
 fn newest_directory() -> Option<PathBuf> {
     let entries = std::fs::read_dir(RESULTS).ok()?.filter_map(Result::ok);
-    let runs = entries.map(|entry| entry.path()).filter(|path| path.join(fsb_store::RUN_FILE).is_file());
+    let runs = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.join(fsb_store::RUN_FILE).is_file());
     runs.max_by_key(|path| path.file_name().map(ToOwned::to_owned))
 }
 
-/// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends with a number if the
-/// path without it does.
+/// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends
+/// with a number if the path without it does.
 pub fn default_directory(name: &str) -> PathBuf {
-    let name = format!("{}-{name}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
+    let name = format!(
+        "{}-{name}",
+        jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
+    );
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| Path::new(RESULTS).join(name));
+    let mut paths = std::iter::once(name.clone())
+        .chain(numbered)
+        .map(|name| Path::new(RESULTS).join(name));
     // A parent without search permission fails when the directory is created.
-    paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
+    paths
+        .find(|path| std::fs::symlink_metadata(path).is_err())
+        .unwrap_or_default()
 }
 
 /// Returns the summary of a run, with published results for the same workloads.
@@ -73,7 +87,8 @@ pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
     }
 }
 
-/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb compare` finds it.
+/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb
+/// compare` finds it.
 fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -> Summary {
     if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
         return summary;
@@ -82,9 +97,13 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
     match all_pairs(&sets, record.plan.theta) {
         Ok((findings, warnings)) if sets.len() > 1 => {
             let summary = summary.with_findings(findings, warnings);
-            // The charts of a page number targets alike, so a target without a value leaves all charts over sizes out.
+            // The charts of a page number targets alike, so a target without a value leaves all
+            // charts over sizes out.
             let complete = sets.len() == record.plan.targets.len();
-            let request = CompareRequest { pooled: false, ..CompareRequest::new(0, record.plan.theta) };
+            let request = CompareRequest {
+                pooled: false,
+                ..CompareRequest::new(0, record.plan.theta)
+            };
             match compare(&sets, &request) {
                 Ok(document) if complete => summary.with_matrix(document),
                 _ => summary,
@@ -94,18 +113,28 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
     }
 }
 
-/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval, or `None` if none has
-/// a value.
+/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,
+/// or `None` if none has a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
-    let widths = case_states(record, trials).into_iter().filter_map(|row| Some((row.state.half_width?, row.workload)));
+    let widths = case_states(record, trials)
+        .into_iter()
+        .filter_map(|row| Some((row.state.half_width?, row.workload)));
     let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(WidestInterval { half_width: Some(half_width).filter(|half_width| half_width.is_finite()), workload })
+    Some(WidestInterval {
+        half_width: Some(half_width).filter(|half_width| half_width.is_finite()),
+        workload,
+    })
 }
 
-/// Returns the workloads that need no more blocks after an interim analysis, including those that have no interval.
+/// Returns the workloads that need no more blocks after an interim analysis, including those that
+/// have no interval.
 pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     let enough = |row: &CaseNow| row.state.enough || row.state.half_width.is_none();
-    case_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
+    case_states(record, trials)
+        .into_iter()
+        .filter(enough)
+        .map(|row| row.workload)
+        .collect()
 }
 
 /// Returns the format of that name, or of that file extension.
@@ -114,20 +143,32 @@ pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
 ///
 /// `output/unknown-format` with the nearest name.
 pub fn format(name: &str) -> anyhow::Result<&'static Format> {
-    let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
+    let known = FORMATS
+        .iter()
+        .find(|format| format.name == name || format.extension == name);
     known.ok_or_else(|| {
-        exit::failure(&code::UNKNOWN_FORMAT, nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)))
+        exit::failure(
+            &code::UNKNOWN_FORMAT,
+            nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)),
+        )
     })
 }
 
-/// Returns the format that the user names, else the one that the name of the file implies, else text.
+/// Returns the format that the user names, else the one that the name of the file implies, else
+/// text.
 ///
 /// # Errors
 ///
-/// `output/unknown-format` if no format has that name, or if the file has an extension of no format.
+/// `output/unknown-format` if no format has that name, or if the file has an extension of no
+/// format.
 pub fn format_of(name: Option<&str>, file: Option<&Path>) -> anyhow::Result<&'static Format> {
-    let file_name = file.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    let extension = file.and_then(Path::extension).and_then(|extension| extension.to_str());
+    let file_name = file
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let extension = file
+        .and_then(Path::extension)
+        .and_then(|extension| extension.to_str());
     match (name, find_by_file_name(file_name)) {
         (Some(name), _) => format(name),
         (None, Some(found)) => Ok(found),
@@ -143,7 +184,10 @@ pub fn format_of(name: Option<&str>, file: Option<&Path>) -> anyhow::Result<&'st
 pub fn check_terminal(format: &Format, file: Option<&Path>) -> anyhow::Result<()> {
     if format.binary && file.is_none() && std::io::stdout().is_terminal() {
         let name = format.name;
-        let message = format!("--format {name} is not text: name a file with -o FILE.{}", format.extension);
+        let message = format!(
+            "--format {name} is not text: name a file with -o FILE.{}",
+            format.extension
+        );
         return Err(exit::failure(&code::CONFLICT, message));
     }
     Ok(())
@@ -158,12 +202,20 @@ pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<Pa
 }
 
 /// Writes the same files of a run whose results are not printed.
-pub fn write_report(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> anyhow::Result<PathBuf> {
+pub fn write_report(
+    directory: &RunDirectory,
+    record: &RunRecord,
+    trials: &[Trial],
+) -> anyhow::Result<PathBuf> {
     write(directory, &Report::of_run(&summary(record, trials), trials))
 }
 
 /// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.
-pub fn write_choice(directory: &RunDirectory, choice: &Choice, report: &Report<'_>) -> anyhow::Result<PathBuf> {
+pub fn write_choice(
+    directory: &RunDirectory,
+    choice: &Choice,
+    report: &Report<'_>,
+) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
     directory.write_file_with(TABLE_FILE, |file| (table.write)(report, file))?;
     directory.write_file("choice.json", json_text(choice)?.as_bytes())?;
@@ -176,7 +228,8 @@ pub struct Output {
     /// Format, such as html or xlsx: see fsb list formats
     #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = heading::OUTPUT)]
     pub format: Option<String>,
-    /// Report file, such as a.html, a.pdf, a.csv (all values), a.summary.csv: its name implies the format
+    /// Report file, such as a.html, a.pdf, a.csv (all values), a.summary.csv: its name implies the
+    /// format
     #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub file: Option<PathBuf>,
     /// Print the latencies of the slowest operations
@@ -191,10 +244,15 @@ impl Output {
     /// Returns the requested format: by name, else by the suffix of the file, else text.
     pub fn resolve(&self) -> anyhow::Result<&'static Format> {
         let found = self.named()?;
-        for (is_set, option, contents) in [(self.tails, "--tails", "latencies"), (self.notes, "--notes", "notes")] {
+        for (is_set, option, contents) in [
+            (self.tails, "--tails", "latencies"),
+            (self.notes, "--notes", "notes"),
+        ] {
             if is_set && found.name != "text" {
-                let message =
-                    format!("{option} adds to the first screen; {} has all {contents} without it", found.name);
+                let message = format!(
+                    "{option} adds to the first screen; {} has all {contents} without it",
+                    found.name
+                );
                 return Err(exit::failure(&code::CONFLICT, message));
             }
         }
@@ -207,7 +265,10 @@ impl Output {
             (None, Some(file)) if file.extension().is_none() => Err(exit::advised(
                 &code::UNKNOWN_FORMAT,
                 format!("-o {}: the report file has no extension", file.display()),
-                format!("write -o {0}.html; a mount option is part of a target: ext4,{0}", file.display()),
+                format!(
+                    "write -o {0}.html; a mount option is part of a target: ext4,{0}",
+                    file.display()
+                ),
             )),
             (name, file) => format_of(name.as_deref(), file),
         }?;
@@ -227,7 +288,9 @@ impl Output {
             "text" => Ok(false),
             other => Err(exit::failure(
                 &code::CONFLICT,
-                format!("--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"),
+                format!(
+                    "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
+                ),
             )),
         }
     }
@@ -248,7 +311,11 @@ impl Output {
     /// Prints or writes the report.
     pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
         let format = self.resolve()?;
-        let tails = if self.tails { text::tails(report, 0) } else { String::new() };
+        let tails = if self.tails {
+            text::tails(report, 0)
+        } else {
+            String::new()
+        };
         if let Some(path) = &self.file {
             return Ok(result_owner::replace_with(path, |file| {
                 (format.write)(report, file)?;
@@ -259,15 +326,18 @@ impl Output {
             "text" => {
                 let stdout = std::io::stdout();
                 let width = terminal::columns_of_terminal(&stdout).unwrap_or(WIDTH);
-                print_exactly(&(text::screen(report, width, terminal::has_color(&stdout), self.notes) + &tails))
+                print_exactly(
+                    &(text::screen(report, width, terminal::has_color(&stdout), self.notes)
+                        + &tails),
+                )
             }
             _ => print_report(format, report),
         }
     }
 }
 
-/// Prints text for people, and escapes characters that affect a terminal or are invisible there. A closed pipe is an
-/// error that [`exit::report`] treats as success.
+/// Prints text for people, and escapes characters that affect a terminal or are invisible there. A
+/// closed pipe is an error that [`exit::report`] treats as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_exactly(&visible::lines(text))
 }
@@ -286,10 +356,15 @@ pub fn json_text(document: &impl Serialize) -> anyhow::Result<String> {
 
 /// Prints text for programs unchanged, but as [`print`] does on a terminal.
 pub fn print_data(text: &str) -> anyhow::Result<()> {
-    if std::io::stdout().is_terminal() { print(text) } else { print_exactly(text) }
+    if std::io::stdout().is_terminal() {
+        print(text)
+    } else {
+        print_exactly(text)
+    }
 }
 
-/// Prints a report as [`print_data`] does. It is never whole in memory unless standard output is a terminal.
+/// Prints a report as [`print_data`] does. It is never whole in memory unless standard output is a
+/// terminal.
 pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() && !format.binary {
         return print(&format.render(report));
@@ -310,8 +385,16 @@ pub fn print_exactly(text: &str) -> anyhow::Result<()> {
 
 /// Returns the exit code for the trials.
 pub fn code(trials: &[Trial]) -> u8 {
-    let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+    let bad = |trial: &&Trial| {
+        trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)
+    };
     // The budget may end before the first trial, or no workload may apply to a target.
-    let none = !trials.iter().any(|trial| trial.counts() && trial.outcome == Outcome::Ok);
-    if none || trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
+    let none = !trials
+        .iter()
+        .any(|trial| trial.counts() && trial.outcome == Outcome::Ok);
+    if none || trials.iter().any(|trial| bad(&trial)) {
+        exit::TRIALS
+    } else {
+        exit::DONE
+    }
 }

@@ -1,5 +1,5 @@
-//! The hidden roles of the binary: supervisor, agent, worker, watcher, the roles of a virtual machine and its guest,
-//! and one of several processes that IOzone's throughput mode measures.
+//! The hidden roles of the binary: supervisor, agent, worker, watcher, the roles of a virtual
+//! machine and its guest, and one of several processes that IOzone's throughput mode measures.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -69,9 +69,12 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// `__worker PARENT`: makes a worker outside a supervisor die with its parent, which may be dead already.
+/// `__worker PARENT`: makes a worker outside a supervisor die with its parent, which may be dead
+/// already.
 fn bind(parent: Option<&OsString>) {
-    let Some(parent) = parent.and_then(|text| text.to_str()?.parse().ok()) else { return };
+    let Some(parent) = parent.and_then(|text| text.to_str()?.parse().ok()) else {
+        return;
+    };
     // If the kernel refuses, the worker ends when its time is over.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
@@ -84,8 +87,8 @@ fn bind(parent: Option<&OsString>) {
     }
 }
 
-/// `__agent OWNER`: runs the agent. The owner of its ledger entries is the coordinator, as the coordinator identifies
-/// itself.
+/// `__agent OWNER`: runs the agent. The owner of its ledger entries is the coordinator, as the
+/// coordinator identifies itself.
 fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = owner(arguments)?;
     let stream = sandbox::protocol()?;
@@ -99,7 +102,9 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
 
 /// Parses the identity of the coordinator.
 fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
-    let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
+    let owner = arguments
+        .first()
+        .and_then(|text| serde_json::from_str(text.to_str()?).ok());
     owner.ok_or_else(|| TestbedError::request("a process of fsb has no invoking user"))
 }
 
@@ -108,20 +113,26 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
     run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }
 
-/// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves nothing to undo.
+/// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
+/// nothing to undo.
 #[cfg(feature = "vm")]
 fn vm_agent_main() -> Result<i32, TestbedError> {
     let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
     vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
 }
 
-/// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's console.
+/// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's
+/// console.
 #[cfg(feature = "vm")]
 fn guest_main() -> ExitCode {
     match fsb_vm::guest::begin() {
         Ok(stream) => match vm::serve_in_guest(stream) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(why) => exit::report(&TestbedError::machine("the agent in the guest lost its host").tried(why).into()),
+            Err(why) => exit::report(
+                &TestbedError::machine("the agent in the guest lost its host")
+                    .tried(why)
+                    .into(),
+            ),
         },
         Err(error) => refused(&error),
     }
@@ -134,7 +145,11 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let program = fsb_record::program_of(arguments).to_string_lossy();
-            exit::report(&exit::failed_call(&code::PROGRAM, &error, format!("{program} cannot be run: {error}")))
+            exit::report(&exit::failed_call(
+                &code::PROGRAM,
+                &error,
+                format!("{program} cannot be run: {error}"),
+            ))
         }
     }
 }
@@ -144,11 +159,20 @@ fn refused(error: &fsb_vm::VmError) -> ExitCode {
     exit::report(&exit::failure(&code::UNABLE, error.to_string()))
 }
 
-/// `__iozone-child PARENT PHASE`: runs one of several processes that `fsb iozone -t` measures together.
+/// `__iozone-child PARENT PHASE`: runs one of several processes that `fsb iozone -t` measures
+/// together.
 #[cfg(feature = "emulations")]
-#[expect(clippy::print_stdout, reason = "what started the process reads the answer")]
+#[expect(
+    clippy::print_stdout,
+    reason = "what started the process reads the answer"
+)]
 fn iozone_child(arguments: &[OsString]) -> i32 {
-    let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
+    let text = |index: usize| {
+        arguments
+            .get(index)
+            .and_then(|argument| argument.to_str())
+            .unwrap_or_default()
+    };
     // Use the invoking user's privileges for files if the parent does.
     if let Err(error) = text(0).parse().map_or(Ok(()), InvokingUser::adopt_as_in) {
         crate::message::say(&format!("error: {error}"));

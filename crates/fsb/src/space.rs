@@ -34,7 +34,8 @@ pub struct FreeSpace {
 }
 
 impl FreeSpace {
-    /// Returns the free space of the file system of `path`; `None` if the file system does not report it.
+    /// Returns the free space of the file system of `path`; `None` if the file system does not
+    /// report it.
     pub fn at(path: &Path) -> Option<FreeSpace> {
         let free = rustix::fs::statvfs(path).ok()?;
         Some(FreeSpace {
@@ -60,7 +61,8 @@ impl FreeSpace {
         self.holds_bytes(need.bytes) && self.holds_files(need.files)
     }
 
-    /// Returns text such as `needs 3 GiB and 7 files at once, and /srv has 1 GiB free and room for 5 files`.
+    /// Returns text such as `needs 3 GiB and 7 files at once, and /srv has 1 GiB free and room for
+    /// 5 files`.
     pub fn lacks(&self, need: Need) -> String {
         format!(
             "needs {} and {} files at once, and {} has {} free and room for {} files",
@@ -85,19 +87,31 @@ pub fn check_run(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
     let mut most: (u64, &str) = (0, "");
     for ParsedCell { cell, profile, .. } in &work.cells {
         most = most.max((profile.inodes, &cell.label));
-        if largest.as_ref().is_none_or(|(_, known)| profile.space > known.space) {
+        if largest
+            .as_ref()
+            .is_none_or(|(_, known)| profile.space > known.space)
+        {
             largest = Some((&cell.label, profile));
         }
     }
-    let Some((label, profile)) = largest else { return Ok(()) };
+    let Some((label, profile)) = largest else {
+        return Ok(());
+    };
     for directory in plan.targets.iter().filter_map(|target| target.directory()) {
         check_directory(directory, label, profile.space, most.0)?;
     }
     for target in &plan.targets {
-        let Some(spec) = target.file_system().filter(|spec| spec.fs != "null") else { continue };
-        let Some(capacity) = capacity(record, spec) else { continue };
+        let Some(spec) = target.file_system().filter(|spec| spec.fs != "null") else {
+            continue;
+        };
+        let Some(capacity) = capacity(record, spec) else {
+            continue;
+        };
         if profile.space as f64 > capacity as f64 * FILLED {
-            let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
+            let (needed, there) = (
+                show_bytes(profile.space as f64),
+                show_bytes(capacity as f64),
+            );
             let free = show_bytes(capacity as f64 * FILLED);
             let advice = enlarge(record, spec, profile.space as f64 / FILLED);
             return Err(exit::failure(
@@ -109,7 +123,10 @@ pub fn check_run(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
                 ),
             ));
         }
-        let ratio = record.large_disk.get(&target.name).and_then(|geometry| geometry.bytes_per_inode);
+        let ratio = record
+            .large_disk
+            .get(&target.name)
+            .and_then(|geometry| geometry.bytes_per_inode);
         // The number that mkfs would choose for the slice is unknown before it is made.
         if let Some(ratio) = ratio.filter(|_| !plan.mkfs_defaults) {
             check_inodes(record, spec, (capacity, ratio), most)?;
@@ -130,7 +147,10 @@ fn enlarge(record: &RunRecord, spec: &FileSystemSpec, bytes: f64) -> String {
     match spec.medium.name.as_str() {
         "device" => "take a larger device".to_owned(),
         // In whole mebibytes, as users type sizes. fsb multiplies the typed size by the scale.
-        _ => format!("give --size {}M or more", (bytes / plan.scale / f64::from(1 << 20)).ceil()),
+        _ => format!(
+            "give --size {}M or more",
+            (bytes / plan.scale / f64::from(1 << 20)).ceil()
+        ),
     }
 }
 
@@ -147,14 +167,21 @@ fn check_inodes(
     let inodes = inodes + KEPT_INODES;
     // A number that the user names is the same on the large disk and on the slice.
     let is_named = spec.mkfs.iter().any(|word| word.starts_with("-N"));
-    let there = if is_named { record.plan.like_disk.0 } else { capacity } / bytes_per_inode;
+    let there = if is_named {
+        record.plan.like_disk.0
+    } else {
+        capacity
+    } / bytes_per_inode;
     if there >= inodes {
         return Ok(());
     }
     let larger = if is_named {
         String::new()
     } else {
-        format!(", or {}", enlarge(record, spec, (inodes * bytes_per_inode) as f64))
+        format!(
+            ", or {}",
+            enlarge(record, spec, (inodes * bytes_per_inode) as f64)
+        )
     };
     Err(exit::failure(
         &code::NO_SPACE,
@@ -171,15 +198,29 @@ fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
     if let Some((_, bytes)) = record.placement.as_ref().and_then(Placement::divided) {
         return Some(bytes);
     }
-    let Plan { size, dir, seed, wipe, .. } = &record.plan;
+    let Plan {
+        size,
+        dir,
+        seed,
+        wipe,
+        ..
+    } = &record.plan;
     let (medium, size, devices) = (&spec.medium, size.0, Some(&record.devices));
-    let request = MediumRequest { size, seed: *seed, wipe, devices, ..MediumRequest::new(medium, dir) };
+    let request = MediumRequest {
+        size,
+        seed: *seed,
+        wipe,
+        devices,
+        ..MediumRequest::new(medium, dir)
+    };
     medium::find(&spec.medium.name).ok()?.check(&request).ok()
 }
 
 /// Checks that the workload fits into the free space of a directory's file system.
 fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
-    let Some(room) = FreeSpace::at(directory) else { return Ok(()) };
+    let Some(room) = FreeSpace::at(directory) else {
+        return Ok(());
+    };
     let path = directory.display();
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));
@@ -192,7 +233,10 @@ fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> an
     if !room.holds_files(inodes) {
         return Err(exit::failure(
             &code::NO_SPACE,
-            format!("'{label}' makes {inodes} files, and {path} has room for {}", room.files),
+            format!(
+                "'{label}' makes {inodes} files, and {path} has room for {}",
+                room.files
+            ),
         ));
     }
     Ok(())

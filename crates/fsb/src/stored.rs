@@ -1,8 +1,8 @@
-//! A run directory as reports show it: trials with only the reported data, and the merged latencies of a cell. Also
-//! finds the earlier runs of a plan, and the runs of a set.
+//! A run directory as reports show it: trials with only the reported data, and the merged latencies
+//! of a cell. Also finds the earlier runs of a plan, and the runs of a set.
 //!
-//! Histograms, requested values and observed values are most of a journal. They are read one line at a time and never
-//! held together.
+//! Histograms, requested values and observed values are most of a journal. They are read one line
+//! at a time and never held together.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -25,8 +25,8 @@ const BATCH: usize = 8;
 pub struct Stored {
     /// The record.
     pub record: RunRecord,
-    /// The trials in the order in which they ended. The first trial with latencies of a cell holds those of all its
-    /// trials.
+    /// The trials in the order in which they ended. The first trial with latencies of a cell holds
+    /// those of all its trials.
     pub trials: Vec<ReportTrial>,
     /// Warnings about skipped data.
     pub warnings: Vec<String>,
@@ -58,7 +58,9 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
         while let Some((_, ShownLine(mut trial))) = journal.next_trial()? {
             let latency = mem::take(&mut trial.latency);
             if trial.has_values() && !replaced.contains(&trials.count()) {
-                let cell = cells.entry((trial.target.to_string(), trial.workload.to_string())).or_default();
+                let cell = cells
+                    .entry((trial.target.to_string(), trial.workload.to_string()))
+                    .or_default();
                 for (operation, text) in latency {
                     let texts = cell.entry(operation.0.into_owned()).or_default();
                     texts.push(text.0.into_owned());
@@ -72,31 +74,47 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
         let warnings = journal.warnings;
         let mut trials = trials.finish();
         let (first, now_replaced) = last_attempts(&trials);
-        // Only a later attempt shows that a trial does not count. This is rare and takes a second pass.
+        // Only a later attempt shows that a trial does not count. This is rare and takes a second
+        // pass.
         if now_replaced != replaced {
             replaced = now_replaced;
             continue;
         }
         for place in first {
             let trial = &mut trials[place];
-            let histograms = cells.remove(&(trial.what.target.clone(), trial.what.workload.clone()));
-            let merged = histograms.into_iter().flatten().filter_map(|(operation, mut texts)| {
-                decoder.merge(&mut texts);
-                Some((operation, texts.pop()?))
-            });
+            let histograms =
+                cells.remove(&(trial.what.target.clone(), trial.what.workload.clone()));
+            let merged = histograms
+                .into_iter()
+                .flatten()
+                .filter_map(|(operation, mut texts)| {
+                    decoder.merge(&mut texts);
+                    Some((operation, texts.pop()?))
+                });
             let merged: BTreeMap<String, String> = merged.collect();
             trial.set_latency(merged);
         }
-        return Ok(Stored { record: reader.record, trials, warnings });
+        return Ok(Stored {
+            record: reader.record,
+            trials,
+            warnings,
+        });
     }
 }
 
-/// Returns the indices of two kinds of trials: the first trial with values of each cell, and trials with values that a
-/// later attempt in the same block replaces.
+/// Returns the indices of two kinds of trials: the first trial with values of each cell, and trials
+/// with values that a later attempt in the same block replaces.
 fn last_attempts(trials: &[ReportTrial]) -> (Vec<usize>, HashSet<usize>) {
     let mut cells: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
-        cells.entry((&trial.what.target, &trial.what.workload)).or_default().push(place);
+    for (place, trial) in trials
+        .iter()
+        .enumerate()
+        .filter(|(_, trial)| trial.counts())
+    {
+        cells
+            .entry((&trial.what.target, &trial.what.workload))
+            .or_default()
+            .push(place);
     }
     let (mut first, mut replaced) = (Vec::new(), HashSet::new());
     for mut places in cells.into_values() {
@@ -107,7 +125,12 @@ fn last_attempts(trials: &[ReportTrial]) -> (Vec<usize>, HashSet<usize>) {
         for block in places.chunk_by(|one, next| of(one).block == of(next).block) {
             let (last, earlier) = block.split_last().expect("a chunk is not empty");
             first_good = first_good.or((of(last).outcome == Outcome::Ok).then_some(*last));
-            replaced.extend(earlier.iter().copied().filter(|place| of(place).outcome == Outcome::Ok));
+            replaced.extend(
+                earlier
+                    .iter()
+                    .copied()
+                    .filter(|place| of(place).outcome == Outcome::Ok),
+            );
         }
         first.extend(first_good);
     }
@@ -131,24 +154,32 @@ pub struct EarlierRun {
     pub record: RunRecord,
 }
 
-/// Returns the directory that holds a run beside others: the parent of a run directory, or the parent of its set.
+/// Returns the directory that holds a run beside others: the parent of a run directory, or the
+/// parent of its set.
 pub fn results_directory(run: &Path) -> Option<PathBuf> {
     let run = std::path::absolute(run).ok()?;
     let parent = run.parent()?;
-    if parent.join(SET_FILE).is_file() { parent.parent().map(Path::to_owned) } else { Some(parent.to_owned()) }
+    if parent.join(SET_FILE).is_file() {
+        parent.parent().map(Path::to_owned)
+    } else {
+        Some(parent.to_owned())
+    }
 }
 
-/// Returns the finished runs in `directory` that began before this one, measured the same plan and ran on the same
-/// machine; the oldest first. The runs of sets are included. Directories and records that cannot be read are skipped.
+/// Returns the finished runs in `directory` that began before this one, measured the same plan and
+/// ran on the same machine; the oldest first. The runs of sets are included. Directories and
+/// records that cannot be read are skipped.
 pub fn earlier_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
-    let Some(began) = started(record) else { return Vec::new() };
+    let Some(began) = started(record) else {
+        return Vec::new();
+    };
     let mut found = runs_of_plan(record, directory);
     found.retain(|earlier| started(&earlier.record).is_some_and(|time| time < began));
     found
 }
 
-/// Returns the finished runs in `directory` without a known change up to this one: the same plan, machine, kernel,
-/// version of this program, geometry and features; the oldest first.
+/// Returns the finished runs in `directory` without a known change up to this one: the same plan,
+/// machine, kernel, version of this program, geometry and features; the oldest first.
 pub fn unchanged_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     let mut found = runs_of_plan(record, directory);
     found.retain(|run| is_unchanged(&run.record, record));
@@ -160,9 +191,14 @@ fn runs_of_plan(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
         .into_iter()
         .filter_map(|path| {
             let earlier = Reader::open(&path).ok()?.record;
-            Some(EarlierRun { path, record: earlier })
+            Some(EarlierRun {
+                path,
+                record: earlier,
+            })
         })
-        .filter(|earlier| earlier.record.stop_reason.is_some() && same_plan(&earlier.record, record))
+        .filter(|earlier| {
+            earlier.record.stop_reason.is_some() && same_plan(&earlier.record, record)
+        })
         .collect();
     found.sort_by(|one, other| started(&one.record).cmp(&started(&other.record)));
     found
@@ -170,14 +206,28 @@ fn runs_of_plan(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
 
 fn is_unchanged(one: &RunRecord, other: &RunRecord) -> bool {
     let software = |record: &RunRecord| {
-        record.segments.last().map(|segment| (segment.kernel.clone(), segment.fsb_version.clone()))
+        record
+            .segments
+            .last()
+            .map(|segment| (segment.kernel.clone(), segment.fsb_version.clone()))
     };
     let disks = |record: &RunRecord| -> Vec<Vec<String>> {
-        record.media.values().map(|medium| disks_beneath(&medium.device)).collect()
+        record
+            .media
+            .values()
+            .map(|medium| disks_beneath(&medium.device))
+            .collect()
     };
     let targets = |record: &RunRecord| -> Vec<_> {
         let made = record.targets.iter();
-        made.map(|(name, target)| (name.clone(), target.geometry.clone(), target.features.clone())).collect()
+        made.map(|(name, target)| {
+            (
+                name.clone(),
+                target.geometry.clone(),
+                target.features.clone(),
+            )
+        })
+        .collect()
     };
     software(one) == software(other) && disks(one) == disks(other) && targets(one) == targets(other)
 }
@@ -185,27 +235,39 @@ fn is_unchanged(one: &RunRecord, other: &RunRecord) -> bool {
 /// Returns the model and the serial number of each disk.
 fn disks_beneath(device: &DeviceManifest) -> Vec<String> {
     let own = device.model.iter().chain(&device.serial).cloned();
-    own.chain(device.beneath.iter().flat_map(disks_beneath)).collect()
+    own.chain(device.beneath.iter().flat_map(disks_beneath))
+        .collect()
 }
 
-/// Adds to a summary the comparison with the last run of the same plan in the same results directory.
+/// Adds to a summary the comparison with the last run of the same plan in the same results
+/// directory.
 pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summary {
-    let Some(last) = results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop()) else {
+    let Some(last) =
+        results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop())
+    else {
         return summary;
     };
-    let Ok(stored) = read(&last.path) else { return summary };
+    let Ok(stored) = read(&last.path) else {
+        return summary;
+    };
     let earlier = results::summary_of_shown(&stored.record, &stored.trials);
     summary.with_earlier_run(record, &earlier, &last.record)
 }
 
 /// Returns the time at which a run began: RFC 3339 in UTC, which sorts as text.
 fn started(record: &RunRecord) -> Option<&str> {
-    record.segments.first().map(|segment| segment.started.as_str())
+    record
+        .segments
+        .first()
+        .map(|segment| segment.started.as_str())
 }
 
-/// Returns whether two runs measure the same work on the same targets in the same place, on the same machine.
+/// Returns whether two runs measure the same work on the same targets in the same place, on the
+/// same machine.
 fn same_plan(one: &RunRecord, other: &RunRecord) -> bool {
-    same_machine(&one.host, &other.host) && one.placement == other.placement && same_request(&one.plan, &other.plan)
+    same_machine(&one.host, &other.host)
+        && one.placement == other.placement
+        && same_request(&one.plan, &other.plan)
 }
 
 fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
@@ -240,12 +302,21 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && one.vm == other.vm
 }
 
-/// Returns the run directories in a directory and in the sets there. It looks with the rights of the invoking user.
+/// Returns the run directories in a directory and in the sets there. It looks with the rights of
+/// the invoking user.
 pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| path.join(RUN_FILE).is_file();
     let runs = || {
         let found = subdirectories(directory).into_iter();
-        found.flat_map(|path| if is_run(&path) { vec![path] } else { runs_of_set(&path) }).collect()
+        found
+            .flat_map(|path| {
+                if is_run(&path) {
+                    vec![path]
+                } else {
+                    runs_of_set(&path)
+                }
+            })
+            .collect()
     };
     result_owner::looking(runs).unwrap_or_default()
 }
@@ -257,13 +328,18 @@ pub fn runs_of_set(directory: &Path) -> Vec<PathBuf> {
         name.strip_prefix(RUN_OF_SET)?.parse::<u32>().ok()
     };
     let is_run = |path: &PathBuf| number(path).is_some() && path.join(RUN_FILE).is_file();
-    let mut runs: Vec<PathBuf> = subdirectories(directory).into_iter().filter(is_run).collect();
+    let mut runs: Vec<PathBuf> = subdirectories(directory)
+        .into_iter()
+        .filter(is_run)
+        .collect();
     runs.sort_by_key(number);
     runs
 }
 
 fn subdirectories(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
     entries
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
@@ -304,17 +380,32 @@ mod tests {
                      "repetition": {"blocks": {"blocks": 5}}, "size": "2G", "dir": ".", "theta": 0.03},
         });
         fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
-        let mut lines: Vec<Value> = (1..=5).map(|block| trial(block, 1, "ok", u64::from(block) * 50_000)).collect();
+        let mut lines: Vec<Value> = (1..=5)
+            .map(|block| trial(block, 1, "ok", u64::from(block) * 50_000))
+            .collect();
         lines.insert(2, trial(2, 2, "ok", 900_000));
         lines.push(trial(6, 1, "failed", 5_000_000));
-        let journal: Vec<u8> = lines.iter().flat_map(|line| fsb_store::journal_line(line).unwrap()).collect();
+        let journal: Vec<u8> = lines
+            .iter()
+            .flat_map(|line| fsb_store::journal_line(line).unwrap())
+            .collect();
         fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
         let whole = fsb_store::read(directory.path()).unwrap();
         let stored = read(directory.path()).unwrap();
-        assert!(stored.trials.iter().filter(|trial| !trial.extras().latency.is_empty()).count() == 1);
+        assert!(
+            stored
+                .trials
+                .iter()
+                .filter(|trial| !trial.extras().latency.is_empty())
+                .count()
+                == 1
+        );
         let expected = results::summary(&whole.record, &whole.trials);
         assert!(expected.cases[0].cells[0].latency[0].n == 1500);
-        assert_eq!(results::summary_of_shown(&stored.record, &stored.trials), expected);
+        assert_eq!(
+            results::summary_of_shown(&stored.record, &stored.trials),
+            expected
+        );
     }
 
     fn record(started: &str, change: impl FnOnce(&mut RunRecord)) -> RunRecord {
@@ -337,33 +428,65 @@ mod tests {
     fn only_finished_runs_of_the_same_plan_and_machine_are_earlier_runs() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str, record: RunRecord| store(directory.path(), name, &record);
-        at("seed", record("2026-11-01T00:00:00Z", |record| record.plan.seed = 99));
+        at(
+            "seed",
+            record("2026-11-01T00:00:00Z", |record| record.plan.seed = 99),
+        );
         at("set/run-2", record("2026-11-02T00:00:00Z", |_| ()));
         at("set/notes", record("2026-11-02T00:00:01Z", |_| ()));
-        at("unfinished", record("2026-11-03T00:00:00Z", |record| record.stop_reason = None));
-        at("size", record("2026-11-03T00:00:00Z", |record| record.plan.size.0 /= 2));
-        at("machine", record("2026-11-03T00:00:00Z", |record| record.host.cpus = 99));
-        at("target", record("2026-11-03T00:00:00Z", |record| drop(record.plan.targets.pop())));
+        at(
+            "unfinished",
+            record("2026-11-03T00:00:00Z", |record| record.stop_reason = None),
+        );
+        at(
+            "size",
+            record("2026-11-03T00:00:00Z", |record| record.plan.size.0 /= 2),
+        );
+        at(
+            "machine",
+            record("2026-11-03T00:00:00Z", |record| record.host.cpus = 99),
+        );
+        at(
+            "target",
+            record("2026-11-03T00:00:00Z", |record| {
+                drop(record.plan.targets.pop())
+            }),
+        );
         at("later", record("2026-11-05T00:00:00Z", |_| ()));
         fs::create_dir(directory.path().join("empty")).unwrap();
         fs::create_dir(directory.path().join("damaged")).unwrap();
         fs::write(directory.path().join("damaged").join(RUN_FILE), "{").unwrap();
         let this = record("2026-11-04T00:00:00Z", |_| ());
         at("this", this.clone());
-        let found: Vec<PathBuf> =
-            earlier_runs(&this, directory.path()).into_iter().map(|earlier| earlier.path).collect();
-        assert_eq!(found, [directory.path().join("seed"), directory.path().join("set/run-2")]);
+        let found: Vec<PathBuf> = earlier_runs(&this, directory.path())
+            .into_iter()
+            .map(|earlier| earlier.path)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                directory.path().join("seed"),
+                directory.path().join("set/run-2")
+            ]
+        );
     }
 
     #[test]
     fn the_runs_of_a_set_are_in_the_order_of_their_numbers() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["run-2", "run-10", "run-1", "run-x", "notes"] {
-            store(directory.path(), name, &record("2026-11-01T00:00:00Z", |_| ()));
+            store(
+                directory.path(),
+                name,
+                &record("2026-11-01T00:00:00Z", |_| ()),
+            );
         }
         fs::create_dir(directory.path().join("run-3")).unwrap();
         let runs = runs_of_set(directory.path());
-        assert_eq!(runs, ["run-1", "run-2", "run-10"].map(|name| directory.path().join(name)));
+        assert_eq!(
+            runs,
+            ["run-1", "run-2", "run-10"].map(|name| directory.path().join(name))
+        );
     }
 
     #[test]
@@ -371,9 +494,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let results = directory.path();
         fs::create_dir(results.join("a-set")).unwrap();
-        assert_eq!(results_directory(&results.join("run-3")), Some(results.to_owned()));
-        assert_eq!(results_directory(&results.join("a-set/run-3")), Some(results.join("a-set")));
+        assert_eq!(
+            results_directory(&results.join("run-3")),
+            Some(results.to_owned())
+        );
+        assert_eq!(
+            results_directory(&results.join("a-set/run-3")),
+            Some(results.join("a-set"))
+        );
         fs::write(results.join("a-set").join(SET_FILE), "{}").unwrap();
-        assert_eq!(results_directory(&results.join("a-set/run-3")), Some(results.to_owned()));
+        assert_eq!(
+            results_directory(&results.join("a-set/run-3")),
+            Some(results.to_owned())
+        );
     }
 }

@@ -16,10 +16,17 @@ pub fn columns_of_terminal(stream: impl AsFd) -> Option<usize> {
     (columns > 0).then_some(usize::from(columns))
 }
 
-/// Returns the columns of the terminal behind a stream, at most [`WIDEST`]. Without a terminal, returns those of the
-/// variable `COLUMNS`, which keeps lines whole for programs, or else the usual width.
+/// Returns the columns of the terminal behind a stream, at most [`WIDEST`]. Without a terminal,
+/// returns those of the variable `COLUMNS`, which keeps lines whole for programs, or else the usual
+/// width.
 pub fn columns(stream: impl AsFd) -> usize {
-    let asked = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    let asked = || {
+        std::env::var("COLUMNS")
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|columns| *columns > 0)
+    };
     match columns_of_terminal(stream) {
         Some(columns) => columns.min(WIDEST),
         None => asked().unwrap_or(WIDTH),

@@ -1,10 +1,10 @@
-//! Compares FSBench with fio. Each case of the suite `quick` that fio supports runs in FSBench's engine and in fio with
-//! the job file of `fsb export`. The two sides run unit by unit, on the same mounted file system, from the same
-//! starting state, in pairs in random order.
+//! Compares FSBench with fio. Each case of the suite `quick` that fio supports runs in FSBench's
+//! engine and in fio with the job file of `fsb export`. The two sides run unit by unit, on the same
+//! mounted file system, from the same starting state, in pairs in random order.
 //!
-//! The engine creates the initial content of files once, and fio's names are hard links to the same files. Each side
-//! has its own new files, which are removed before the other side's turn. Caches are emptied before each side of a case
-//! that begins cold.
+//! The engine creates the initial content of files once, and fio's names are hard links to the same
+//! files. Each side has its own new files, which are removed before the other side's turn. Caches
+//! are emptied before each side of a case that begins cold.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -64,19 +64,36 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let directory = peers::work_directory(&options.dir)?;
     peers::leave_mounts()?;
     let machine = still()?;
-    machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));
+    machine
+        .warnings()
+        .iter()
+        .for_each(|warning| eprintln!("{warning:?}"));
     let mut rows = all_cases("quick", IMAGE, &fio_labels("quick", IMAGE)?)?;
-    rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
+    rows.retain(|row| {
+        options
+            .row
+            .as_ref()
+            .is_none_or(|wanted| row.label.contains(wanted))
+    });
     print_head(options.pairs);
     let mut outside = 0;
     let media = [("memory", Some(Path::new(MEMORY))), ("disk", None)];
-    let wanted = |medium: &str| options.medium.as_deref().is_none_or(|wanted| wanted == medium);
+    let wanted = |medium: &str| {
+        options
+            .medium
+            .as_deref()
+            .is_none_or(|wanted| wanted == medium)
+    };
     for (medium, at) in media.into_iter().filter(|(medium, _)| wanted(medium)) {
         for target in TARGETS {
             let mount = directory.path().join(format!("{target}-{medium}"));
             std::fs::create_dir(&mount)?;
             peers::mount(target, &mount, at, IMAGE.0)?;
-            let place = Place { target, medium, directory: &mount };
+            let place = Place {
+                target,
+                medium,
+                directory: &mount,
+            };
             for row in &rows {
                 let line = compare(&place, row, options.pairs, directory.path())?;
                 outside += usize::from(!line.agrees());
@@ -84,14 +101,17 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             }
         }
     }
-    machine.release().iter().for_each(|left| eprintln!("not undone: {left}"));
+    machine
+        .release()
+        .iter()
+        .for_each(|left| eprintln!("not undone: {left}"));
     println!("\n{outside} of these are not within 5 % with their whole interval");
     Ok(())
 }
 
-/// Prepares the machine as for a run, with both sides on the last processor and the kernel's workers on the first. The
-/// processors that the scheduler chooses for a process and the loop device's worker change medians of single runs by a
-/// third.
+/// Prepares the machine as for a run, with both sides on the last processor and the kernel's
+/// workers on the first. The processors that the scheduler chooses for a process and the loop
+/// device's worker change medians of single runs by a third.
 fn still() -> anyhow::Result<Machine> {
     let processors = std::thread::available_parallelism()?.get();
     let mut asked = vec![("idle", "poll")];
@@ -104,15 +124,24 @@ fn still() -> anyhow::Result<Machine> {
     Ok(Machine::hold(&asked, MEMORY_PATIENCE)?)
 }
 
-/// Compares one case on one file system: finds the number of units that take long enough, then measures pairs.
+/// Compares one case on one file system: finds the number of units that take long enough, then
+/// measures pairs.
 fn compare(place: &Place<'_>, row: &AgreeCase, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
     let root = place.directory.join("row");
     std::fs::create_dir(&root)?;
-    let most = if row.own_files() { (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS) } else { MOST_UNITS };
+    let most = if row.own_files() {
+        (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS)
+    } else {
+        MOST_UNITS
+    };
     let units = calibrate(row, &root, most)?;
     let jobs: PathBuf = scratch.join(format!("jobs-{units}"));
     let fio = Fio::new(&jobs, row, units, IMAGE, &root)?;
-    let ours = Ours { row, root: &root, units };
+    let ours = Ours {
+        row,
+        root: &root,
+        units,
+    };
     if row.prepared {
         ours.prepare()?;
         fio.link(&ours.files()?)?;
@@ -198,9 +227,19 @@ impl Line {
     }
 
     fn print(&self) {
-        let Line { target, medium, row, units, unit_seconds, ratio } = self;
+        let Line {
+            target,
+            medium,
+            row,
+            units,
+            unit_seconds,
+            ratio,
+        } = self;
         let unit = unit_seconds.value * 1e3;
-        println!("| {medium} | {target} | {row} | {units} | {unit:.2} | {ratio} | {} |", self.verdict());
+        println!(
+            "| {medium} | {target} | {row} | {units} | {unit:.2} | {ratio} | {} |",
+            self.verdict()
+        );
     }
 }
 
@@ -233,7 +272,8 @@ fn all_cases(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<V
         Some(AgreeCase {
             cold: cell.profile.cache == CacheState::Cold,
             // A case that only writes and does not overwrite creates its files itself.
-            prepared: !cell.profile.only_writes || cell.cell.workload.params.get("overwrite") == Some(&true.into()),
+            prepared: !cell.profile.only_writes
+                || cell.cell.workload.params.get("overwrite") == Some(&true.into()),
             unit: cell.unit?,
             label,
             number,
@@ -255,11 +295,29 @@ impl AgreeCase {
 
     /// Returns the task of a step with this number of units.
     fn task(&self, step: Step, root: &std::path::Path, units: u64, repetition: u32) -> Task {
-        let own = self.own_files().then_some(fsb_engine::Units { first: 0, count: units as u32 });
-        let operations = if own.is_some() { self.unit.operations } else { self.unit.operations * units };
+        let own = self.own_files().then_some(fsb_engine::Units {
+            first: 0,
+            count: units as u32,
+        });
+        let operations = if own.is_some() {
+            self.unit.operations
+        } else {
+            self.unit.operations * units
+        };
         let sizing = Sizing { size: 0, cpus: 1 };
-        let plain = Task::plain(step, self.unit.workload.clone(), sizing, root, 42, operations);
-        Task { repetition, units: own, ..plain }
+        let plain = Task::plain(
+            step,
+            self.unit.workload.clone(),
+            sizing,
+            root,
+            42,
+            operations,
+        );
+        Task {
+            repetition,
+            units: own,
+            ..plain
+        }
     }
 }
 
@@ -296,8 +354,15 @@ impl Ours<'_> {
             self.cleanup()?;
         }
         let units = measured.len() as u64;
-        ensure!(units == if self.row.own_files() { self.units } else { 1 }, "{units} units were measured");
-        Ok(measured.iter().map(|unit| unit.timed_ns as f64 * 1e-9).sum::<f64>() / self.units as f64)
+        ensure!(
+            units == if self.row.own_files() { self.units } else { 1 },
+            "{units} units were measured"
+        );
+        Ok(measured
+            .iter()
+            .map(|unit| unit.timed_ns as f64 * 1e-9)
+            .sum::<f64>()
+            / self.units as f64)
     }
 
     /// Returns the files, unit by unit.
@@ -305,9 +370,15 @@ impl Ours<'_> {
         let mut found = Vec::new();
         let mut waiting = vec![self.root.join("fsb-set")];
         while let Some(directory) = waiting.pop() {
-            for entry in std::fs::read_dir(&directory).with_context(|| directory.display().to_string())? {
+            for entry in
+                std::fs::read_dir(&directory).with_context(|| directory.display().to_string())?
+            {
                 let entry = entry?;
-                if entry.file_type()?.is_dir() { waiting.push(entry.path()) } else { found.push(entry.path()) }
+                if entry.file_type()?.is_dir() {
+                    waiting.push(entry.path())
+                } else {
+                    found.push(entry.path())
+                }
             }
         }
         found.sort();
@@ -319,8 +390,8 @@ impl Ours<'_> {
     }
 }
 
-/// Establishes the initial state of each side: everything is on the device, and if the case begins cold, nothing is in
-/// memory.
+/// Establishes the initial state of each side: everything is on the device, and if the case begins
+/// cold, nothing is in memory.
 fn begin(row: &AgreeCase, root: &Path) -> anyhow::Result<()> {
     settle(root)?;
     if row.cold {
@@ -349,30 +420,56 @@ fn export_jobs(suite: &str, directory: &Path, units: u64, image: Bytes) -> anyho
     if !jobs.exists() {
         let units = units.to_string();
         let mut export = Command::new(program()?);
-        export.args(["export", "fio", "ext4", "--seed", "1", "--suite", suite, "--units", &units]);
-        peers::run(export.args(["--size", &image.to_string(), "-o"]).arg(directory))?;
+        export.args([
+            "export", "fio", "ext4", "--seed", "1", "--suite", suite, "--units", &units,
+        ]);
+        peers::run(
+            export
+                .args(["--size", &image.to_string(), "-o"])
+                .arg(directory),
+        )?;
     }
     Ok(jobs)
 }
 
-/// Returns the labels of the cases in the job file. Each label is in the comment before its section.
+/// Returns the labels of the cases in the job file. Each label is in the comment before its
+/// section.
 fn fio_labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
     let directory = tempfile::tempdir()?;
     let text = std::fs::read_to_string(export_jobs(suite, directory.path(), 1, image)?)?;
     let lines: Vec<&str> = text.lines().collect();
     let sections = lines.windows(2).filter(|pair| pair[1].starts_with('['));
-    Ok(sections.filter_map(|pair| Some(pair[0].strip_prefix("# ")?.to_owned())).collect())
+    Ok(sections
+        .filter_map(|pair| Some(pair[0].strip_prefix("# ")?.to_owned()))
+        .collect())
 }
 
 impl<'r> Fio<'r> {
     /// Finds the section of the case.
-    fn new(directory: &Path, row: &'r AgreeCase, units: u64, image: Bytes, root: &'r Path) -> anyhow::Result<Fio<'r>> {
+    fn new(
+        directory: &Path,
+        row: &'r AgreeCase,
+        units: u64,
+        image: Bytes,
+        root: &'r Path,
+    ) -> anyhow::Result<Fio<'r>> {
         let jobs = export_jobs("quick", directory, units, image)?;
         let text = std::fs::read_to_string(&jobs)?;
         let number = format!("[{:02}-", row.number);
-        let section = text.lines().find_map(|line| line.starts_with(&number).then(|| line.trim_matches(['[', ']'])));
-        let section = section.with_context(|| format!("no section for {}", row.label))?.to_owned();
-        Ok(Fio { row, jobs, section, root, units })
+        let section = text.lines().find_map(|line| {
+            line.starts_with(&number)
+                .then(|| line.trim_matches(['[', ']']))
+        });
+        let section = section
+            .with_context(|| format!("no section for {}", row.label))?
+            .to_owned();
+        Ok(Fio {
+            row,
+            jobs,
+            section,
+            root,
+            units,
+        })
     }
 
     fn files(&self) -> PathBuf {
@@ -383,7 +480,8 @@ impl<'r> Fio<'r> {
     fn link(&self, files: &[PathBuf]) -> anyhow::Result<()> {
         std::fs::create_dir(self.files())?;
         files.iter().enumerate().try_for_each(|(number, file)| {
-            std::fs::hard_link(file, self.files().join(number.to_string())).context("a link to a file of ours")
+            std::fs::hard_link(file, self.files().join(number.to_string()))
+                .context("a link to a file of ours")
         })
     }
 
@@ -396,18 +494,35 @@ impl<'r> Fio<'r> {
         // Another order in each pair; an option beside the file would belong to a job of its own.
         let text = std::fs::read_to_string(&self.jobs)?;
         let jobs = self.jobs.with_file_name("pair.fio");
-        std::fs::write(&jobs, text.replace("randseed=1\n", &format!("randseed={}\n", pair + 1)))?;
+        std::fs::write(
+            &jobs,
+            text.replace("randseed=1\n", &format!("randseed={}\n", pair + 1)),
+        )?;
         let mut fio = Command::new("fio");
-        fio.args(["--output-format=json", "--section", &self.section]).arg(&jobs);
-        let output = fio.current_dir(self.root).stdin(Stdio::null()).output().context("fio")?;
-        ensure!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
+        fio.args(["--output-format=json", "--section", &self.section])
+            .arg(&jobs);
+        let output = fio
+            .current_dir(self.root)
+            .stdin(Stdio::null())
+            .output()
+            .context("fio")?;
+        ensure!(
+            output.status.success(),
+            "fio: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         if !self.row.prepared {
             std::fs::remove_dir_all(self.files())?;
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).context("fio's report")?;
+        let report: Value =
+            serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).context("fio's report")?;
         let job = &report["jobs"][0];
-        let runtime = ["read", "write"].iter().filter_map(|side| job[side]["runtime"].as_f64()).sum::<f64>() * 1e-3;
+        let runtime = ["read", "write"]
+            .iter()
+            .filter_map(|side| job[side]["runtime"].as_f64())
+            .sum::<f64>()
+            * 1e-3;
         ensure!(runtime > 0.0, "fio did nothing: {text}");
         Ok((runtime - ROUNDED) / self.units as f64)
     }

@@ -1,5 +1,6 @@
-//! Backends beside fio's engines: the same file, the same number of operations, in interleaved pairs of half a second.
-//! It compares the rates, with latencies recorded on both sides, and the CPU time per operation.
+//! Backends beside fio's engines: the same file, the same number of operations, in interleaved
+//! pairs of half a second. It compares the rates, with latencies recorded on both sides, and the
+//! CPU time per operation.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -20,7 +21,12 @@ const PAIRS: u32 = 9;
 /// Measures and prints.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let size = options.size;
-    let wanted = |cell: &Cell| options.backend.as_deref().is_none_or(|backend| backend == cell.backend);
+    let wanted = |cell: &Cell| {
+        options
+            .backend
+            .as_deref()
+            .is_none_or(|backend| backend == cell.backend)
+    };
     if !crate::peers::is_here("fio") {
         println!("\nfio is missing and the backends are left out: apt-get install fio");
         return Ok(());
@@ -32,12 +38,18 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         "interval of the median: above 1 is better than fio; mmap in sequence goes over {} once\n",
         Bytes(size.0 * PASS)
     );
-    println!("{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}", "", "backend", "work", "rate", "time", "CPU time");
+    println!(
+        "{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}",
+        "", "backend", "work", "rate", "time", "CPU time"
+    );
     let mut missed = 0;
     for place in all_places(&options.dir, Bytes(size.0 * PASS))?.each() {
         for cell in all_cells().filter(|cell| cell.makes_sense_on(place) && wanted(cell)) {
             let [time, cpu] = compare(place, &cell, cell.file_size(size))?;
-            missed += [time, cpu].iter().filter(|ratio| verdict(ratio) == MISSED).count();
+            missed += [time, cpu]
+                .iter()
+                .filter(|ratio| verdict(ratio) == MISSED)
+                .count();
         }
     }
     println!("\nfio had {missed} of these for itself (whole interval below 1)");
@@ -47,7 +59,11 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 /// One cell: as many operations as we do in a while, then pairs.
 fn compare(place: &BenchDirectory, cell: &Cell, size: Bytes) -> anyhow::Result<[Median; 2]> {
     let ours = Ours::prepare(place.directory(), cell, size)?;
-    let most = if cell.one_pass() { size.0 / cell.block_size() } else { u64::MAX };
+    let most = if cell.one_pass() {
+        size.0 / cell.block_size()
+    } else {
+        u64::MAX
+    };
     let operations = ours.calibrate(most)?;
     let fio = Fio::new(ours.file(), cell, size, operations)?;
     let (mut time, mut cpu, mut rate) = (Vec::new(), Vec::new(), Vec::new());
@@ -89,7 +105,8 @@ struct Cost {
 
 /// Writes dirty pages back, so that the next measurement does not pay for them.
 pub fn settle(directory: &Path) -> anyhow::Result<()> {
-    rustix::fs::syncfs(File::open(directory)?).with_context(|| format!("syncfs of {}", directory.display()))
+    rustix::fs::syncfs(File::open(directory)?)
+        .with_context(|| format!("syncfs of {}", directory.display()))
 }
 
 /// Requests in flight, and requests reaped at once, of asynchronous backends.
@@ -112,15 +129,47 @@ struct Cell {
     writes: bool,
 }
 
-const READS: Cell =
-    Cell { backend: "", fio: &[], deep: false, kernel_threads: false, direct: false, random: false, writes: false };
+const READS: Cell = Cell {
+    backend: "",
+    fio: &[],
+    deep: false,
+    kernel_threads: false,
+    direct: false,
+    random: false,
+    writes: false,
+};
 
 const BACKENDS: [Cell; 5] = [
-    Cell { backend: "psync", fio: &["--ioengine=psync"], ..READS },
-    Cell { backend: "mmap", fio: &["--ioengine=mmap"], ..READS },
-    Cell { backend: "direct", fio: &["--ioengine=psync", "--direct=1"], direct: true, ..READS },
-    Cell { backend: "uring", fio: &["--ioengine=io_uring"], deep: true, kernel_threads: true, ..READS },
-    Cell { backend: "uring-direct", fio: &["--ioengine=io_uring", "--direct=1"], deep: true, direct: true, ..READS },
+    Cell {
+        backend: "psync",
+        fio: &["--ioengine=psync"],
+        ..READS
+    },
+    Cell {
+        backend: "mmap",
+        fio: &["--ioengine=mmap"],
+        ..READS
+    },
+    Cell {
+        backend: "direct",
+        fio: &["--ioengine=psync", "--direct=1"],
+        direct: true,
+        ..READS
+    },
+    Cell {
+        backend: "uring",
+        fio: &["--ioengine=io_uring"],
+        deep: true,
+        kernel_threads: true,
+        ..READS
+    },
+    Cell {
+        backend: "uring-direct",
+        fio: &["--ioengine=io_uring", "--direct=1"],
+        deep: true,
+        direct: true,
+        ..READS
+    },
 ];
 
 /// Returns all cells, in the order of the table.
@@ -146,16 +195,21 @@ impl Cell {
 
     /// Returns whether one measurement passes over the file at most once.
     ///
-    /// From one pass to the next fio maps the file again and never unmaps anything. The kernel maps pages that are
-    /// already mapped at a lower cost. A program that unmaps unused memory pays the full cost in each pass, so passes
-    /// after the first are not the same work.
+    /// From one pass to the next fio maps the file again and never unmaps anything. The kernel maps
+    /// pages that are already mapped at a lower cost. A program that unmaps unused memory pays the
+    /// full cost in each pass, so passes after the first are not the same work.
     fn one_pass(&self) -> bool {
         self.backend == "mmap" && !self.random
     }
 
-    /// Returns the bytes of its file. A single pass must last long enough for fio's resolution of milliseconds.
+    /// Returns the bytes of its file. A single pass must last long enough for fio's resolution of
+    /// milliseconds.
     fn file_size(&self, size: Bytes) -> Bytes {
-        if self.one_pass() { Bytes(size.0 * PASS) } else { size }
+        if self.one_pass() {
+            Bytes(size.0 * PASS)
+        } else {
+            size
+        }
     }
 
     /// Returns the name of the work: `random write 4K`.
@@ -169,12 +223,16 @@ impl Cell {
     fn rate(&self, operations: f64) -> String {
         match self.random {
             true => format!("{:.1} k/s", operations / 1e3),
-            false => format!("{:.0} MiB/s", operations * self.block_size() as f64 / (1 << 20) as f64),
+            false => format!(
+                "{:.0} MiB/s",
+                operations * self.block_size() as f64 / (1 << 20) as f64
+            ),
         }
     }
 }
 
-// The file systems of the measurement: ext4 on a loop device and tmpfs, both in a private mount namespace.
+// The file systems of the measurement: ext4 on a loop device and tmpfs, both in a private mount
+// namespace.
 
 /// A directory on a file system.
 #[derive(Debug)]
@@ -185,8 +243,8 @@ struct BenchDirectory {
     has_device: bool,
 }
 
-/// Directories to measure in. They are unmounted when dropped, before the directory that holds the mount points is
-/// removed.
+/// Directories to measure in. They are unmounted when dropped, before the directory that holds the
+/// mount points is removed.
 struct Places {
     places: Vec<BenchDirectory>,
     _directory: tempfile::TempDir,
@@ -200,20 +258,43 @@ fn all_places(directory: &Path, size: Bytes) -> anyhow::Result<Places> {
     let directory = peers::work_directory(directory)?;
     let path = directory.path();
     if !rustix::process::geteuid().is_root() {
-        println!("not root: no ext4 on a loop device and no tmpfs, but {} as it is", path.display());
-        let place = BenchDirectory { name: "here", directory: path.to_owned(), mounted: false, has_device: true };
-        return Ok(Places { places: vec![place], _directory: directory });
+        println!(
+            "not root: no ext4 on a loop device and no tmpfs, but {} as it is",
+            path.display()
+        );
+        let place = BenchDirectory {
+            name: "here",
+            directory: path.to_owned(),
+            mounted: false,
+            has_device: true,
+        };
+        return Ok(Places {
+            places: vec![place],
+            _directory: directory,
+        });
     }
     peers::leave_mounts()?;
-    let mut places = Places { places: Vec::new(), _directory: directory };
+    let mut places = Places {
+        places: Vec::new(),
+        _directory: directory,
+    };
     for name in ["tmpfs", "ext4"] {
         let directory = places._directory.path().join(name);
         std::fs::create_dir(&directory)?;
         match name {
-            "tmpfs" => drop(peers::run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&directory))?),
+            "tmpfs" => drop(peers::run(
+                Command::new("mount")
+                    .args(["-t", "tmpfs", "tmpfs"])
+                    .arg(&directory),
+            )?),
             _ => peers::mount(name, &directory, None, size.0 + ROOM)?,
         }
-        places.places.push(BenchDirectory { name, directory, mounted: true, has_device: name != "tmpfs" });
+        places.places.push(BenchDirectory {
+            name,
+            directory,
+            mounted: true,
+            has_device: name != "tmpfs",
+        });
     }
     Ok(places)
 }
@@ -248,9 +329,9 @@ impl BenchDirectory {
 
 // Our side of a pair: the engine, through the path that every trial takes, in a process of its own.
 //
-// As fio does with its jobs and the agent with its workers, the process becomes a session of its own. The kernel
-// shares the processors out between sessions. Two processes in one session, or one beside a compiler in its session,
-// would each get less.
+// As fio does with its jobs and the agent with its workers, the process becomes a session of its
+// own. The kernel shares the processors out between sessions. Two processes in one session, or one
+// beside a compiler in its session, would each get less.
 
 /// Operations are chosen to take about so long, in seconds.
 const LENGTH: f64 = 0.4;
@@ -281,7 +362,11 @@ impl<'p> Ours<'p> {
         if cell.writes {
             workload["overwrite"] = true.into();
         }
-        let ours = Ours { root, workload: serde_json::from_value::<WorkloadSpec>(workload)?, size };
+        let ours = Ours {
+            root,
+            workload: serde_json::from_value::<WorkloadSpec>(workload)?,
+            size,
+        };
         ours.step(Step::Prepare, 0)?;
         Ok(ours)
     }
@@ -291,7 +376,8 @@ impl<'p> Ours<'p> {
         self.root.join("fsb-set/d00000/f00000000")
     }
 
-    /// Returns the number of operations that take about as long as one side of a pair should, at most `most`.
+    /// Returns the number of operations that take about as long as one side of a pair should, at
+    /// most `most`.
     fn calibrate(&self, most: u64) -> anyhow::Result<u64> {
         let mut operations = FEW.min(most);
         loop {
@@ -308,10 +394,22 @@ impl<'p> Ours<'p> {
         let Some(measured) = self.step(Step::Measure, operations)?.whole() else {
             bail!("the measure step measured nothing")
         };
-        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = measured;
-        ensure!(done == operations, "the engine did {done} operations instead of {operations}");
+        let Measurement {
+            timed_ns,
+            operations: done,
+            user_seconds,
+            system_seconds,
+            ..
+        } = measured;
+        ensure!(
+            done == operations,
+            "the engine did {done} operations instead of {operations}"
+        );
         let each = |seconds: f64| seconds / done as f64;
-        Ok(Cost { seconds: each(timed_ns as f64 * 1e-9), cpu: each(user_seconds + system_seconds) })
+        Ok(Cost {
+            seconds: each(timed_ns as f64 * 1e-9),
+            cpu: each(user_seconds + system_seconds),
+        })
     }
 
     fn cleanup(&self) -> anyhow::Result<()> {
@@ -319,8 +417,18 @@ impl<'p> Ours<'p> {
     }
 
     fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
-        let sizing = Sizing { size: self.size.0, cpus: 1 };
-        let task = Task::plain(step, self.workload.clone(), sizing, self.root, 42, operations);
+        let sizing = Sizing {
+            size: self.size.0,
+            cpus: 1,
+        };
+        let task = Task::plain(
+            step,
+            self.workload.clone(),
+            sizing,
+            self.root,
+            42,
+            operations,
+        );
         in_child(&task)
     }
 }
@@ -341,7 +449,10 @@ pub const STEP: &str = "step";
 /// Performs a step in the child process, and prints its report in JSON.
 pub fn step(task: &str) -> anyhow::Result<()> {
     let task: Task = serde_json::from_str(task)?;
-    println!("{}", serde_json::to_string(&worker::perform(&task, &mut Open)?)?);
+    println!(
+        "{}",
+        serde_json::to_string(&worker::perform(&task, &mut Open)?)?
+    );
     Ok(())
 }
 
@@ -394,11 +505,21 @@ impl Fio {
         ]);
         if cell.deep {
             arguments.extend(["--fixedbufs=1".to_owned(), "--registerfiles=1".to_owned()]);
-            let options =
-                ["iodepth", "iodepth_batch_submit", "iodepth_batch_complete_min", "iodepth_batch_complete_max"];
+            let options = [
+                "iodepth",
+                "iodepth_batch_submit",
+                "iodepth_batch_complete_min",
+                "iodepth_batch_complete_max",
+            ];
             arguments.extend(options.map(|option| format!("--{option}={DEPTH}")));
         }
-        let mut fio = Fio { file, arguments, block_size: cell.block_size(), operations, empty: None };
+        let mut fio = Fio {
+            file,
+            arguments,
+            block_size: cell.block_size(),
+            operations,
+            empty: None,
+        };
         if cell.kernel_threads {
             let runs = (0..EMPTY_RUNS).map(|seed| fio.run(1, seed).map(|run| run.whole_cpu));
             let mut empty = runs.collect::<anyhow::Result<Vec<_>>>()?;
@@ -409,9 +530,16 @@ impl Fio {
     }
 
     fn measure(&self, seed: u32) -> anyhow::Result<Cost> {
-        let Run { rate, cpu, whole_cpu } = self.run(self.operations, seed)?;
+        let Run {
+            rate,
+            cpu,
+            whole_cpu,
+        } = self.run(self.operations, seed)?;
         let cpu = self.empty.map_or(cpu, |empty| whole_cpu - empty);
-        Ok(Cost { seconds: 1.0 / rate, cpu: cpu / self.operations as f64 })
+        Ok(Cost {
+            seconds: 1.0 / rate,
+            cpu: cpu / self.operations as f64,
+        })
     }
 
     fn run(&self, operations: u64, seed: u32) -> anyhow::Result<Run> {
@@ -427,17 +555,40 @@ impl Fio {
         let before = peers::children_cpu();
         let output = fio.stdin(Stdio::null()).output().context("fio")?;
         let whole_cpu = peers::children_cpu() - before;
-        ensure!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "fio: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let text = String::from_utf8_lossy(&output.stdout);
-        let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).context("fio's report")?;
+        let report: Value =
+            serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).context("fio's report")?;
         let job = &report["jobs"][0];
         let side = ["read", "write"].map(|side| &job[side]);
-        let done: u64 = side.iter().filter_map(|side| side["total_ios"].as_u64()).sum();
-        ensure!(done == operations, "fio did {done} operations instead of {operations}");
+        let done: u64 = side
+            .iter()
+            .filter_map(|side| side["total_ios"].as_u64())
+            .sum();
+        ensure!(
+            done == operations,
+            "fio did {done} operations instead of {operations}"
+        );
         let rate: f64 = side.iter().filter_map(|side| side["iops"].as_f64()).sum();
-        let runtime: f64 = side.iter().filter_map(|side| side["runtime"].as_f64()).sum::<f64>() * 1e-3;
-        let share: f64 = ["usr_cpu", "sys_cpu"].iter().filter_map(|kind| job[kind].as_f64()).sum::<f64>() * 1e-2;
-        Ok(Run { rate, cpu: share * runtime, whole_cpu })
+        let runtime: f64 = side
+            .iter()
+            .filter_map(|side| side["runtime"].as_f64())
+            .sum::<f64>()
+            * 1e-3;
+        let share: f64 = ["usr_cpu", "sys_cpu"]
+            .iter()
+            .filter_map(|kind| job[kind].as_f64())
+            .sum::<f64>()
+            * 1e-2;
+        Ok(Run {
+            rate,
+            cpu: share * runtime,
+            whole_cpu,
+        })
     }
 }
 
@@ -447,7 +598,7 @@ struct Run {
     rate: f64,
     /// CPU seconds of the thread that does the operations, as fio reports them.
     cpu: f64,
-    /// CPU seconds of the whole fio process, starting and stopping included, and of the kernel threads that worked for
-    /// it.
+    /// CPU seconds of the whole fio process, starting and stopping included, and of the kernel
+    /// threads that worked for it.
     whole_cpu: f64,
 }

@@ -1,5 +1,5 @@
-//! The hot loop compared with its peers: 4 KiB random reads of one file in the page cache, the same number of
-//! operations each, in interleaved rounds, so that drift affects all of them alike.
+//! The hot loop compared with its peers: 4 KiB random reads of one file in the page cache, the same
+//! number of operations each, in interleaved rounds, so that drift affects all of them alike.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -36,7 +36,8 @@ pub struct Options {
     /// Of the rows beside fio only those whose name has this in it.
     #[arg(long)]
     pub row: Option<String>,
-    /// Pairs of each of them: the interval of the median of 25 leaves seven values at either end out.
+    /// Pairs of each of them: the interval of the median of 25 leaves seven values at either end
+    /// out.
     #[arg(long, default_value = "25", value_parser = clap::value_parser!(u32).range(6..))]
     pub pairs: u32,
     /// Only on images in memory, or on the disk of --dir: memory or disk.
@@ -81,7 +82,8 @@ pub enum BenchPart {
 /// The verdict for an interval that is completely below 1.
 pub const MISSED: &str = "-";
 
-/// Returns the verdict on a ratio that is above 1 if FSBench is better. If the interval contains 1, it is a tie.
+/// Returns the verdict on a ratio that is above 1 if FSBench is better. If the interval contains 1,
+/// it is a tie.
 pub fn verdict(ratio: &Median) -> &'static str {
     match ratio.interval {
         [low, _] if low > 1.0 => "+",
@@ -100,9 +102,16 @@ struct Round {
 /// Measures and prints.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     excuse_this_thread();
-    ensure!(options.size.0 >= BLOCK_SIZE, "--size {}: less than a block of {BLOCK_SIZE} bytes", options.size);
+    ensure!(
+        options.size.0 >= BLOCK_SIZE,
+        "--size {}: less than a block of {BLOCK_SIZE} bytes",
+        options.size
+    );
     let directory = peers::work_directory(&options.dir)?;
-    let engine = Engine { root: directory.path(), size: options.size };
+    let engine = Engine {
+        root: directory.path(),
+        size: options.size,
+    };
     let bare = BareLoop::compile(directory.path())?;
     let with_fio = peers::is_here("fio");
     if !with_fio {
@@ -110,24 +119,45 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     engine.step(Step::Prepare, 0)?;
     let file = engine.file();
-    println!("random read {}, page cache, {} file, {} operations", Bytes(BLOCK_SIZE), options.size, options.operations);
+    println!(
+        "random read {}, page cache, {} file, {} operations",
+        Bytes(BLOCK_SIZE),
+        options.size,
+        options.operations
+    );
     println!("{} interleaved rounds, ns per operation:\n", options.rounds);
-    println!("{:>6} {:>9} {:>9} {:>9}", "round", "engine", "C loop", "fio");
+    println!(
+        "{:>6} {:>9} {:>9} {:>9}",
+        "round", "engine", "C loop", "fio"
+    );
     let mut rounds = Vec::new();
     for number in 0..options.rounds {
         let seed = u64::from(number) + 1;
-        let mut round = Round { engine: 0.0, bare: 0.0, fio: None };
+        let mut round = Round {
+            engine: 0.0,
+            bare: 0.0,
+            fio: None,
+        };
         // The order changes from round to round.
         for turn in 0..3 {
             match (turn + number) % 3 {
                 0 => round.engine = engine.measure(options.operations)?,
                 1 => round.bare = bare.measure(&file, BLOCK_SIZE, options.operations, seed)?,
-                _ if with_fio => round.fio = Some(peers::fio(&file, BLOCK_SIZE, options.operations, seed)?),
+                _ if with_fio => {
+                    round.fio = Some(peers::fio(&file, BLOCK_SIZE, options.operations, seed)?)
+                }
                 _ => {}
             }
         }
-        let fio = round.fio.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}"));
-        println!("{:>6} {:>9.1} {:>9.1} {fio:>9}", number + 1, round.engine, round.bare);
+        let fio = round
+            .fio
+            .map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}"));
+        println!(
+            "{:>6} {:>9.1} {:>9.1} {fio:>9}",
+            number + 1,
+            round.engine,
+            round.bare
+        );
         rounds.push(round);
     }
     print_summary(&rounds);
@@ -145,9 +175,24 @@ fn print_summary(rounds: &[Round]) {
         Some(value) => println!("{name:<28} {value:.decimals$}{verdict}"),
         None => println!("{name:<28} not measured"),
     };
-    line("engine, ns per operation", median(&|round| Some(round.engine)), 1, "");
-    line("C loop, ns per operation", median(&|round| Some(round.bare)), 1, "");
-    line("fio psync, ns per operation", median(&|round| round.fio), 1, "");
+    line(
+        "engine, ns per operation",
+        median(&|round| Some(round.engine)),
+        1,
+        "",
+    );
+    line(
+        "C loop, ns per operation",
+        median(&|round| Some(round.bare)),
+        1,
+        "",
+    );
+    line(
+        "fio psync, ns per operation",
+        median(&|round| round.fio),
+        1,
+        "",
+    );
     let bare = median(&|round| Some(round.bare / round.engine));
     let fio = median(&|round| round.fio.map(|fio| fio / round.engine));
     let verdict = |ratio: Option<Median>, budget: f64| match ratio {
@@ -186,7 +231,17 @@ impl Engine<'_> {
         let workload: WorkloadSpec = serde_json::from_value(json!({
             "name": "read", "file_size": self.size.0, "block_size": BLOCK_SIZE, "access": "random", "cache": "warm",
         }))?;
-        let task = Task::plain(step, workload, Sizing { size: self.size.0, cpus: 1 }, self.root, 42, operations);
+        let task = Task::plain(
+            step,
+            workload,
+            Sizing {
+                size: self.size.0,
+                cpus: 1,
+            },
+            self.root,
+            42,
+            operations,
+        );
         Ok(worker::perform(&task, &mut Open)?)
     }
 
@@ -195,8 +250,15 @@ impl Engine<'_> {
         let Some(measured) = self.step(Step::Measure, operations)?.whole() else {
             bail!("the measure step measured nothing")
         };
-        let Measurement { timed_ns, operations: done, .. } = measured;
-        ensure!(done == operations, "the engine did {done} operations instead of {operations}");
+        let Measurement {
+            timed_ns,
+            operations: done,
+            ..
+        } = measured;
+        ensure!(
+            done == operations,
+            "the engine did {done} operations instead of {operations}"
+        );
         Ok(timed_ns as f64 / done as f64)
     }
 
@@ -212,7 +274,9 @@ impl Gate for Open {
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
         match ready.resident_bytes {
             Some(resident) if resident == ready.file_bytes => Ok(()),
-            _ => Err(EngineError::new("the file does not stay in the page cache: take a smaller --size")),
+            _ => Err(EngineError::new(
+                "the file does not stay in the page cache: take a smaller --size",
+            )),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `cargo run -p xtask -- book`: builds the documentation as a book, with mdBook.
 //!
-//! `docs/SUMMARY.md` is the table of contents. mdBook reads one directory only, so the pages of the top directory are
-//! copied beside those of `docs`, and links between the two are adjusted. Links to source files become plain text.
+//! `docs/SUMMARY.md` is the table of contents. mdBook reads one directory only, so the pages of the
+//! top directory are copied beside those of `docs`, and links between the two are adjusted. Links
+//! to source files become plain text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,12 @@ use anyhow::{Context, ensure};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Pages of the top directory that are in the book.
-const TOP: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+const TOP: [&str; 4] = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+];
 
 /// Directories of source files.
 const SOURCES: [&str; 6] = ["crates", "scripts", "plans", "fuzz", "python", ".config"];
@@ -29,12 +35,17 @@ pub fn run() -> anyhow::Result<()> {
     }
     copy(&root.join("docs"), &pages, 0)?;
     for name in TOP {
-        let text = fs::read_to_string(root.join(name)).with_context(|| format!("cannot read {name}"))?;
-        fs::write(pages.join(name), within_the_book(&text.replace("](docs/", "]("), 0))?;
+        let text =
+            fs::read_to_string(root.join(name)).with_context(|| format!("cannot read {name}"))?;
+        fs::write(
+            pages.join(name),
+            within_the_book(&text.replace("](docs/", "]("), 0),
+        )?;
     }
     fs::copy(root.join("book.toml"), book.join("book.toml"))?;
     let built = Command::new("mdbook").arg("build").arg(&book).status();
-    let built = built.context("mdbook cannot be started; install it with 'cargo install mdbook'")?;
+    let built =
+        built.context("mdbook cannot be started; install it with 'cargo install mdbook'")?;
     ensure!(built.success(), "mdbook: {built}");
     println!("{}", book.join("book/index.html").display());
     Ok(())
@@ -46,11 +57,18 @@ fn copy(from: &Path, to: &Path, depth: usize) -> anyhow::Result<()> {
     for entry in fs::read_dir(from)? {
         let source: PathBuf = entry?.path();
         let name = source.file_name().context("an entry has a name")?;
-        let target = to.join(if name == "README.md" { "index.md".as_ref() } else { name });
+        let target = to.join(if name == "README.md" {
+            "index.md".as_ref()
+        } else {
+            name
+        });
         if source.is_dir() {
             copy(&source, &target, depth + 1)?;
         } else if source.extension().is_some_and(|ending| ending == "md") {
-            fs::write(&target, within_the_book(&fs::read_to_string(&source)?, depth))?;
+            fs::write(
+                &target,
+                within_the_book(&fs::read_to_string(&source)?, depth),
+            )?;
         } else {
             fs::copy(&source, &target)?;
         }
@@ -61,9 +79,9 @@ fn copy(from: &Path, to: &Path, depth: usize) -> anyhow::Result<()> {
 /// Adjusts the links of a page, `depth` levels below `docs`, to the pages of the top directory.
 fn within_the_book(text: &str, depth: usize) -> String {
     let (outside, inside) = ("../".repeat(depth + 1), "../".repeat(depth));
-    let text = TOP
-        .iter()
-        .fold(text.to_owned(), |text, name| text.replace(&format!("]({outside}{name}"), &format!("]({inside}{name}")));
+    let text = TOP.iter().fold(text.to_owned(), |text, name| {
+        text.replace(&format!("]({outside}{name}"), &format!("]({inside}{name}"))
+    });
     // mdBook calls the first page of a directory index.
     without_sources(&text.replace("README.md", "index.md"))
 }
@@ -100,18 +118,33 @@ mod tests {
 
     #[test]
     fn links_to_the_top_directory_lead_to_the_copies() {
-        assert_eq!(within_the_book("[a](../SECURITY.md#x) [b](guide.md)", 0), "[a](SECURITY.md#x) [b](guide.md)");
-        assert_eq!(within_the_book("[a](../../CHANGELOG.md)", 1), "[a](../CHANGELOG.md)");
-        assert_eq!(within_the_book("[a](methods/README.md)", 0), "[a](methods/index.md)");
+        assert_eq!(
+            within_the_book("[a](../SECURITY.md#x) [b](guide.md)", 0),
+            "[a](SECURITY.md#x) [b](guide.md)"
+        );
+        assert_eq!(
+            within_the_book("[a](../../CHANGELOG.md)", 1),
+            "[a](../CHANGELOG.md)"
+        );
+        assert_eq!(
+            within_the_book("[a](methods/README.md)", 0),
+            "[a](methods/index.md)"
+        );
         let sources = "see [`mod.rs`](../../crates/x/mod.rs), [b](guide.md) and [c](../plans)";
-        assert_eq!(within_the_book(sources, 1), "see `mod.rs`, [b](guide.md) and c");
+        assert_eq!(
+            within_the_book(sources, 1),
+            "see `mod.rs`, [b](guide.md) and c"
+        );
     }
 
     #[test]
     fn the_table_of_contents_names_every_page_once() {
         let docs = Path::new(ROOT).join("docs");
         let contents = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
-        let links = contents.split("](").skip(1).map(|rest| rest.split(')').next().unwrap().to_owned());
+        let links = contents
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap().to_owned());
         let links: Vec<String> = links.collect();
         let mut pages = BTreeSet::from(TOP.map(|name| format!("../{name}")));
         for directory in ["", "methods/", "decisions/"] {
@@ -122,7 +155,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(links.len(), links.iter().collect::<BTreeSet<_>>().len(), "a page is named twice");
+        assert_eq!(
+            links.len(),
+            links.iter().collect::<BTreeSet<_>>().len(),
+            "a page is named twice"
+        );
         assert_eq!(links.into_iter().collect::<BTreeSet<_>>(), pages);
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo run -p xtask -- constants`: finds constants of dependencies whose values differ from those of their names.
-//! Clippy's disallowed lists have no entry for associated constants.
+//! `cargo run -p xtask -- constants`: finds constants of dependencies whose values differ from
+//! those of their names. Clippy's disallowed lists have no entry for associated constants.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,13 @@ use anyhow::ensure;
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A type, those of its constants that have another value, and the replacement. rustix 1.1.6 (linux_raw) gives DSYNC,
-/// RSYNC and FSYNC the value of O_SYNC.
-const FORBIDDEN: (&str, [&str; 3], &str) =
-    ("OFlags", ["DSYNC", "RSYNC", "FSYNC"], "they are O_SYNC: use fsb_sys::open_flags::DSYNC, or OFlags::SYNC");
+/// A type, those of its constants that have another value, and the replacement. rustix 1.1.6
+/// (linux_raw) gives DSYNC, RSYNC and FSYNC the value of O_SYNC.
+const FORBIDDEN: (&str, [&str; 3], &str) = (
+    "OFlags",
+    ["DSYNC", "RSYNC", "FSYNC"],
+    "they are O_SYNC: use fsb_sys::open_flags::DSYNC, or OFlags::SYNC",
+);
 
 /// Checks all sources of the repository.
 pub fn run() -> anyhow::Result<()> {
@@ -24,14 +27,22 @@ pub fn run() -> anyhow::Result<()> {
             writeln!(list, "  {}:{line}: {name}", path.display())?;
         }
     }
-    ensure!(list.is_empty(), "constants with the value of another one ({}):\n{list}", FORBIDDEN.2);
+    ensure!(
+        list.is_empty(),
+        "constants with the value of another one ({}):\n{list}",
+        FORBIDDEN.2
+    );
     Ok(())
 }
 
-/// Returns the Rust sources of the crates and fuzz targets. A source archive has no git, so the directories are read.
+/// Returns the Rust sources of the crates and fuzz targets. A source archive has no git, so the
+/// directories are read.
 fn sources(root: &Path) -> std::io::Result<Vec<PathBuf>> {
     let directories = ["crates", "fuzz"].map(|name| root.join(name));
-    let mut directories: Vec<PathBuf> = directories.into_iter().filter(|directory| directory.is_dir()).collect();
+    let mut directories: Vec<PathBuf> = directories
+        .into_iter()
+        .filter(|directory| directory.is_dir())
+        .collect();
     let mut found = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory)? {
@@ -56,7 +67,9 @@ fn without_comment(line: &str) -> &str {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             // A quotation mark that is a character begins no string.
-            b'"' if quoted || !(at > 0 && bytes[at - 1] == b'\'' && bytes.get(at + 1) == Some(&b'\'')) => {
+            b'"' if quoted
+                || !(at > 0 && bytes[at - 1] == b'\'' && bytes.get(at + 1) == Some(&b'\'')) =>
+            {
                 quoted = !quoted
             }
             b'/' if !quoted && bytes.get(at + 1) == Some(&b'/') => return &line[..at],
@@ -72,7 +85,9 @@ fn uses(text: &str) -> Vec<(usize, String)> {
     let all: Vec<String> = names.iter().map(|name| format!("{kind}::{name}")).collect();
     let code = text.lines().map(without_comment).enumerate();
     code.flat_map(|(at, line)| {
-        all.iter().filter(move |name| contains(line, name)).map(move |name| (at + 1, name.clone()))
+        all.iter()
+            .filter(move |name| contains(line, name))
+            .map(move |name| (at + 1, name.clone()))
     })
     .collect()
 }
@@ -92,8 +107,9 @@ mod tests {
     #[test]
     fn uses_are_found_in_code_and_not_in_comments() {
         let name = ["OFlags", "DSYNC"].join("::");
-        let text =
-            format!("// {name}\nlet a = rustix::fs::{name} | OFlags::SYNC;\nlet b = {name}_OTHER;\nfn f({name})\n");
+        let text = format!(
+            "// {name}\nlet a = rustix::fs::{name} | OFlags::SYNC;\nlet b = {name}_OTHER;\nfn f({name})\n"
+        );
         assert_eq!(uses(&text), [(2, name.clone()), (4, name)]);
         assert!(uses("let a = fsb_sys::open_flags::DSYNC | OFlags::SYNC;").is_empty());
     }

@@ -1,15 +1,19 @@
-//! `cargo run -p xtask -- cycles`: finds source files of a crate that depend on each other, directly or through others.
+//! `cargo run -p xtask -- cycles`: finds source files of a crate that depend on each other,
+//! directly or through others.
 //!
 //! A file depends on each file whose items it names. The rules:
 //!
-//! * A path counts wherever it is written: in `use`, expressions, types, patterns, attributes and arguments of macros.
-//! * A path is followed through modules, imports, globs and re-exports to the file that defines the item. A child that
-//!   names an item of its sibling through a re-export of the parent depends on the sibling, not on the parent.
+//! * A path counts wherever it is written: in `use`, expressions, types, patterns, attributes and
+//!   arguments of macros.
+//! * A path is followed through modules, imports, globs and re-exports to the file that defines the
+//!   item. A child that names an item of its sibling through a re-export of the parent depends on
+//!   the sibling, not on the parent.
 //! * A path that ends at a module adds no edge. The paths that continue from that module do.
 //! * A name that a module neither defines nor imports is an item that a macro defines there.
-//! * `mod child;` and `pub use child::Item;` add no edge: the code of the parent does not need the child for them.
-//! * A parent whose code names an item of its child depends on the child, and a child that names an item that the parent
-//!   defines depends on the parent. Both together are a cycle.
+//! * `mod child;` and `pub use child::Item;` add no edge: the code of the parent does not need the
+//!   child for them.
+//! * A parent whose code names an item of its child depends on the child, and a child that names an
+//!   item that the parent defines depends on the parent. Both together are a cycle.
 //! * Items under `#[cfg(test)]` are ignored.
 //!
 //! Methods and fields are not paths: a type that a file uses without naming it adds no edge.
@@ -32,7 +36,11 @@ pub fn run() -> anyhow::Result<()> {
     let mut edges = Edges::new();
     let mut files = 0;
     for entry in std::fs::read_dir(crates)? {
-        let name = entry?.file_name().into_string().ok().context("the name of a crate is not UTF-8")?;
+        let name = entry?
+            .file_name()
+            .into_string()
+            .ok()
+            .context("the name of a crate is not UTF-8")?;
         for root in ["lib.rs", "main.rs"].map(|file| format!("{name}/src/{file}")) {
             if crates.join(&root).exists() {
                 let read = |path: &Path| std::fs::read_to_string(crates.join(path)).ok();
@@ -69,7 +77,10 @@ fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
         }
         if seen.insert(file) {
             let start = (file.to_owned(), String::new());
-            let next = edges.range(start..).map(|(edge, _)| edge).take_while(|edge| edge.0 == file);
+            let next = edges
+                .range(start..)
+                .map(|(edge, _)| edge)
+                .take_while(|edge| edge.0 == file);
             pending.extend(next.map(|edge| edge.1.as_str()));
         }
     }
@@ -121,7 +132,11 @@ struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Parses the file `root` and the files of all modules that it declares.
     fn load(root: &Path, read: &'a dyn Fn(&Path) -> Option<String>) -> anyhow::Result<Self> {
-        let mut tree = Tree { read, files: Vec::new(), modules: Vec::new() };
+        let mut tree = Tree {
+            read,
+            files: Vec::new(),
+            modules: Vec::new(),
+        };
         tree.load_file(None, root)?;
         Ok(tree)
     }
@@ -138,16 +153,20 @@ impl<'a> Tree<'a> {
         &self.files[self.modules[module].file]
     }
 
-    /// Returns the files that define what `path` names in a module: none if it is an item of another crate.
+    /// Returns the files that define what `path` names in a module: none if it is an item of
+    /// another crate.
     fn files_defining(&self, module: usize, path: &[String]) -> impl Iterator<Item = &Path> {
-        self.resolve(module, path, &mut BTreeSet::new()).into_iter().filter_map(|definition| match definition {
-            Definition::ItemIn(file) => Some(&*self.files[file]),
-            Definition::Module(_) => None,
-        })
+        self.resolve(module, path, &mut BTreeSet::new())
+            .into_iter()
+            .filter_map(|definition| match definition {
+                Definition::ItemIn(file) => Some(&*self.files[file]),
+                Definition::Module(_) => None,
+            })
     }
 
     fn load_file(&mut self, parent: Option<usize>, path: &Path) -> anyhow::Result<usize> {
-        let text = (self.read)(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let text =
+            (self.read)(path).with_context(|| format!("{} cannot be read", path.display()))?;
         let parsed = syn::parse_file(&text).with_context(|| path.display().to_string())?;
         self.files.push(path.to_owned());
         let directory = match path.file_stem().and_then(|stem| stem.to_str()) {
@@ -183,7 +202,10 @@ impl<'a> Tree<'a> {
                     None => {
                         let beside = below.with_extension("rs");
                         let exists = (self.read)(&beside).is_some();
-                        self.load_file(Some(index), &if exists { beside } else { below.join("mod.rs") })?
+                        self.load_file(
+                            Some(index),
+                            &if exists { beside } else { below.join("mod.rs") },
+                        )?
                     }
                 };
                 self.modules[index].children.insert(name, loaded);
@@ -196,38 +218,63 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns what `path` names, seen from a module: nothing if it leads out of the crate.
-    fn resolve(&self, from: usize, path: &[String], seen: &mut BTreeSet<(usize, String)>) -> Vec<Definition> {
-        let Some((first, rest)) = path.split_first() else { return Vec::new() };
+    fn resolve(
+        &self,
+        from: usize,
+        path: &[String],
+        seen: &mut BTreeSet<(usize, String)>,
+    ) -> Vec<Definition> {
+        let Some((first, rest)) = path.split_first() else {
+            return Vec::new();
+        };
         let mut found = match first.as_str() {
             "crate" => vec![Definition::Module(0)],
             "self" => vec![Definition::Module(from)],
-            "super" => self.modules[from].parent.map(Definition::Module).into_iter().collect(),
+            "super" => self.modules[from]
+                .parent
+                .map(Definition::Module)
+                .into_iter()
+                .collect(),
             name => self.look_up(from, name, seen),
         };
         for name in rest {
             let modules: Vec<usize> = found
                 .iter()
-                .filter_map(|definition| if let Definition::Module(module) = definition { Some(*module) } else { None })
+                .filter_map(|definition| {
+                    if let Definition::Module(module) = definition {
+                        Some(*module)
+                    } else {
+                        None
+                    }
+                })
                 .collect();
             let next: Vec<Definition> = match name.as_str() {
-                "super" => {
-                    modules.iter().filter_map(|module| self.modules[*module].parent).map(Definition::Module).collect()
-                }
+                "super" => modules
+                    .iter()
+                    .filter_map(|module| self.modules[*module].parent)
+                    .map(Definition::Module)
+                    .collect(),
                 "self" => continue,
-                name => modules.iter().flat_map(|module| self.look_up(*module, name, seen)).collect(),
+                name => modules
+                    .iter()
+                    .flat_map(|module| self.look_up(*module, name, seen))
+                    .collect(),
             };
             if !next.is_empty() {
                 found = next;
             } else {
-                // What is left of the path is an associated item or a variant; in a module, an item that a macro defines there
-                // or one of another crate. An exported macro is itself at the root of its crate, wherever its file is.
+                // What is left of the path is an associated item or a variant; in a module, an item
+                // that a macro defines there or one of another crate. An exported macro is itself
+                // at the root of its crate, wherever its file is.
                 let is_defined_by_macro = |module: usize| {
                     let Module { imports, globs, .. } = &self.modules[module];
                     module != 0 && !imports.contains_key(name) && globs.is_empty()
                 };
                 let definitions = found.into_iter().filter_map(|definition| match definition {
                     Definition::Module(module) if !is_defined_by_macro(module) => None,
-                    Definition::Module(module) => Some(Definition::ItemIn(self.modules[module].file)),
+                    Definition::Module(module) => {
+                        Some(Definition::ItemIn(self.modules[module].file))
+                    }
                     item => Some(item),
                 });
                 found = definitions.collect();
@@ -238,13 +285,23 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns what `name` is in a module; a module and a function may have the same name.
-    fn look_up(&self, within: usize, name: &str, seen: &mut BTreeSet<(usize, String)>) -> Vec<Definition> {
+    fn look_up(
+        &self,
+        within: usize,
+        name: &str,
+        seen: &mut BTreeSet<(usize, String)>,
+    ) -> Vec<Definition> {
         let module = &self.modules[within];
         if !seen.insert((within, name.to_owned())) {
             return Vec::new();
         }
-        let mut found: Vec<Definition> =
-            module.children.get(name).copied().map(Definition::Module).into_iter().collect();
+        let mut found: Vec<Definition> = module
+            .children
+            .get(name)
+            .copied()
+            .map(Definition::Module)
+            .into_iter()
+            .collect();
         if module.items.contains(name) {
             found.push(Definition::ItemIn(module.file));
         }
@@ -276,7 +333,9 @@ impl Module {
             Item::Trait(item) => &item.ident,
             Item::Type(item) => &item.ident,
             Item::Union(item) => &item.ident,
-            Item::Macro(syn::ItemMacro { ident: Some(ident), .. }) => ident,
+            Item::Macro(syn::ItemMacro {
+                ident: Some(ident), ..
+            }) => ident,
             _ => return,
         };
         self.items.insert(name.to_string());
@@ -288,9 +347,13 @@ impl Module {
                 path.push(tree.ident.to_string());
                 self.import(&tree.tree, path, exported);
             }
-            UseTree::Group(tree) => tree.items.iter().for_each(|tree| self.import(tree, path.clone(), exported)),
+            UseTree::Group(tree) => tree
+                .items
+                .iter()
+                .for_each(|tree| self.import(tree, path.clone(), exported)),
             UseTree::Glob(_) => {
-                // Each name that is taken through it is an edge. Variants of an enum are taken here.
+                // Each name that is taken through it is an edge. Variants of an enum are taken
+                // here.
                 self.paths.insert(path.clone());
                 self.globs.push(path);
             }
@@ -376,7 +439,12 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.leading_colon.is_none() {
-            self.paths.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+            self.paths.insert(
+                path.segments
+                    .iter()
+                    .map(|segment| segment.ident.to_string())
+                    .collect(),
+            );
         }
         visit::visit_path(self, path);
     }
@@ -428,23 +496,44 @@ mod tests {
     /// Returns the edges that are part of a cycle, as `a.rs uses b.rs (path)`.
     fn cycles_of(files: &[(&str, &str)]) -> Vec<String> {
         let text = cycles(&edges(files));
-        text.lines().map(|line| line.trim_start_matches("cycle: ").to_owned()).collect()
+        text.lines()
+            .map(|line| line.trim_start_matches("cycle: ").to_owned())
+            .collect()
     }
 
     fn edges(files: &[(&str, &str)]) -> Edges {
-        let read =
-            |path: &Path| files.iter().find(|(name, _)| path == Path::new(name)).map(|(_, text)| (*text).to_owned());
+        let read = |path: &Path| {
+            files
+                .iter()
+                .find(|(name, _)| path == Path::new(name))
+                .map(|(_, text)| (*text).to_owned())
+        };
         edges_of(&Tree::load(Path::new("main.rs"), &read).expect("the crate parses"))
     }
 
     #[test]
     fn paths_through_imported_modules_close_a_cycle() {
         let found = cycles_of(&[
-            ("main.rs", "mod author; mod exit; mod progress; mod results;"),
-            ("exit.rs", "pub const DONE: i32 = 0; pub fn stop() { crate::progress::say() }"),
-            ("progress.rs", "use crate::results; pub fn say() { results::summary(); }"),
-            ("results.rs", "use crate::{author as owner}; pub fn summary() { owner::replace() }"),
-            ("author.rs", "use super::exit; pub fn replace() { std::process::exit(exit::DONE) }"),
+            (
+                "main.rs",
+                "mod author; mod exit; mod progress; mod results;",
+            ),
+            (
+                "exit.rs",
+                "pub const DONE: i32 = 0; pub fn stop() { crate::progress::say() }",
+            ),
+            (
+                "progress.rs",
+                "use crate::results; pub fn say() { results::summary(); }",
+            ),
+            (
+                "results.rs",
+                "use crate::{author as owner}; pub fn summary() { owner::replace() }",
+            ),
+            (
+                "author.rs",
+                "use super::exit; pub fn replace() { std::process::exit(exit::DONE) }",
+            ),
         ]);
         assert_eq!(
             found,
@@ -461,16 +550,34 @@ mod tests {
     fn inline_paths_between_folders_close_a_cycle() {
         let found = cycles_of(&[
             ("main.rs", "mod control; mod ledger;"),
-            ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
+            (
+                "control/mod.rs",
+                "pub fn find() {} pub struct Held(crate::ledger::Entry);",
+            ),
             ("ledger/mod.rs", "mod guard; pub struct Entry;"),
-            ("ledger/guard.rs", "use super::Entry; use crate::control; fn admit(_: Entry) { control::find() }"),
+            (
+                "ledger/guard.rs",
+                "use super::Entry; use crate::control; fn admit(_: Entry) { control::find() }",
+            ),
         ]);
-        assert!(found.is_empty(), "the ledger itself does not use its guard: {found:?}");
+        assert!(
+            found.is_empty(),
+            "the ledger itself does not use its guard: {found:?}"
+        );
         let found = cycles_of(&[
             ("main.rs", "mod control; mod ledger;"),
-            ("control/mod.rs", "pub fn find() {} pub struct Held(crate::ledger::Entry);"),
-            ("ledger/mod.rs", "mod guard; pub struct Entry; fn add() { guard::admit(Entry) }"),
-            ("ledger/guard.rs", "pub fn admit(_: super::Entry) { crate::control::find() }"),
+            (
+                "control/mod.rs",
+                "pub fn find() {} pub struct Held(crate::ledger::Entry);",
+            ),
+            (
+                "ledger/mod.rs",
+                "mod guard; pub struct Entry; fn add() { guard::admit(Entry) }",
+            ),
+            (
+                "ledger/guard.rs",
+                "pub fn admit(_: super::Entry) { crate::control::find() }",
+            ),
         ]);
         assert_eq!(
             found,
@@ -487,9 +594,18 @@ mod tests {
     fn a_cycle_of_three_modules_is_found() {
         let found = cycles_of(&[
             ("main.rs", "mod input; mod kernel; mod modules;"),
-            ("input.rs", "fn cached() { match 1 { crate::kernel::CACHE => (), _ => () } }  pub fn open() {}"),
-            ("kernel.rs", "pub const CACHE: i32 = 1; pub fn list() -> Vec<crate::modules::Index> { vec![] }"),
-            ("modules.rs", "use crate::input; pub struct Index; fn read() { println!(\"{:?}\", input::open()) }"),
+            (
+                "input.rs",
+                "fn cached() { match 1 { crate::kernel::CACHE => (), _ => () } }  pub fn open() {}",
+            ),
+            (
+                "kernel.rs",
+                "pub const CACHE: i32 = 1; pub fn list() -> Vec<crate::modules::Index> { vec![] }",
+            ),
+            (
+                "modules.rs",
+                "use crate::input; pub struct Index; fn read() { println!(\"{:?}\", input::open()) }",
+            ),
         ]);
         assert_eq!(
             found,
@@ -505,9 +621,15 @@ mod tests {
     fn modules_of_the_same_name_differ_by_folder() {
         let found = cycles_of(&[
             ("main.rs", "mod view; mod compare;"),
-            ("view.rs", "use crate::compare; pub struct Row; pub fn all() { compare::view::details(); }"),
+            (
+                "view.rs",
+                "use crate::compare; pub struct Row; pub fn all() { compare::view::details(); }",
+            ),
             ("compare/mod.rs", "pub mod view;"),
-            ("compare/view.rs", "use crate::view::Row; pub fn details() -> Option<Row> { None }"),
+            (
+                "compare/view.rs",
+                "use crate::view::Row; pub fn details() -> Option<Row> { None }",
+            ),
         ]);
         assert_eq!(
             found,
@@ -522,10 +644,22 @@ mod tests {
     fn siblings_named_through_super_close_a_cycle() {
         let found = cycles_of(&[
             ("main.rs", "mod agree;"),
-            ("agree/mod.rs", "mod fio; mod ours; mod row; fn run() { ours::begin(); fio::labels() }"),
-            ("agree/fio.rs", "pub fn labels() {} fn start() { super::ours::begin() }"),
-            ("agree/ours.rs", "use super::row::Row; pub fn begin() -> Option<Row> { None }"),
-            ("agree/row.rs", "pub struct Row; impl Row { fn labels() { super::fio::labels() } }"),
+            (
+                "agree/mod.rs",
+                "mod fio; mod ours; mod row; fn run() { ours::begin(); fio::labels() }",
+            ),
+            (
+                "agree/fio.rs",
+                "pub fn labels() {} fn start() { super::ours::begin() }",
+            ),
+            (
+                "agree/ours.rs",
+                "use super::row::Row; pub fn begin() -> Option<Row> { None }",
+            ),
+            (
+                "agree/row.rs",
+                "pub struct Row; impl Row { fn labels() { super::fio::labels() } }",
+            ),
         ]);
         assert_eq!(
             found,
@@ -541,20 +675,38 @@ mod tests {
     fn a_parent_and_its_child_close_a_cycle() {
         let parent = "mod child; pub struct Shared; static ALL: &[&str] = &[child::NAME];";
         let child = "use super::Shared; pub const NAME: &str = \"\"; fn take(_: Shared) {}";
-        assert_eq!(cycles_of(&[("main.rs", parent), ("child.rs", child)]).len(), 2);
-        assert!(cycles_of(&[("main.rs", "mod child; pub struct Shared;"), ("child.rs", child)]).is_empty());
+        assert_eq!(
+            cycles_of(&[("main.rs", parent), ("child.rs", child)]).len(),
+            2
+        );
+        assert!(
+            cycles_of(&[
+                ("main.rs", "mod child; pub struct Shared;"),
+                ("child.rs", child)
+            ])
+            .is_empty()
+        );
     }
 
     #[test]
     fn a_re_export_leads_to_the_file_that_defines_the_item() {
         let found = edges(&[
             ("main.rs", "mod family; mod user;"),
-            ("family/mod.rs", "mod member; mod shared; pub use shared::{self as base, Shared as Common};"),
+            (
+                "family/mod.rs",
+                "mod member; mod shared; pub use shared::{self as base, Shared as Common};",
+            ),
             ("family/shared.rs", "pub struct Shared;"),
             ("family/member.rs", "use super::*; fn take(_: Common) {}"),
-            ("user.rs", "fn take(_: crate::family::Common, _: crate::family::base::Shared) {}"),
+            (
+                "user.rs",
+                "fn take(_: crate::family::Common, _: crate::family::base::Shared) {}",
+            ),
         ]);
-        let found: Vec<(&str, &str)> = found.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+        let found: Vec<(&str, &str)> = found
+            .keys()
+            .map(|(from, to)| (from.as_str(), to.as_str()))
+            .collect();
         let to = "family/shared.rs";
         assert_eq!(found, [("family/member.rs", to), ("user.rs", to)]);
     }
@@ -563,23 +715,44 @@ mod tests {
     fn tests_and_names_from_other_crates_are_no_edges() {
         let found = cycles_of(&[
             ("main.rs", "mod a; mod b;"),
-            ("a.rs", "pub fn one() {} #[cfg(test)] mod tests { use crate::b::two; }"),
-            ("b.rs", "pub fn two() { crate::a::one() } #[cfg(test)] fn help() {}"),
+            (
+                "a.rs",
+                "pub fn one() {} #[cfg(test)] mod tests { use crate::b::two; }",
+            ),
+            (
+                "b.rs",
+                "pub fn two() { crate::a::one() } #[cfg(test)] fn help() {}",
+            ),
         ]);
         assert!(found.is_empty(), "{found:?}");
-        assert!(edges(&[("main.rs", "mod serde; use ::serde::de;"), ("serde.rs", "pub struct de;")]).is_empty());
+        assert!(
+            edges(&[
+                ("main.rs", "mod serde; use ::serde::de;"),
+                ("serde.rs", "pub struct de;")
+            ])
+            .is_empty()
+        );
     }
 
     #[test]
     fn an_item_that_a_macro_defines_is_in_the_file_of_its_module() {
         let cycles = cycles_of(&[
             ("main.rs", "mod code; mod error;"),
-            ("code.rs", "pub struct Code; pub fn all() -> usize { crate::error::CODES.len() }"),
-            ("error.rs", "use crate::code::Code; crate::codes! { FIRST: Code }"),
+            (
+                "code.rs",
+                "pub struct Code; pub fn all() -> usize { crate::error::CODES.len() }",
+            ),
+            (
+                "error.rs",
+                "use crate::code::Code; crate::codes! { FIRST: Code }",
+            ),
         ]);
         assert_eq!(
             cycles,
-            ["code.rs uses error.rs (crate::error::CODES)", "error.rs uses code.rs (Code, crate::code::Code)"]
+            [
+                "code.rs uses error.rs (crate::error::CODES)",
+                "error.rs uses code.rs (Code, crate::code::Code)"
+            ]
         );
     }
 
@@ -587,8 +760,14 @@ mod tests {
     fn attributes_name_modules_in_strings() {
         let found = edges(&[
             ("main.rs", "mod a; mod b;"),
-            ("a.rs", "struct A { #[serde(with = \"crate::b::text\")] field: u8 }"),
-            ("b.rs", "pub mod text { pub fn serialize() {} } pub fn text() {}"),
+            (
+                "a.rs",
+                "struct A { #[serde(with = \"crate::b::text\")] field: u8 }",
+            ),
+            (
+                "b.rs",
+                "pub mod text { pub fn serialize() {} } pub fn text() {}",
+            ),
         ]);
         assert_eq!(found.len(), 1);
     }

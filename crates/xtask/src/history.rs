@@ -1,6 +1,6 @@
-//! The index of `fsb history` with the values of many trials. Runs are inserted beside `sqlite3 .import` of the same rows,
-//! and a series is read beside the bare SQL statement. The overview of `fsb serve` is requested beside a static file of its
-//! size.
+//! The index of `fsb history` with the values of many trials. Runs are inserted beside `sqlite3
+//! .import` of the same rows, and a series is read beside the bare SQL statement. The overview of
+//! `fsb serve` is requested beside a static file of its size.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,8 +30,13 @@ const SERVING: f64 = 3.0;
 const READS: usize = 20;
 const REQUESTS: usize = 50;
 /// The tables of the index, with the order in which their rows are inserted.
-const TABLES: [(&str, &str); 5] =
-    [("fsb_history", "1"), ("runs", "at"), ("series", "1"), ("environments", "1"), ("points", "at")];
+const TABLES: [(&str, &str); 5] = [
+    ("fsb_history", "1"),
+    ("runs", "at"),
+    ("series", "1"),
+    ("environments", "1"),
+    ("points", "at"),
+];
 /// The statement of `Store::points`.
 const POINTS: &str = "SELECT run, at, environment, log_mean, squared_error, blocks FROM points WHERE series = ?1 \
                       ORDER BY at, run";
@@ -56,8 +61,8 @@ pub fn run(directory: &Path, rounds: u32, trials: u64) -> anyhow::Result<()> {
     serving(&store, rounds)
 }
 
-/// Returns runs an hour after each other, whose values scatter by a few percent. Each series becomes slower by a tenth
-/// in the middle.
+/// Returns runs an hour after each other, whose values scatter by a few percent. Each series
+/// becomes slower by a tenth in the middle.
 fn entries(runs: usize) -> Vec<Entry> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let key = |series: usize| SeriesKey {
@@ -69,10 +74,22 @@ fn entries(runs: usize) -> Vec<Entry> {
         unit: "bytes_per_second".to_owned(),
         higher_is_better: true,
         machine: "a machine, 8 processors, 16.0 GiB".to_owned(),
-        parameters: "{\"block_size\":1048576,\"file_size\":\"size/8\",\"cache\":\"cold\",\"threads\":1}".to_owned(),
+        parameters:
+            "{\"block_size\":1048576,\"file_size\":\"size/8\",\"cache\":\"cold\",\"threads\":1}"
+                .to_owned(),
     };
     let keys: Vec<SeriesKey> = (0..SERIES).map(key).collect();
-    let conditions = ["kernel", "fsb", "distribution", "suite", "size", "method", "medium", "mkfs", "mount options"];
+    let conditions = [
+        "kernel",
+        "fsb",
+        "distribution",
+        "suite",
+        "size",
+        "method",
+        "medium",
+        "mkfs",
+        "mount options",
+    ];
     let conditions = conditions.map(|name| (name.to_owned(), format!("the {name} of all runs")));
     let conditions = Conditions::from(conditions);
     let mut entry = |number: usize| {
@@ -80,7 +97,8 @@ fn entries(runs: usize) -> Vec<Entry> {
         let mut point = |key: &SeriesKey| EntryPoint {
             key: key.clone(),
             conditions: conditions.clone(),
-            log_mean: 18.0 + random.random_range(-0.05..0.05) - if number < runs / 2 { 0.0 } else { 0.1 },
+            log_mean: 18.0 + random.random_range(-0.05..0.05)
+                - if number < runs / 2 { 0.0 } else { 0.1 },
             squared_error: Some(1e-4),
             blocks: BLOCKS,
         };
@@ -131,8 +149,16 @@ fn inserting(store: &Path, entries: &[Entry], rounds: u32) -> anyhow::Result<()>
         Ok(start.elapsed().as_secs_f64())
     };
     let fresh = store.with_file_name("fresh.sqlite");
-    let [ours, theirs] = in_turn(rounds, [&|| insert(&fresh), &|| import(&fresh)], &|| remove(&fresh))?;
-    print("inserting all runs", &ours, "sqlite3 .import", &theirs, INSERTING);
+    let [ours, theirs] = in_turn(rounds, [&|| insert(&fresh), &|| import(&fresh)], &|| {
+        remove(&fresh)
+    })?;
+    print(
+        "inserting all runs",
+        &ours,
+        "sqlite3 .import",
+        &theirs,
+        INSERTING,
+    );
     Ok(())
 }
 
@@ -143,7 +169,11 @@ fn sqlite3(path: &Path) -> Command {
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
-    if path.exists() { fs::remove_file(path).map_err(Into::into) } else { Ok(()) }
+    if path.exists() {
+        fs::remove_file(path).map_err(Into::into)
+    } else {
+        Ok(())
+    }
 }
 
 /// Reads the longest series beside the statement alone, whose rows are not converted.
@@ -172,38 +202,81 @@ fn reading(path: &Path, series: &str, rounds: u32) -> anyhow::Result<()> {
         Ok(start.elapsed().as_secs_f64())
     };
     let [ours, theirs] = in_turn(rounds, [&read, &bare], &|| Ok(()))?;
-    let each = |seconds: Vec<f64>| -> Vec<f64> { seconds.iter().map(|seconds| seconds / READS as f64).collect() };
-    print("reading one series", &each(ours), "the SQL statement", &each(theirs), READING);
+    let each = |seconds: Vec<f64>| -> Vec<f64> {
+        seconds
+            .iter()
+            .map(|seconds| seconds / READS as f64)
+            .collect()
+    };
+    print(
+        "reading one series",
+        &each(ours),
+        "the SQL statement",
+        &each(theirs),
+        READING,
+    );
     Ok(())
 }
 
-/// Requests the first page of `fsb serve` beside a file of its size from a loop that reads and sends it.
+/// Requests the first page of `fsb serve` beside a file of its size from a loop that reads and
+/// sends it.
 fn serving(store: &Path, rounds: u32) -> anyhow::Result<()> {
     let mut command = Command::new(program()?);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--store"]).arg(store).stdout(Stdio::piped());
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+        .arg(store)
+        .stdout(Stdio::piped());
     let mut server = Killed(command.spawn()?);
     let mut line = String::new();
     BufReader::new(server.0.stdout.as_mut().context("its output")?).read_line(&mut line)?;
-    let address = line.trim().trim_start_matches("http://").trim_end_matches('/').parse::<SocketAddr>()?;
+    let address = line
+        .trim()
+        .trim_start_matches("http://")
+        .trim_end_matches('/')
+        .parse::<SocketAddr>()?;
     let start = Instant::now();
     let page = request(address)?;
-    println!("{:<28} {:.3} s (analyses all series)", "first request of the page", start.elapsed().as_secs_f64());
+    println!(
+        "{:<28} {:.3} s (analyses all series)",
+        "first request of the page",
+        start.elapsed().as_secs_f64()
+    );
     let file = store.with_file_name("page.html");
     fs::write(&file, &page)?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let of_file = listener.local_addr()?;
     // The thread ends with this process.
-    std::thread::spawn(move || listener.incoming().flatten().try_for_each(|stream| send_file(stream, &file)));
+    std::thread::spawn(move || {
+        listener
+            .incoming()
+            .flatten()
+            .try_for_each(|stream| send_file(stream, &file))
+    });
     let requests = |address: SocketAddr| -> anyhow::Result<f64> {
         let start = Instant::now();
         for _ in 0..REQUESTS {
             let answer = request(address)?;
-            ensure!(answer.len().abs_diff(page.len()) < 1024, "{} bytes instead of {}", answer.len(), page.len());
+            ensure!(
+                answer.len().abs_diff(page.len()) < 1024,
+                "{} bytes instead of {}",
+                answer.len(),
+                page.len()
+            );
         }
         Ok(start.elapsed().as_secs_f64() / REQUESTS as f64)
     };
-    let [ours, theirs] = in_turn(rounds, [&|| requests(address), &|| requests(of_file)], &|| Ok(()))?;
-    print(&format!("the page, {} KiB", page.len() / 1024), &ours, "a static file", &theirs, SERVING);
+    let [ours, theirs] = in_turn(
+        rounds,
+        [&|| requests(address), &|| requests(of_file)],
+        &|| Ok(()),
+    )?;
+    print(
+        &format!("the page, {} KiB", page.len() / 1024),
+        &ours,
+        "a static file",
+        &theirs,
+        SERVING,
+    );
     Ok(())
 }
 
@@ -220,10 +293,16 @@ impl Drop for Killed {
 /// Requests the page over a new connection and returns the whole answer.
 fn request(address: SocketAddr) -> anyhow::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())?;
+    stream.write_all(
+        format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    ensure!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    ensure!(
+        answer.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
     Ok(answer)
 }
 
@@ -237,7 +316,8 @@ fn send_file(mut stream: TcpStream, file: &Path) -> std::io::Result<()> {
     stream.write_all(&fs::read(file)?)
 }
 
-/// Measures both sides in each round, the second one first in every other round. `reset` precedes each measurement.
+/// Measures both sides in each round, the second one first in every other round. `reset` precedes
+/// each measurement.
 fn in_turn(
     rounds: u32,
     sides: [&dyn Fn() -> anyhow::Result<f64>; 2],
@@ -257,10 +337,15 @@ fn in_turn(
 fn print(name: &str, ours: &[f64], peer: &str, theirs: &[f64], limit: f64) {
     let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
     let ratio = Median::from_values(ratios);
-    let milliseconds = |seconds: &[f64]| Median::from_values(seconds.iter().map(|seconds| seconds * 1e3));
+    let milliseconds =
+        |seconds: &[f64]| Median::from_values(seconds.iter().map(|seconds| seconds * 1e3));
     println!("{name:<28} {:.3} ms", milliseconds(ours));
     println!("{peer:<28} {:.3} ms", milliseconds(theirs));
-    println!("{:<28} {ratio:.2}{}", "ratio", verdict(ratio.value <= limit, limit));
+    println!(
+        "{:<28} {ratio:.2}{}",
+        "ratio",
+        verdict(ratio.value <= limit, limit)
+    );
 }
 
 fn output(command: &mut Command) -> anyhow::Result<String> {

@@ -1,7 +1,9 @@
-//! `cargo run -p xtask -- licences`: checks the licence and the source of every package that fsb depends on.
+//! `cargo run -p xtask -- licences`: checks the licence and the source of every package that fsb
+//! depends on.
 //!
-//! The input is deny.toml, so that `cargo deny check bans licenses sources` remains possible. This check reads the licence
-//! fields of `cargo metadata` and takes less than a second; it does not read licence texts.
+//! The input is deny.toml, so that `cargo deny check bans licenses sources` remains possible. This
+//! check reads the licence fields of `cargo metadata` and takes less than a second; it does not
+//! read licence texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -13,7 +15,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The only registry that packages come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// FSBench runs on Linux only. Without a platform, Cargo downloads the packages of all others as well.
+/// FSBench runs on Linux only. Without a platform, Cargo downloads the packages of all others as
+/// well.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// The part of deny.toml that this check applies.
@@ -57,32 +60,63 @@ struct Package {
 
 /// Checks all packages and fails with a list of those that deny.toml does not allow.
 pub fn run() -> anyhow::Result<()> {
-    let rules = std::fs::read_to_string(format!("{ROOT}/deny.toml")).context("deny.toml cannot be read")?;
+    let rules =
+        std::fs::read_to_string(format!("{ROOT}/deny.toml")).context("deny.toml cannot be read")?;
     let rules: Rules = toml::from_str(&rules).context("deny.toml is not readable")?;
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", PLATFORM, "--manifest-path"])
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--filter-platform",
+            PLATFORM,
+            "--manifest-path",
+        ])
         .arg(format!("{ROOT}/Cargo.toml"))
         .output()
         .context("cargo metadata does not run")?;
-    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata is not readable")?;
-    let problems: Vec<String> = metadata.packages.iter().filter_map(|package| problem(package, &rules)).collect();
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata is not readable")?;
+    let problems: Vec<String> = metadata
+        .packages
+        .iter()
+        .filter_map(|package| problem(package, &rules))
+        .collect();
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
-    metadata.packages.iter().for_each(|package| *versions.entry(&package.name).or_default() += 1);
+    metadata
+        .packages
+        .iter()
+        .for_each(|package| *versions.entry(&package.name).or_default() += 1);
     let duplicates = versions.values().filter(|count| **count > 1).count();
-    println!("licences: {} packages, {duplicates} in more than one version, all allowed", metadata.packages.len());
+    println!(
+        "licences: {} packages, {duplicates} in more than one version, all allowed",
+        metadata.packages.len()
+    );
     Ok(())
 }
 
 /// Returns why a package is not allowed.
 fn problem(package: &Package, rules: &Rules) -> Option<String> {
-    let Package { name, version, license, source } = package;
+    let Package {
+        name,
+        version,
+        license,
+        source,
+    } = package;
     let licence = license.as_deref().unwrap_or("");
     let why = if let Some(ban) = rules.bans.deny.iter().find(|ban| ban.name == *name) {
         format!("banned: {}", ban.reason)
     } else if source.as_ref().is_some_and(|source| source != REGISTRY) {
-        format!("its source is not crates.io: {}", source.as_deref().unwrap_or(""))
+        format!(
+            "its source is not crates.io: {}",
+            source.as_deref().unwrap_or("")
+        )
     } else if !is_allowed(licence, &rules.licenses.allow) {
         format!("its licence is not in the list of deny.toml: {licence:?}")
     } else {
@@ -93,7 +127,10 @@ fn problem(package: &Package, rules: &Rules) -> Option<String> {
 
 /// Evaluates an SPDX expression. `AND` binds more tightly than `OR`; the older `/` means `OR`.
 fn is_allowed(expression: &str, allow: &BTreeSet<String>) -> bool {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();
     any(&mut words, allow) == Some(true) && words.next().is_none()
 }
@@ -147,15 +184,30 @@ mod tests {
     #[test]
     fn expressions_are_evaluated_against_the_list() {
         let allow = rules().licenses.allow;
-        for allowed in
-            ["MIT", "MIT OR GPL-3.0", "GPL-2.0/MIT", "(MIT OR GPL-3.0) AND Apache-2.0", "GPL-3.0 OR MIT AND MIT"]
-        {
+        for allowed in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "GPL-2.0/MIT",
+            "(MIT OR GPL-3.0) AND Apache-2.0",
+            "GPL-3.0 OR MIT AND MIT",
+        ] {
             assert!(is_allowed(allowed, &allow), "{allowed}");
         }
-        for refused in ["", "GPL-3.0", "MIT AND GPL-3.0", "MIT WITH LLVM-exception", "(MIT", "MIT MIT", "OR MIT"] {
+        for refused in [
+            "",
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "MIT WITH LLVM-exception",
+            "(MIT",
+            "MIT MIT",
+            "OR MIT",
+        ] {
             assert!(!is_allowed(refused, &allow), "{refused}");
         }
-        assert!(is_allowed("Apache-2.0 WITH LLVM-exception OR GPL-3.0", &allow));
+        assert!(is_allowed(
+            "Apache-2.0 WITH LLVM-exception OR GPL-3.0",
+            &allow
+        ));
     }
 
     #[test]
@@ -168,9 +220,19 @@ mod tests {
         };
         assert_eq!(problem(&package("fsb", None), &rules()), None);
         assert_eq!(problem(&package("libc", Some(REGISTRY)), &rules()), None);
-        let git = problem(&package("libc", Some("git+https://example.org/libc")), &rules()).unwrap();
-        assert!(git.contains("libc 1.0.0: its source is not crates.io"), "{git}");
+        let git = problem(
+            &package("libc", Some("git+https://example.org/libc")),
+            &rules(),
+        )
+        .unwrap();
+        assert!(
+            git.contains("libc 1.0.0: its source is not crates.io"),
+            "{git}"
+        );
         let banned = problem(&package("openssl", Some(REGISTRY)), &rules()).unwrap();
-        assert_eq!(banned, "openssl 1.0.0: banned: the release is a static binary");
+        assert_eq!(
+            banned,
+            "openssl 1.0.0: banned: the release is a static binary"
+        );
     }
 }

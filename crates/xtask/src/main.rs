@@ -1,8 +1,15 @@
-//! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and `fsb compare` with
-//! their peers.
+//! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and
+//! `fsb compare` with their peers.
 
-#![expect(unsafe_code, reason = "an allocator that counts, and calls before exec")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "tasks print their results")]
+#![expect(
+    unsafe_code,
+    reason = "an allocator that counts, and calls before exec"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tasks print their results"
+)]
 
 mod agree;
 mod backends;
@@ -32,10 +39,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
-    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
-    /// `fsb filebench` beside filebench; `fsb compare` beside a script; `fsb history` and `fsb serve` beside SQLite and a
-    /// static file; reads after a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
+    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
+    /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
+    /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
+    /// beside a script; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
+    /// a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,

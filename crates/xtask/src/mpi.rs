@@ -1,5 +1,5 @@
-//! `fsb-mpi` beside `fsb run` with as many processes, and beside IOR and mdtest with as many ranks: the same files and calls
-//! on one ext4, in interleaved pairs.
+//! `fsb-mpi` beside `fsb run` with as many processes, and beside IOR and mdtest with as many ranks:
+//! the same files and calls on one ext4, in interleaved pairs.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,8 @@ struct Peer {
 }
 
 fn peers() -> [Peer; 3] {
-    let moving = "phases = ['write', 'read']\nshared = 'none'\nblock_size = '128M'\ntransfer_size = '1M'\n";
+    let moving =
+        "phases = ['write', 'read']\nshared = 'none'\nblock_size = '128M'\ntransfer_size = '1M'\n";
     [
         Peer {
             name: "fsb run",
@@ -50,7 +51,8 @@ fn peers() -> [Peer; 3] {
             name: "ior",
             is_foreign: true,
             operations: &["write", "read"],
-            // IOR leaves the page cache as it is, and fsb-mpi asks the kernel to forget what it wrote.
+            // IOR leaves the page cache as it is, and fsb-mpi asks the kernel to forget what it
+            // wrote.
             group: format!("{moving}durable = true\nbackend = 'direct'\n"),
             measure: of_ior,
         },
@@ -58,7 +60,9 @@ fn peers() -> [Peer; 3] {
             name: "mdtest",
             is_foreign: true,
             operations: &["create", "stat", "delete"],
-            group: format!("phases = ['create', 'stat', 'delete']\nshared = 'none'\nfiles = {FILES}\nfile_size = 0\n"),
+            group: format!(
+                "phases = ['create', 'stat', 'delete']\nshared = 'none'\nfiles = {FILES}\nfile_size = 0\n"
+            ),
             measure: of_mdtest,
         },
     ]
@@ -66,15 +70,16 @@ fn peers() -> [Peer; 3] {
 
 /// Returns the work of fsb. Its clock does not cover opening the files; that of fsb-mpi does.
 fn plan() -> String {
-    let shared = format!("file_size = '128M'\nblock_size = '1M'\nprocesses = {PROCESSES}\nclose = true\n");
+    let shared =
+        format!("file_size = '128M'\nblock_size = '1M'\nprocesses = {PROCESSES}\nclose = true\n");
     format!(
         "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\nsample_time = '500ms'\n\
          [[workload]]\nname = 'write'\ndurability = 'end'\n{shared}[[workload]]\nname = 'read'\ncache = 'cold'\n{shared}"
     )
 }
 
-/// Measures and prints. Without root, mpirun or fsb-mpi it prints that it skips this part, and without a peer that it skips
-/// that one.
+/// Measures and prints. Without root, mpirun or fsb-mpi it prints that it skips this part, and
+/// without a peer that it skips that one.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let fsb_mpi = compare::program()?.with_file_name("fsb-mpi");
     if !rustix::process::geteuid().is_root() || !peers::is_here("mpirun") || !fsb_mpi.exists() {
@@ -89,14 +94,22 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     std::fs::create_dir(&files)?;
     std::fs::write(directory.path().join("plan.toml"), plan())?;
     peers::mount("ext4", &files, None, 1 << 30)?;
-    let measured = peers().iter().try_for_each(|peer| beside(peer, options.pairs, directory.path(), &fsb_mpi));
+    let measured = peers()
+        .iter()
+        .try_for_each(|peer| beside(peer, options.pairs, directory.path(), &fsb_mpi));
     peers::unmount(&files);
     measured
 }
 
 /// Prints the ratios of the rates of fsb-mpi to those of the peer.
 fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::Result<()> {
-    let Peer { name, is_foreign, operations, group, measure } = peer;
+    let Peer {
+        name,
+        is_foreign,
+        operations,
+        group,
+        measure,
+    } = peer;
     // IOR and mdtest have no `--version`.
     if *is_foreign && program::find(name).is_none() {
         println!("\n{name} is not in PATH and left out: build it from github.com/hpc/ior");
@@ -109,7 +122,16 @@ fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::
     std::fs::write(directory.join("suite.toml"), format!("[[groups]]\n{group}"))?;
     let of_fsb_mpi = || {
         let mut command = mpirun(fsb_mpi);
-        command.args(["run", "./files", "--suite", "suite.toml", "--blocks", "1", "--out", "mpi"]);
+        command.args([
+            "run",
+            "./files",
+            "--suite",
+            "suite.toml",
+            "--blocks",
+            "1",
+            "--out",
+            "mpi",
+        ]);
         rates(command, directory, "mpi", operations)
     };
     let mut luck = Pcg64Mcg::seed_from_u64(1);
@@ -122,9 +144,15 @@ fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::
     }
     for (operation, ratios) in operations.iter().zip(ratios) {
         let ratio = Median::from_values(ratios);
-        let equal = ratio.interval.iter().all(|bound| (bound - 1.0).abs() <= EQUAL);
-        let verdict =
-            if equal { format!("equal within {:.0} %", 100.0 * EQUAL) } else { "not shown to be equal".to_owned() };
+        let equal = ratio
+            .interval
+            .iter()
+            .all(|bound| (bound - 1.0).abs() <= EQUAL);
+        let verdict = if equal {
+            format!("equal within {:.0} %", 100.0 * EQUAL)
+        } else {
+            "not shown to be equal".to_owned()
+        };
         println!("  {operation:<6} {ratio}  {verdict}");
     }
     Ok(())
@@ -132,7 +160,10 @@ fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::
 
 fn mpirun(program: &Path) -> Command {
     let mut command = Command::new("mpirun");
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.envs([
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ]);
     command.args(["-n", PROCESSES]).arg(program);
     command
 }
@@ -143,48 +174,89 @@ fn of_fsb(directory: &Path) -> anyhow::Result<Vec<f64>> {
     rates(command, directory, "fsb", &["write", "read"])
 }
 
-/// With `-F` each rank has a file, with `-e` the clock covers an fsync, and with `-C` a rank reads the file of another one.
+/// With `-F` each rank has a file, with `-e` the clock covers an fsync, and with `-C` a rank reads
+/// the file of another one.
 fn of_ior(directory: &Path) -> anyhow::Result<Vec<f64>> {
     let mut command = mpirun(Path::new("ior"));
-    command.args(["-a", "POSIX", "--posix.odirect", "-F", "-C", "-e", "-b", "128m", "-t", "1m", "-o", "files/ior"]);
+    command.args([
+        "-a",
+        "POSIX",
+        "--posix.odirect",
+        "-F",
+        "-C",
+        "-e",
+        "-b",
+        "128m",
+        "-t",
+        "1m",
+        "-o",
+        "files/ior",
+    ]);
     let output = peers::run(command.current_dir(directory))?;
     let in_mib = numbers_behind(&String::from_utf8_lossy(&output.stdout), &["write", "read"])?;
     Ok(in_mib.into_iter().map(|rate| rate * MIB).collect())
 }
 
-/// With `-F` there are files only, with `-u` each rank has a directory of its own, and with `-N 1` a rank calls stat on the
-/// files of the next one.
+/// With `-F` there are files only, with `-u` each rank has a directory of its own, and with `-N 1`
+/// a rank calls stat on the files of the next one.
 fn of_mdtest(directory: &Path) -> anyhow::Result<Vec<f64>> {
     let mut command = mpirun(Path::new("mdtest"));
     command.args(["-F", "-u", "-N", "1", "-n", FILES, "-d", "files/mdtest"]);
     let output = peers::run(command.current_dir(directory))?;
-    numbers_behind(&String::from_utf8_lossy(&output.stdout), &["File creation", "File stat", "File removal"])
+    numbers_behind(
+        &String::from_utf8_lossy(&output.stdout),
+        &["File creation", "File stat", "File removal"],
+    )
 }
 
-/// Returns the first number behind each label in the last line that begins with it: the summary of all repetitions.
+/// Returns the first number behind each label in the last line that begins with it: the summary of
+/// all repetitions.
 fn numbers_behind(text: &str, labels: &[&str]) -> anyhow::Result<Vec<f64>> {
     let number = |label: &&str| {
-        let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(label));
+        let line = text
+            .lines()
+            .rev()
+            .find_map(|line| line.trim().strip_prefix(label));
         let mut words = line.into_iter().flat_map(|rest| rest.split([' ', ':']));
-        words.find_map(|word| word.parse().ok()).with_context(|| format!("no number behind '{label}': {text}"))
+        words
+            .find_map(|word| word.parse().ok())
+            .with_context(|| format!("no number behind '{label}': {text}"))
     };
     labels.iter().map(number).collect()
 }
 
 /// Makes a run in `directory` and returns the rate of each operation. Removes its run directory.
-fn rates(mut command: Command, directory: &Path, out: &str, operations: &[&str]) -> anyhow::Result<Vec<f64>> {
+fn rates(
+    mut command: Command,
+    directory: &Path,
+    out: &str,
+    operations: &[&str],
+) -> anyhow::Result<Vec<f64>> {
     peers::run(command.current_dir(directory))?;
     let run = directory.join(out);
     let trials = std::fs::read_to_string(run.join("trials.jsonl"))?;
-    let trials: Vec<Value> = trials.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let trials: Vec<Value> = trials
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
     std::fs::remove_dir_all(run)?;
     let rate = |operation: &&str| {
         let is_it = |trial: &&Value| {
-            trial["phase"] == "measured" && trial["operation"] == *operation && trial["superseded"] != true
+            trial["phase"] == "measured"
+                && trial["operation"] == *operation
+                && trial["superseded"] != true
         };
-        let trial = trials.iter().find(is_it).with_context(|| format!("{out}: no trial of {operation}"))?;
+        let trial = trials
+            .iter()
+            .find(is_it)
+            .with_context(|| format!("{out}: no trial of {operation}"))?;
         let metric = &trial["metrics"][0];
-        ensure!(["throughput", "operation_rate"].iter().any(|name| metric["name"] == *name), "{out}: {trial}");
+        ensure!(
+            ["throughput", "operation_rate"]
+                .iter()
+                .any(|name| metric["name"] == *name),
+            "{out}: {trial}"
+        );
         metric["value"].as_f64().context("a rate")
     };
     operations.iter().map(rate).collect()
@@ -198,9 +270,15 @@ mod tests {
     fn rates_of_ior_and_mdtest_are_found_by_their_labels() {
         // The rate of the only repetition, and the largest of all in the summary.
         let ior = "write     2275.11    2276.20  0.000820\nread  830.03  830.08\nwrite    2275.12  2275.11\nread  830.03  830.0\n";
-        assert_eq!(numbers_behind(ior, &["write", "read"]).unwrap(), [2275.12, 830.03]);
+        assert_eq!(
+            numbers_behind(ior, &["write", "read"]).unwrap(),
+            [2275.12, 830.03]
+        );
         let mdtest = "   File creation                     120000.500     120000.500     120000.500          0.000\n";
-        assert_eq!(numbers_behind(mdtest, &["File creation"]).unwrap(), [120000.5]);
+        assert_eq!(
+            numbers_behind(mdtest, &["File creation"]).unwrap(),
+            [120000.5]
+        );
         assert!(numbers_behind(mdtest, &["File stat"]).is_err());
     }
 }

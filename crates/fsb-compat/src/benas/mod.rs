@@ -1,9 +1,11 @@
-//! Published differences between file systems in IOzone's operations (Beňas 2011, sections 5.3.2 to 5.3.9).
+//! Published differences between file systems in IOzone's operations (Beňas 2011, sections 5.3.2 to
+//! 5.3.9).
 //!
-//! A claim is one item of his lists: the faster file system, the sizes, and the percentages `med` and `reg`. Where he
-//! prints one number, it is both. Three readings differ from the letter of the text. The last item of Btrfs/Ext4 is
-//! printed as rewriting a second time; at its place in the other lists is rewriting by `fwrite`. In Ext3/XFS the second
-//! number of `fread` has no name; it is `reg`. Numbers of "all operations" belong to each of them.
+//! A claim is one item of his lists: the faster file system, the sizes, and the percentages `med`
+//! and `reg`. Where he prints one number, it is both. Three readings differ from the letter of the
+//! text. The last item of Btrfs/Ext4 is printed as rewriting a second time; at its place in the
+//! other lists is rewriting by `fwrite`. In Ext3/XFS the second number of `fread` has no name; it
+//! is `reg`. Numbers of "all operations" belong to each of them.
 
 use std::fmt::Write;
 
@@ -19,7 +21,8 @@ pub const TITLE: (&str, &str) = (
      freread included.",
 );
 
-/// The operations of IOzone in his order, by the names of our workloads. The last four, through stdio, have no `O_DIRECT`.
+/// The operations of IOzone in his order, by the names of our workloads. The last four, through
+/// stdio, have no `O_DIRECT`.
 pub const OPERATIONS: [&str; 13] = [
     "write",
     "rewrite",
@@ -85,7 +88,10 @@ impl Sizes {
             let (least, most) = text.split_once("..").unwrap_or((text, text));
             Some((size(least)?, size(most)?))
         };
-        text.split_whitespace().map(range).collect::<Option<_>>().map(Sizes)
+        text.split_whitespace()
+            .map(range)
+            .collect::<Option<_>>()
+            .map(Sizes)
     }
 
     /// Returns whether a size is in one of the ranges. An unknown size is in none.
@@ -115,17 +121,28 @@ impl Sizes {
 impl FileSystem {
     /// Returns the file system without a changed parameter.
     pub fn plain(name: &str) -> FileSystem {
-        FileSystem { name: name.to_owned(), parameter: None }
+        FileSystem {
+            name: name.to_owned(),
+            parameter: None,
+        }
     }
 
     fn parse(text: &str) -> FileSystem {
-        let (name, parameter) = text.split_once(' ').map_or((text, None), |(name, rest)| (name, Some(rest)));
-        FileSystem { name: name.to_owned(), parameter: parameter.map(ToOwned::to_owned) }
+        let (name, parameter) = text
+            .split_once(' ')
+            .map_or((text, None), |(name, rest)| (name, Some(rest)));
+        FileSystem {
+            name: name.to_owned(),
+            parameter: parameter.map(ToOwned::to_owned),
+        }
     }
 
     /// Returns the name with the parameter: `ext4 -i 16352`.
     pub fn label(&self) -> String {
-        self.parameter.as_ref().map_or_else(|| self.name.clone(), |parameter| format!("{} {parameter}", self.name))
+        self.parameter.as_ref().map_or_else(
+            || self.name.clone(),
+            |parameter| format!("{} {parameter}", self.name),
+        )
     }
 }
 
@@ -142,8 +159,8 @@ impl Claim {
         text
     }
 
-    /// Returns the faster file system and the percentages as printed, with the sign of the change from the first file
-    /// system to the second: `xfs faster: +16 % med, +11 % reg`.
+    /// Returns the faster file system and the percentages as printed, with the sign of the change
+    /// from the first file system to the second: `xfs faster: +16 % med, +11 % reg`.
     pub fn printed(&self) -> String {
         let signed = |number: &str, name: &str| {
             let sign = if self.faster == 1 { "+" } else { "-" };
@@ -153,9 +170,16 @@ impl Claim {
             };
             (!number.is_empty()).then(|| format!("{sign}{number} % {name}"))
         };
-        let numbers: Vec<String> = [signed(&self.med, "med"), signed(&self.reg, "reg")].into_iter().flatten().collect();
+        let numbers: Vec<String> = [signed(&self.med, "med"), signed(&self.reg, "reg")]
+            .into_iter()
+            .flatten()
+            .collect();
         let faster = format!("{} faster", self.pair[self.faster].label());
-        if numbers.is_empty() { faster } else { format!("{faster}: {}", numbers.join(", ")) }
+        if numbers.is_empty() {
+            faster
+        } else {
+            format!("{faster}: {}", numbers.join(", "))
+        }
     }
 }
 
@@ -168,7 +192,10 @@ pub fn published() -> Vec<Claim> {
             "directio" => Regime::Direct,
             _ => return None,
         };
-        let pair = [FileSystem::parse(fields.get(1)?), FileSystem::parse(fields.get(2)?)];
+        let pair = [
+            FileSystem::parse(fields.get(1)?),
+            FileSystem::parse(fields.get(2)?),
+        ];
         let faster = FileSystem::parse(fields.get(3)?);
         Some(Claim {
             regime,
@@ -191,10 +218,20 @@ mod tests {
     #[test]
     fn every_line_is_a_claim_about_an_operation_of_iozone() {
         let claims = published();
-        assert_eq!(claims.len(), include_str!("published.csv").lines().count() - 1, "all lines but the head");
+        assert_eq!(
+            claims.len(),
+            include_str!("published.csv").lines().count() - 1,
+            "all lines but the head"
+        );
         for claim in &claims {
-            let at = OPERATIONS.iter().position(|known| *known == claim.operation);
-            let known = if claim.regime == Regime::Direct { 9 } else { 13 };
+            let at = OPERATIONS
+                .iter()
+                .position(|known| *known == claim.operation);
+            let known = if claim.regime == Regime::Direct {
+                9
+            } else {
+                13
+            };
             assert!(at.is_some_and(|at| at < known), "{claim:?}");
         }
     }
@@ -205,18 +242,54 @@ mod tests {
         let claims = published();
         let printed = |regime: Regime, pair: [&str; 2], test: &str| {
             let is_it = |claim: &&Claim| {
-                claim.regime == regime && claim.pair.each_ref().map(FileSystem::label) == pair && claim.test() == test
+                claim.regime == regime
+                    && claim.pair.each_ref().map(FileSystem::label) == pair
+                    && claim.test() == test
             };
-            claims.iter().find(is_it).map(Claim::printed).unwrap_or_default()
+            claims
+                .iter()
+                .find(is_it)
+                .map(Claim::printed)
+                .unwrap_or_default()
         };
         let (cached, direct) = (Regime::InCache, Regime::Direct);
         for (regime, pair, test, expected) in [
-            (cached, ["ext4", "xfs"], "reread", "ext4 faster: -5 % med, -12 % reg"),
-            (cached, ["ext4", "xfs"], "write, files from 2M, records from 8K", "xfs faster: +16 % med, +11 % reg"),
-            (cached, ["ext4", "xfs"], "fread, files 512M to 1G", "xfs faster"),
-            (cached, ["ext3", "ext2"], "rewrite", "ext2 faster: +17 % med, -3 % reg"),
-            (cached, ["ext4", "ext3"], "stride-read, files up to 64M and from 2G", "ext3 faster: +32 % med, +22 % reg"),
-            (direct, ["btrfs", "xfs"], "record-rewrite", "xfs faster: +574 % med, +620 % reg"),
+            (
+                cached,
+                ["ext4", "xfs"],
+                "reread",
+                "ext4 faster: -5 % med, -12 % reg",
+            ),
+            (
+                cached,
+                ["ext4", "xfs"],
+                "write, files from 2M, records from 8K",
+                "xfs faster: +16 % med, +11 % reg",
+            ),
+            (
+                cached,
+                ["ext4", "xfs"],
+                "fread, files 512M to 1G",
+                "xfs faster",
+            ),
+            (
+                cached,
+                ["ext3", "ext2"],
+                "rewrite",
+                "ext2 faster: +17 % med, -3 % reg",
+            ),
+            (
+                cached,
+                ["ext4", "ext3"],
+                "stride-read, files up to 64M and from 2G",
+                "ext3 faster: +32 % med, +22 % reg",
+            ),
+            (
+                direct,
+                ["btrfs", "xfs"],
+                "record-rewrite",
+                "xfs faster: +574 % med, +620 % reg",
+            ),
             (
                 cached,
                 ["ext2 -i 8176", "ext2 -i 16352"],

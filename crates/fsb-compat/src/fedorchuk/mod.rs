@@ -10,7 +10,8 @@ pub const TITLE: (&str, &str) = (
      systems, not the times.",
 );
 
-/// The workload that copies all sets at once, which the article compares with the sum of the single copies.
+/// The workload that copies all sets at once, which the article compares with the sum of the single
+/// copies.
 pub const ALL: &str = "copy all";
 /// The workloads that copy one set each.
 pub const PARTS: [&str; 4] = ["copy music", "copy portage", "copy avi", "copy iso"];
@@ -33,11 +34,19 @@ pub fn published() -> Vec<PublishedTime> {
     let mut times = Vec::new();
     for record in reader.records().flatten() {
         let mut fields = head.iter().zip(&record);
-        let Some((_, configuration)) = fields.next() else { continue };
+        let Some((_, configuration)) = fields.next() else {
+            continue;
+        };
         for (test, time) in fields {
-            let Some(seconds) = seconds(time) else { continue };
+            let Some(seconds) = seconds(time) else {
+                continue;
+            };
             let (configuration, workload) = (configuration.to_owned(), test.replace('_', " "));
-            times.push(PublishedTime { configuration, workload, seconds });
+            times.push(PublishedTime {
+                configuration,
+                workload,
+                seconds,
+            });
         }
     }
     times
@@ -46,7 +55,9 @@ pub fn published() -> Vec<PublishedTime> {
 /// Parses `04:37`.
 fn seconds(text: &str) -> Option<f64> {
     let (minutes, seconds) = text.split_once(':')?;
-    Some(f64::from(minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?))
+    Some(f64::from(
+        minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?,
+    ))
 }
 
 #[cfg(test)]
@@ -58,7 +69,9 @@ mod tests {
         let times = published();
         assert_eq!(times.len(), 15 * 7);
         let of = |configuration: &str, workload: &str| {
-            let found = times.iter().find(|time| time.configuration == configuration && time.workload == workload);
+            let found = times
+                .iter()
+                .find(|time| time.configuration == configuration && time.workload == workload);
             found.map(|time| time.seconds)
         };
         assert_eq!(of("ext3, ordered", "copy all"), Some(277.0));

@@ -30,8 +30,9 @@ fn recognise(head: &[u8]) -> bool {
     holds(head, b"Filebench Version") || holds(head, b": IO Summary: ")
 }
 
-/// The messages of filebench 1.4 and 1.5. It prints ` around line N` after errors of its main process, and ends the run
-/// at failed operations. 1.5 then prints no results, but earlier versions do.
+/// The messages of filebench 1.4 and 1.5. It prints ` around line N` after errors of its main
+/// process, and ends the run at failed operations. 1.5 then prints no results, but earlier versions
+/// do.
 #[rustfmt::skip] // a table reads as one
 static MESSAGES: &Messages = &[
     (Pattern::Part("Could not disable ASLR"), Severity::Harmless),
@@ -68,7 +69,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
     }
     runs.push(summary.finish())?;
-    runs.finish(|| "it holds no summary: the run did not end, or its last lines are missing".to_owned())
+    runs.finish(|| {
+        "it holds no summary: the run did not end, or its last lines are missing".to_owned()
+    })
 }
 
 /// One run while it is read.
@@ -90,7 +93,14 @@ impl Summary {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
         draft.run.clock_resolution = Some(RESOLUTION);
-        Summary { workload: None, draft, breakdown: false, seconds: None, begun: false, complete: false }
+        Summary {
+            workload: None,
+            draft,
+            breakdown: false,
+            seconds: None,
+            begun: false,
+            complete: false,
+        }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -98,7 +108,10 @@ impl Summary {
         if message == "Running..." {
             self.draft.begin(line.number);
         } else if message.ends_with("personality successfully loaded") {
-            let name = message.split(" Version ").next().and_then(|name| name.split_whitespace().next());
+            let name = message
+                .split(" Version ")
+                .next()
+                .and_then(|name| name.split_whitespace().next());
             self.workload = name.map(str::to_lowercase);
         } else if message.starts_with("Per-Operation Breakdown") {
             (self.breakdown, self.begun) = (true, true);
@@ -116,7 +129,8 @@ impl Summary {
         Ok(())
     }
 
-    /// Takes a line about the work: `bigfileset populated: 1000 files, …`, `Starting 1 filereader instances`.
+    /// Takes a line about the work: `bigfileset populated: 1000 files, …`, `Starting 1 filereader
+    /// instances`.
     fn fact(&mut self, message: &str) {
         if let Some((fileset, found)) = message.split_once(" populated: ") {
             let files = found.split(',').next().unwrap_or(found);
@@ -126,15 +140,20 @@ impl Summary {
             .and_then(|text| text.strip_suffix(" instances"))
             .and_then(|text| text.split_once(' '))
         {
-            self.draft.setting(None, &format!("instances of {process}"), count);
+            self.draft
+                .setting(None, &format!("instances of {process}"), count);
         } else if let Some(seconds) = message.strip_prefix("Run took ") {
-            self.seconds = seconds.split(' ').next().and_then(|text| Some(whole(text.as_bytes())? as f64));
+            self.seconds = seconds
+                .split(' ')
+                .next()
+                .and_then(|text| Some(whole(text.as_bytes())? as f64));
         }
     }
 
     fn finish(mut self) -> Draft {
         if self.begun && !self.complete {
-            self.draft.remark(None, ends_early(TOOL.name, "the line 'IO Summary'"));
+            self.draft
+                .remark(None, ends_early(TOOL.name, "the line 'IO Summary'"));
         }
         self.draft
     }
@@ -142,14 +161,21 @@ impl Summary {
     /// Adds a remark if the operations divided by the time are not the rate.
     fn check(&mut self, line: &Line, count: &str, rates: &str) {
         let numbers = [count, rates].map(|text| number(text).map(|(value, _)| value));
-        let ([Some(count), Some(rate)], Some(seconds)) = (numbers, self.seconds.filter(|seconds| *seconds > 0.0))
+        let ([Some(count), Some(rate)], Some(seconds)) =
+            (numbers, self.seconds.filter(|seconds| *seconds > 0.0))
         else {
             return;
         };
         // The seconds are whole, and threads start and stop one after another.
-        let (least, most) = (count / (seconds + 2.0), count / f64::max(seconds - 2.0, 0.5));
+        let (least, most) = (
+            count / (seconds + 2.0),
+            count / f64::max(seconds - 2.0, 0.5),
+        );
         if rate + 1.0 < 0.9 * least || rate - 1.0 > 1.1 * most {
-            let text = format!("{count} ops in {seconds} s are not {rate} ops/s: '{}'", line.excerpt());
+            let text = format!(
+                "{count} ops in {seconds} s are not {rate} ops/s: '{}'",
+                line.excerpt()
+            );
             self.draft.remark(line.number, text);
         }
     }
@@ -157,11 +183,19 @@ impl Summary {
     /// Reads `347339 ops 69457.673 ops/s 10685/10688 rd/wr 259.8mb/s 0.228ms/op`.
     fn total(&mut self, line: &Line, numbers: &str) -> Result<(), ReadError> {
         let words: Vec<&str> = numbers.split_whitespace().collect();
-        let rates = words.windows(2).find(|pair| pair[1] == "ops/s").map(|pair| pair[0]);
-        let both = words.windows(2).find(|pair| pair[1] == "rd/wr").and_then(|pair| pair[0].split_once('/'));
+        let rates = words
+            .windows(2)
+            .find(|pair| pair[1] == "ops/s")
+            .map(|pair| pair[0]);
+        let both = words
+            .windows(2)
+            .find(|pair| pair[1] == "rd/wr")
+            .and_then(|pair| pair[0].split_once('/'));
         let moved = words.iter().find_map(|word| word.strip_suffix("mb/s"));
         let mean = words.iter().find_map(|word| word.strip_suffix("ms/op"));
-        let [Some(rates), Some(moved), Some(mean)] = [rates, moved, mean] else { return self.odd(line) };
+        let [Some(rates), Some(moved), Some(mean)] = [rates, moved, mean] else {
+            return self.odd(line);
+        };
         self.check(line, words[0], rates);
         self.add(line, "total", &OPERATION_RATE, "ops/s", rates, 1.0)?;
         self.add(line, "total", &THROUGHPUT, "mb/s", moved, MEGABYTE)?;
@@ -183,8 +217,14 @@ impl Summary {
             moved = moved.or(word.strip_suffix("mb/s"));
             mean = mean.or(word.strip_suffix("ms/op"));
         }
-        let [Some(rates), Some(moved), Some(mean)] = [rates, moved, mean] else { return self.odd(line) };
-        if let Some(count) = text.split_whitespace().nth(1).and_then(|word| word.strip_suffix("ops")) {
+        let [Some(rates), Some(moved), Some(mean)] = [rates, moved, mean] else {
+            return self.odd(line);
+        };
+        if let Some(count) = text
+            .split_whitespace()
+            .nth(1)
+            .and_then(|word| word.strip_suffix("ops"))
+        {
             self.check(line, count, rates);
         }
         self.add(line, &name, &OPERATION_RATE, "ops/s", rates, 1.0)?;
@@ -196,7 +236,10 @@ impl Summary {
     }
 
     fn odd(&mut self, line: &Line) -> Result<(), ReadError> {
-        self.draft.remark(line.number, format_args!("no line of the summary, left out: '{}'", line.excerpt()));
+        self.draft.remark(
+            line.number,
+            format_args!("no line of the summary, left out: '{}'", line.excerpt()),
+        );
         Ok(())
     }
 
@@ -209,13 +252,32 @@ impl Summary {
         text: &str,
         factor: f64,
     ) -> Result<(), ReadError> {
-        let Some((value, comma)) = number(text) else { return self.odd(line) };
+        let Some((value, comma)) = number(text) else {
+            return self.odd(line);
+        };
         if comma {
-            self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
+            self.draft
+                .remark_once(line.number, "numbers have a decimal comma; read as such");
         }
-        let value = if metric.name == LATENCY_MEAN.name { time(value / factor) } else { rate(value * factor) };
-        let place = Position { line: line.number, ..Position::default() };
-        self.draft.add(Name { workload: self.workload.as_deref(), operation }, metric, unit, place, value)
+        let value = if metric.name == LATENCY_MEAN.name {
+            time(value / factor)
+        } else {
+            rate(value * factor)
+        };
+        let place = Position {
+            line: line.number,
+            ..Position::default()
+        };
+        self.draft.add(
+            Name {
+                workload: self.workload.as_deref(),
+                operation,
+            },
+            metric,
+            unit,
+            place,
+            value,
+        )
     }
 }
 
@@ -225,8 +287,8 @@ fn number(text: &str) -> Option<(f64, bool)> {
     integer.or_else(|| fixed(text, DIGITS).map(|number| (number.value, number.comma)))
 }
 
-/// Returns whether a line is a message, not a row of the breakdown: a message begins with the time, and an operation
-/// can have any name. Fatal errors have no time.
+/// Returns whether a line is a message, not a row of the breakdown: a message begins with the time,
+/// and an operation can have any name. Fatal errors have no time.
 fn is_message(text: &str) -> bool {
     let stamp = text.split_once(": ").map_or("", |(stamp, _)| stamp.trim());
     fixed(stamp, DIGITS).is_some() || whole(stamp.as_bytes()).is_some() || !text.contains("ops/s")

@@ -1,5 +1,5 @@
-//! The text that filebench 1.5 prints: lines with the seconds since the start, the breakdown by operation, and the
-//! summary.
+//! The text that filebench 1.5 prints: lines with the seconds since the start, the breakdown by
+//! operation, and the summary.
 
 use std::fmt::Write;
 
@@ -49,13 +49,21 @@ pub fn moment(seconds: f64, message: &str) -> String {
     format!("{seconds:.3}: {message}\n")
 }
 
-/// Returns the breakdown and the summary of a run of `seconds`, printed at the moment `at`. Operations are in the
-/// reverse order of their file, as in filebench.
+/// Returns the breakdown and the summary of a run of `seconds`, printed at the moment `at`.
+/// Operations are in the reverse order of their file, as in filebench.
 pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
     let mut text = moment(at, "Per-Operation Breakdown");
     let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
     for line in lines.iter().rev() {
-        let Line { name, operations, bytes, mean, least, most, .. } = line;
+        let Line {
+            name,
+            operations,
+            bytes,
+            mean,
+            least,
+            most,
+            ..
+        } = line;
         let [rate, moved] = [*operations as f64, *bytes as f64 / MEGABYTE].map(per_second);
         let [mean, least, most] = [mean, least, most].map(|seconds| seconds * 1e3);
         let written = writeln!(
@@ -66,11 +74,28 @@ pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
     }
     let operations: u64 = lines.iter().map(|line| line.operations).sum();
     let bytes: u64 = lines.iter().map(|line| line.bytes).sum();
-    let of = |kind| lines.iter().filter(|line| line.kind == kind).map(|line| line.operations).sum::<u64>();
-    let [reads, writes] = [OperationClass::Read, OperationClass::Write].map(|kind| per_second(of(kind) as f64));
-    let spent: f64 = lines.iter().map(|line| line.mean * line.operations as f64).sum();
-    let mean = if operations > 0 { spent / operations as f64 * 1e3 } else { 0.0 };
-    let (rate, moved) = (per_second(operations as f64), per_second(bytes as f64 / MEGABYTE));
+    let of = |kind| {
+        lines
+            .iter()
+            .filter(|line| line.kind == kind)
+            .map(|line| line.operations)
+            .sum::<u64>()
+    };
+    let [reads, writes] =
+        [OperationClass::Read, OperationClass::Write].map(|kind| per_second(of(kind) as f64));
+    let spent: f64 = lines
+        .iter()
+        .map(|line| line.mean * line.operations as f64)
+        .sum();
+    let mean = if operations > 0 {
+        spent / operations as f64 * 1e3
+    } else {
+        0.0
+    };
+    let (rate, moved) = (
+        per_second(operations as f64),
+        per_second(bytes as f64 / MEGABYTE),
+    );
     let summary = format!(
         "IO Summary: {operations:5} ops {rate:5.3} ops/s {reads:.0}/{writes:.0} rd/wr {moved:5.1}mb/s {mean:5.3}ms/op"
     );
@@ -82,9 +107,23 @@ pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
 mod tests {
     use super::*;
 
-    fn line(name: &str, operations: u64, bytes: u64, [mean, least, most]: [f64; 3], kind: OperationClass) -> Line {
+    fn line(
+        name: &str,
+        operations: u64,
+        bytes: u64,
+        [mean, least, most]: [f64; 3],
+        kind: OperationClass,
+    ) -> Line {
         let [mean, least, most] = [mean, least, most].map(|ms: f64| ms / 1e3);
-        Line { name: name.into(), operations, bytes, mean, least, most, kind }
+        Line {
+            name: name.into(),
+            operations,
+            bytes,
+            mean,
+            least,
+            most,
+            kind,
+        }
     }
 
     /// Three lines of the shipped output and their summary, to the character.
@@ -95,9 +134,27 @@ mod tests {
             6.017,
             5.0,
             &[
-                line("deletefile1", 26_727, 0, [0.134, 0.007, 12.459], OperationClass::Other),
-                line("appendfilerand2", 26_727, megabytes(41.9), [0.010, 0.002, 0.488], OperationClass::Write),
-                line("readfile4", 26_711, megabytes(87.8), [0.043, 0.001, 5.322], OperationClass::Read),
+                line(
+                    "deletefile1",
+                    26_727,
+                    0,
+                    [0.134, 0.007, 12.459],
+                    OperationClass::Other,
+                ),
+                line(
+                    "appendfilerand2",
+                    26_727,
+                    megabytes(41.9),
+                    [0.010, 0.002, 0.488],
+                    OperationClass::Write,
+                ),
+                line(
+                    "readfile4",
+                    26_711,
+                    megabytes(87.8),
+                    [0.043, 0.001, 5.322],
+                    OperationClass::Read,
+                ),
             ],
         );
         let expected = "\
@@ -115,19 +172,48 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
     fn the_results_are_read_again() {
         let text = banner("fsb 1")
             + &moment(0.001, "Varmail Version 3.0 personality successfully loaded")
-            + &results(2.0, 1.0, &[line("readfile1", 10, 1 << 20, [0.5, 0.1, 0.9], OperationClass::Read)]);
+            + &results(
+                2.0,
+                1.0,
+                &[line(
+                    "readfile1",
+                    10,
+                    1 << 20,
+                    [0.5, 0.1, 0.9],
+                    OperationClass::Read,
+                )],
+            );
         let runs = (super::super::TOOL.read)(&mut text.as_bytes()).unwrap();
         assert_eq!(runs.len(), 1);
-        let named = |operation: &str| runs[0].series.iter().filter(|series| series.operation == operation).count();
-        assert_eq!((named("total"), named("readfile1"), named("read")), (3, 3, 1));
+        let named = |operation: &str| {
+            runs[0]
+                .series
+                .iter()
+                .filter(|series| series.operation == operation)
+                .count()
+        };
+        assert_eq!(
+            (named("total"), named("readfile1"), named("read")),
+            (3, 3, 1)
+        );
         assert_eq!(runs[0].version.as_deref(), Some("1.5 (fsb 1)"));
         assert!((super::super::TOOL.recognise)(text.as_bytes()));
     }
 
     #[test]
     fn zero_operations_print_no_division_by_zero() {
-        let text = results(1.0, 0.0, &[line("read1", 0, 0, [0.0; 3], OperationClass::Read)]);
-        assert!(results(1.0, 2.0, &[]).contains("0 ops 0.000 ops/s 0/0 rd/wr"), "no zero is below 0");
-        assert!(text.contains("IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op"), "{text}");
+        let text = results(
+            1.0,
+            0.0,
+            &[line("read1", 0, 0, [0.0; 3], OperationClass::Read)],
+        );
+        assert!(
+            results(1.0, 2.0, &[]).contains("0 ops 0.000 ops/s 0/0 rd/wr"),
+            "no zero is below 0"
+        );
+        assert!(
+            text.contains("IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op"),
+            "{text}"
+        );
     }
 }

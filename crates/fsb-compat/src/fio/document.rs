@@ -1,7 +1,8 @@
 //! The shape of fio's JSON, as far as it is read.
 //!
-//! Numbers and tables stay text until they are used: the position of a number in the document gives its line, and
-//! unused tables take no memory. Only keys that are read are kept, so a value of another shape elsewhere does no harm.
+//! Numbers and tables stay text until they are used: the position of a number in the document gives
+//! its line, and unused tables take no memory. Only keys that are read are kept, so a value of
+//! another shape elsewhere does no harm.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,16 +65,23 @@ static KEYS: &[&str] = &[
 /// Parses options. Numbers become the texts that fio prints.
 pub(super) fn options(raw: Option<&RawValue>) -> Options {
     let mut options: Options = table(raw);
-    for value in options.values_mut().filter(|value| value.is_number() || value.is_boolean()) {
+    for value in options
+        .values_mut()
+        .filter(|value| value.is_number() || value.is_boolean())
+    {
         *value = Value::String(value.to_string());
     }
     options
 }
 
-/// Parses a table. Returns an empty one if the text is not a table, or is longer than any table of fio.
+/// Parses a table. Returns an empty one if the text is not a table, or is longer than any table of
+/// fio.
 pub(super) fn table<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    let text = raw.map(RawValue::get).filter(|text| text.len() <= LONGEST_TABLE);
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    let text = raw
+        .map(RawValue::get)
+        .filter(|text| text.len() <= LONGEST_TABLE);
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
 }
 
 /// The values of an object under the keys of [`KEYS`], at most two for each.
@@ -83,12 +91,19 @@ pub(super) struct Fields<'a>(Vec<(&'static str, &'a RawValue)>);
 impl<'a> Fields<'a> {
     /// Returns the first value of a key.
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(known, _)| *known == key).map(|(_, raw)| *raw)
+        self.0
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, raw)| *raw)
     }
 
     /// Returns the second value of a key, if it is not the first again.
     pub fn other(&self, key: &str) -> Option<&'a RawValue> {
-        let mut values = self.0.iter().filter(|(known, _)| *known == key).map(|(_, raw)| *raw);
+        let mut values = self
+            .0
+            .iter()
+            .filter(|(known, _)| *known == key)
+            .map(|(_, raw)| *raw);
         let first = values.next()?;
         values.next().filter(|second| second.get() != first.get())
     }
@@ -105,7 +120,8 @@ impl<'a> Fields<'a> {
 
     /// Returns the text of a key, also if it is printed as a number.
     pub fn text(&self, key: &str) -> Option<String> {
-        self.parse(key).or_else(|| self.get(key).map(|raw| raw.get().to_owned()))
+        self.parse(key)
+            .or_else(|| self.get(key).map(|raw| raw.get().to_owned()))
     }
 
     /// Returns the whole number of a key. fio's own type may be another: `28.000000` is 28.
@@ -133,7 +149,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields: Vec<(&'static str, &'de RawValue)> = Vec::new();
                 while let Some(Key(key)) = map.next_key()? {
-                    let known = |key: &str| fields.iter().filter(|(known, _)| *known == key).count();
+                    let known =
+                        |key: &str| fields.iter().filter(|(known, _)| *known == key).count();
                     match key.filter(|key| known(key) < 2) {
                         Some(key) => fields.push((key, map.next_value()?)),
                         None => _ = map.next_value::<IgnoredAny>()?,
@@ -189,13 +206,17 @@ impl<'a> Document<'a> {
         let mut error = None;
         let mut all = Vec::new();
         // `client_stats` replaces `jobs` if the jobs ran on other hosts.
-        for raw in ["jobs", "client_stats"].into_iter().filter_map(|key| fields.get(key)) {
+        for raw in ["jobs", "client_stats"]
+            .into_iter()
+            .filter_map(|key| fields.get(key))
+        {
             match serde_json::from_str::<Jobs<'a>>(raw.get()) {
                 Ok(jobs) => all.extend(jobs.0.into_iter().map(Job::from_fields)),
                 Err(found) => error = Some(found),
             }
         }
-        let (mut sums, jobs): (Vec<Job<'a>>, _) = all.into_iter().partition(|job| job.name == "All clients");
+        let (mut sums, jobs): (Vec<Job<'a>>, _) =
+            all.into_iter().partition(|job| job.name == "All clients");
         let document = Document {
             version: fields.parse("fio version").unwrap_or_default(),
             global: fields.get("global options"),
@@ -257,23 +278,38 @@ impl<'a> Job<'a> {
 
     /// Returns the error of the job if it is not a number.
     pub fn unknown_error(&self) -> Option<&'a RawValue> {
-        self.fields.get("error").filter(|_| self.fields.whole("error").is_none())
+        self.fields
+            .get("error")
+            .filter(|_| self.fields.whole("error").is_none())
     }
 
-    /// Returns the error that ended the job, or the first that it survived with `continue_on_error`, and the text that
-    /// holds it.
+    /// Returns the error that ended the job, or the first that it survived with
+    /// `continue_on_error`, and the text that holds it.
     pub fn error(&self) -> Option<(i64, &'a RawValue)> {
-        let number = |key| Some((self.fields.whole(key).filter(|number| *number != 0)?, self.fields.get(key)?));
+        let number = |key| {
+            Some((
+                self.fields.whole(key).filter(|number| *number != 0)?,
+                self.fields.get(key)?,
+            ))
+        };
         let repeated = || {
             let raw = self.fields.other("error")?;
-            Some((raw.get().parse::<f64>().ok().filter(|number| *number != 0.0)? as i64, raw))
+            Some((
+                raw.get()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|number| *number != 0.0)? as i64,
+                raw,
+            ))
         };
-        number("error").or_else(repeated).or_else(|| number("first_error"))
+        number("error")
+            .or_else(repeated)
+            .or_else(|| number("first_error"))
     }
 }
 
-/// Returns the offsets at which documents start. No document holds another, so each ends before the next. That keeps
-/// the work linear for any text.
+/// Returns the offsets at which documents start. No document holds another, so each ends before the
+/// next. That keeps the work linear for any text.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let keys = text.match_indices(FIRST_KEY).map(|(key, _)| key);
     keys.filter_map(|key| {
@@ -290,14 +326,23 @@ pub(super) struct Parsed<'a> {
     pub error: Option<serde_json::Error>,
 }
 
-/// Parses the document that a text starts with. Returns the intact part and the error if the document is damaged.
+/// Parses the document that a text starts with. Returns the intact part and the error if the
+/// document is damaged.
 pub(super) fn parse(text: &str) -> Parsed<'_> {
     match next::<Fields>(text, 0) {
         Ok((fields, end)) => {
             let (document, error) = Document::from_fields(&fields);
-            Parsed { document, end, error }
+            Parsed {
+                document,
+                end,
+                error,
+            }
         }
-        Err(error) => Parsed { document: partial(text), end: text.len(), error: Some(error) },
+        Err(error) => Parsed {
+            document: partial(text),
+            end: text.len(),
+            error: Some(error),
+        },
     }
 }
 
@@ -317,19 +362,32 @@ fn partial(text: &str) -> Document<'_> {
         let rest = text[at..].trim_start();
         rest.starts_with(':').then(|| text.len() - rest.len() + 1)
     };
-    let version = after(FIRST_KEY).and_then(|at| next(text, at).ok()).map(|(version, _)| version);
-    let global = after("\"global options\"").and_then(|at| next(text, at).ok()).map(|(options, _)| options);
+    let version = after(FIRST_KEY)
+        .and_then(|at| next(text, at).ok())
+        .map(|(version, _)| version);
+    let global = after("\"global options\"")
+        .and_then(|at| next(text, at).ok())
+        .map(|(options, _)| options);
     let mut jobs = Vec::new();
     let mut at = after("\"jobs\"").and_then(|at| Some(at + text[at..].find('[')? + 1));
-    while let Some((job, end)) = at.filter(|_| jobs.len() < MOST_JOBS).and_then(|at| next(text, at).ok()) {
+    while let Some((job, end)) = at
+        .filter(|_| jobs.len() < MOST_JOBS)
+        .and_then(|at| next(text, at).ok())
+    {
         jobs.push(Job::from_fields(job));
         let rest = text[end..].trim_start();
         at = rest.starts_with(',').then(|| text.len() - rest.len() + 1);
     }
-    Document { version: version.unwrap_or_default(), global, jobs, ..Document::default() }
+    Document {
+        version: version.unwrap_or_default(),
+        global,
+        jobs,
+        ..Document::default()
+    }
 }
 
-/// Returns the reason of an error without its position, which counts from the start of the document.
+/// Returns the reason of an error without its position, which counts from the start of the
+/// document.
 pub(super) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()
@@ -341,18 +399,28 @@ mod tests {
 
     #[test]
     fn a_repeated_key_is_kept_twice_and_another_is_not_kept() {
-        let fields: Fields =
-            serde_json::from_str(r#"{"bw": 1, "x": [2], "bw": 1, "iops": 3, "iops": 4, "iops": 5}"#).unwrap();
+        let fields: Fields = serde_json::from_str(
+            r#"{"bw": 1, "x": [2], "bw": 1, "iops": 3, "iops": 4, "iops": 5}"#,
+        )
+        .unwrap();
         assert!(fields.other("bw").is_none() && fields.get("x").is_none());
         assert_eq!(fields.other("iops").unwrap().get(), "4");
     }
 
     #[test]
     fn counts_may_be_printed_as_fractions() {
-        let fields: Fields =
-            serde_json::from_str(r#"{"total_ios": 131072.000000, "error": -1, "N": "3", "bw": 1e300}"#).unwrap();
-        assert_eq!((fields.count("total_ios"), fields.whole("error")), (Some(131_072), Some(-1)));
-        assert_eq!((fields.count("error"), fields.count("N"), fields.whole("bw")), (None, None, None));
+        let fields: Fields = serde_json::from_str(
+            r#"{"total_ios": 131072.000000, "error": -1, "N": "3", "bw": 1e300}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            (fields.count("total_ios"), fields.whole("error")),
+            (Some(131_072), Some(-1))
+        );
+        assert_eq!(
+            (fields.count("error"), fields.count("N"), fields.whole("bw")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -362,7 +430,10 @@ mod tests {
             job.error().map(|(number, _)| number)
         };
         assert_eq!(error(r#"{"error": 0, "error": 28}"#), Some(28));
-        assert_eq!(error(r#"{"error": 0, "total_err": 3, "first_error": 5}"#), Some(5));
+        assert_eq!(
+            error(r#"{"error": 0, "total_err": 3, "first_error": 5}"#),
+            Some(5)
+        );
         assert_eq!(error(r#"{"error": 0, "first_error": 0}"#), None);
     }
 }

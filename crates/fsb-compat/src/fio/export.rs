@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::export::{
-    self, Export, ExportCase, ExportFile, ExportRequest, Exporter, Piece, ScriptStep, Tool, UnitPiece, plain,
+    self, Export, ExportCase, ExportFile, ExportRequest, Exporter, Piece, ScriptStep, Tool,
+    UnitPiece, plain,
 };
 
 /// Writes job files.
@@ -17,7 +18,9 @@ fn export(request: &ExportRequest) -> Export {
     let (mut sections, mut left_out) = (Vec::new(), Vec::new());
     for (number, row) in (1..).zip(&request.rows) {
         match section(row, request) {
-            Ok(section) => sections.push((format!("{number:02}-{}", plain(&row.label)), row, section)),
+            Ok(section) => {
+                sections.push((format!("{number:02}-{}", plain(&row.label)), row, section))
+            }
             Err(why) => left_out.push((row.label.clone(), why)),
         }
     }
@@ -39,8 +42,16 @@ fn export(request: &ExportRequest) -> Export {
     let script = export::script(request, &tool, &steps);
     Export {
         files: vec![
-            ExportFile { name: jobs, text: text(request, &sections, &left_out), is_program: false },
-            ExportFile { name: format!("{}.sh", request.name), text: script, is_program: true },
+            ExportFile {
+                name: jobs,
+                text: text(request, &sections, &left_out),
+                is_program: false,
+            },
+            ExportFile {
+                name: format!("{}.sh", request.name),
+                text: script,
+                is_program: true,
+            },
         ],
         rows: sections.len(),
         left_out,
@@ -62,8 +73,18 @@ disable_lat=1
 group_reporting=1
 ";
 
-fn text(request: &ExportRequest, sections: &[(String, &ExportCase, Section)], left_out: &[(String, String)]) -> String {
-    let ExportRequest { name, author, units, seed, .. } = request;
+fn text(
+    request: &ExportRequest,
+    sections: &[(String, &ExportCase, Section)],
+    left_out: &[(String, String)],
+) -> String {
+    let ExportRequest {
+        name,
+        author,
+        units,
+        seed,
+        ..
+    } = request;
     let mut text = format!(
         "# The cases of '{name}' that fio can run. Written by {author}.\n\
          # A case has the units of fsb, one after the other: here {units} of them, or as many as fit.\n\
@@ -78,8 +99,15 @@ fn text(request: &ExportRequest, sections: &[(String, &ExportCase, Section)], le
     }
     text += &format!("\n{GLOBAL}randseed={seed}\n");
     for (section_name, row, section) in sections {
-        text += &format!("\n# {}\n[{section_name}]\nstonewall\nfilename_format={section_name}.files/", row.label);
-        text += if section.jobs_have_files { "$jobnum.$filenum\n" } else { "$filenum\n" };
+        text += &format!(
+            "\n# {}\n[{section_name}]\nstonewall\nfilename_format={section_name}.files/",
+            row.label
+        );
+        text += if section.jobs_have_files {
+            "$jobnum.$filenum\n"
+        } else {
+            "$filenum\n"
+        };
         for line in &section.remarks {
             text += &format!("# {line}\n");
         }
@@ -131,22 +159,34 @@ struct Share<'r> {
 
 /// Returns the number of records in all files.
 fn pass(piece: &Piece) -> u64 {
-    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
+    let [files, file_size, block_size] =
+        ["files", "file_size", "block_size"].map(|key| piece.number(key));
     files * (file_size / block_size.max(1))
 }
 
-/// Returns the number of units that fit in nine tenths of the space. The file system needs the rest for its metadata.
+/// Returns the number of units that fit in nine tenths of the space. The file system needs the rest
+/// for its metadata.
 fn fits(space: u64, piece: &Piece) -> u64 {
     (space / 10 * 9) / piece.space.max(1)
 }
 
-/// Returns the share of a case that fio runs. Units follow each other. Threads that share a unit's files would have to
-/// wait for each other between two units, so such a case runs as a whole, as does one that accesses a part of several
-/// files.
+/// Returns the share of a case that fio runs. Units follow each other. Threads that share a unit's
+/// files would have to wait for each other between two units, so such a case runs as a whole, as
+/// does one that accesses a part of several files.
 fn share_of<'r>(row: &'r ExportCase, request: &ExportRequest) -> Share<'r> {
-    let whole = Share { piece: &row.whole, units: 1, own_files: false };
-    let Some(UnitPiece { piece, own_files }) = &row.unit else { return whole };
-    let share = Share { piece, units: request.units, own_files: *own_files };
+    let whole = Share {
+        piece: &row.whole,
+        units: 1,
+        own_files: false,
+    };
+    let Some(UnitPiece { piece, own_files }) = &row.unit else {
+        return whole;
+    };
+    let share = Share {
+        piece,
+        units: request.units,
+        own_files: *own_files,
+    };
     if !own_files {
         return share;
     }
@@ -155,13 +195,18 @@ fn share_of<'r>(row: &'r ExportCase, request: &ExportRequest) -> Share<'r> {
     if is_data && (part || piece.number("threads") > 1) {
         return whole;
     }
-    Share { units: request.units.min(fits(request.space, piece)).max(1), ..share }
+    Share {
+        units: request.units.min(fits(request.space, piece)).max(1),
+        ..share
+    }
 }
 
 /// Returns the section that does the same as the case, or the reason why fio cannot.
 fn section(row: &ExportCase, request: &ExportRequest) -> Result<Section, String> {
     if row.whole.workload.sustain.is_some() {
-        return Err("fio cannot detect that a journal was written, which ends this case".to_owned());
+        return Err(
+            "fio cannot detect that a journal was written, which ends this case".to_owned(),
+        );
     }
     if row.whole.workload.background.is_some() {
         return Err("a section of fio has no background that is repeated until it ends".to_owned());
@@ -172,7 +217,11 @@ fn section(row: &ExportCase, request: &ExportRequest) -> Result<Section, String>
         name => records_section(direction(name, share.piece)?, &share)?,
     };
     section.durable = !matches!(share.piece.word("durability"), "none" | "");
-    let all = if share.own_files { ", each on files of its own" } else { "" };
+    let all = if share.own_files {
+        ", each on files of its own"
+    } else {
+        ""
+    };
     let operations = share.piece.operations;
     match share.units {
         1 => section.remark(format!("{operations} operations.")),
@@ -200,7 +249,9 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
         return Err("fio's engines for names take files in their order only".to_owned());
     }
     if !matches!(backend, "psync" | "null") {
-        return Err(format!("fio's engines for names do not go through backend {backend}"));
+        return Err(format!(
+            "fio's engines for names do not go through backend {backend}"
+        ));
     }
     let (file_size, block_size) = (piece.number("file_size"), piece.number("block_size"));
     let mut section = Section::default();
@@ -210,10 +261,14 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
         }
         ("create", 0) => section.set("ioengine", "filecreate"),
         ("create", _) if !file_size.is_multiple_of(block_size) => {
-            return Err("fio writes whole records, but the last record of a file is shorter".to_owned());
+            return Err(
+                "fio writes whole records, but the last record of a file is shorter".to_owned(),
+            );
         }
         ("create", _) => {
-            engine_options(backend)?.iter().for_each(|(key, value)| section.set(key, value));
+            engine_options(backend)?
+                .iter()
+                .for_each(|(key, value)| section.set(key, value));
             section.set("create_on_open", 1);
             if durability == "each" {
                 section.set("fsync", file_size / block_size);
@@ -225,8 +280,13 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
         _ => return Err("fio's filedelete makes the files that it deletes empty".to_owned()),
     }
     let jobs = piece.number("threads").max(1);
-    // The next unit examines the same files again. Units that create or delete files have their own.
-    let (files, passes) = if share.own_files { (piece.operations * units, 1) } else { (piece.number("files"), units) };
+    // The next unit examines the same files again. Units that create or delete files have their
+    // own.
+    let (files, passes) = if share.own_files {
+        (piece.operations * units, 1)
+    } else {
+        (piece.number("files"), units)
+    };
     let written = name == "create" && file_size > 0;
     section.set("rw", "write");
     section.set("bs", if written { block_size } else { 4096 });
@@ -244,15 +304,17 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
     }
     let each = piece.number("files_per_directory");
     if files > each {
-        section.remark(format!("All files are in one directory; fsb puts at most {each} into each."));
+        section.remark(format!(
+            "All files are in one directory; fsb puts at most {each} into each."
+        ));
     }
     Ok(section)
 }
 
 // Cases that move records of files.
 
-/// The maximum number of files of a set that fsb holds open. In larger sets, fsb opens and closes each file inside the
-/// timed interval.
+/// The maximum number of files of a set that fsb holds open. In larger sets, fsb opens and closes
+/// each file inside the timed interval.
 const HELD_FILES: u64 = 16;
 
 /// The direction of the data, and for writes whether the files hold data before.
@@ -267,7 +329,9 @@ enum Direction {
 /// Returns the direction in which a workload moves records, or the reason why fio cannot run it.
 fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
     Ok(match name {
-        "read" | "reread" | "random-read" | "pread" | "repread" | "preadv" | "repreadv" => Direction::Read,
+        "read" | "reread" | "random-read" | "pread" | "repread" | "preadv" | "repreadv" => {
+            Direction::Read
+        }
         "write" if piece.flag("overwrite") => Direction::WriteOver,
         "write" | "append" | "pwrite" | "pwritev" => Direction::WriteNew,
         "rewrite" | "random-write" | "repwrite" | "repwritev" => Direction::WriteOver,
@@ -276,15 +340,27 @@ fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
             return Err("fio has no engine that goes through the C library's streams".to_owned());
         }
         "backward-read" => {
-            return Err("fio reads backwards from the first record and leaves out the last one".to_owned());
+            return Err(
+                "fio reads backwards from the first record and leaves out the last one".to_owned(),
+            );
         }
         "cache-warm-up" => return Err("fio reports no time constant of a cache".to_owned()),
-        "stride-read" => return Err("fio restarts at the first record after one strided pass".to_owned()),
-        "read-modify-write" => return Err("fio writes no record at the place where it has just read it".to_owned()),
-        "record-rewrite" => return Err("fio would make the file as small as its one record".to_owned()),
+        "stride-read" => {
+            return Err("fio restarts at the first record after one strided pass".to_owned());
+        }
+        "read-modify-write" => {
+            return Err("fio writes no record at the place where it has just read it".to_owned());
+        }
+        "record-rewrite" => {
+            return Err("fio would make the file as small as its one record".to_owned());
+        }
         "rename" => return Err("fio renames nothing".to_owned()),
         "scan" | "readdir" => return Err("fio lists no directories inside its clock".to_owned()),
-        "fallocate" => return Err("fio allocates space for whole files only, and punches no holes".to_owned()),
+        "fallocate" => {
+            return Err(
+                "fio allocates space for whole files only, and punches no holes".to_owned(),
+            );
+        }
         "command" => return Err("the workload is a command of the user".to_owned()),
         other => return Err(format!("fio has no work like {other}")),
     })
@@ -295,9 +371,14 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
     let piece = share.piece;
     possible(direction, piece)?;
     let random = piece.word("access") == "random";
-    let mut section = Section { cold: piece.word("cache") == "cold", ..Section::default() };
+    let mut section = Section {
+        cold: piece.word("cache") == "cold",
+        ..Section::default()
+    };
     section.prepared = direction != Direction::WriteNew;
-    engine_options(piece.word("backend"))?.iter().for_each(|(key, value)| section.set(key, value));
+    engine_options(piece.word("backend"))?
+        .iter()
+        .for_each(|(key, value)| section.set(key, value));
     section.set(
         "rw",
         match (direction, random) {
@@ -324,7 +405,11 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
         range if range.contains('-') => section.set("bsrange", range),
         sizes => section.set("bssplit", sizes.replace('%', "")),
     }
-    for (key, option) in [("fsync", "fsync"), ("fdatasync", "fdatasync"), ("think_every", "thinktime_blocks")] {
+    for (key, option) in [
+        ("fsync", "fsync"),
+        ("fdatasync", "fdatasync"),
+        ("think_every", "thinktime_blocks"),
+    ] {
         if piece.number(key) > 0 {
             section.set(option, piece.number(key));
         }
@@ -356,15 +441,21 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
 
 /// Sets the options of calls and waits between operations, which have the meaning of fio's.
 fn calls_between(section: &mut Section, piece: &Piece) {
-    let rate =
-        |key: &str| Some(piece.number(key)).filter(|rate| *rate > 0).map_or_else(String::new, |rate| rate.to_string());
+    let rate = |key: &str| {
+        Some(piece.number(key))
+            .filter(|rate| *rate > 0)
+            .map_or_else(String::new, |rate| rate.to_string())
+    };
     let [reads, writes] = ["read_bandwidth", "write_bandwidth"].map(rate);
     if !reads.is_empty() || !writes.is_empty() {
         section.set("rate", format!("{reads},{writes}"));
     }
     if piece.number("sync_file_range") > 0 {
         let steps = piece.word("range_steps").replace('+', ",");
-        section.set("sync_file_range", format!("{steps}:{}", piece.number("sync_file_range")));
+        section.set(
+            "sync_file_range",
+            format!("{steps}:{}", piece.number("sync_file_range")),
+        );
     }
     match piece.word("open_sync") {
         "osync" => section.set("sync", "sync"),
@@ -384,7 +475,11 @@ fn calls_between(section: &mut Section, piece: &Piece) {
 
 /// Returns the number of a parameter in per cent, or 0.
 fn percent(piece: &Piece, key: &str) -> f64 {
-    piece.word(key).trim_end_matches('%').parse().unwrap_or_default()
+    piece
+        .word(key)
+        .trim_end_matches('%')
+        .parse()
+        .unwrap_or_default()
 }
 
 /// Refuses work that fio would do differently.
@@ -397,7 +492,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
         return refuse("the case limits the memory that caches its files, which fio cannot");
     }
     if piece.number("length") > 0 {
-        return refuse("the case accesses a part of each file, and fio would end the files with the part");
+        return refuse(
+            "the case accesses a part of each file, and fio would end the files with the part",
+        );
     }
     if piece.word("cache") == "cold" && files > HELD_FILES {
         return refuse(
@@ -438,8 +535,13 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     if piece.word("random_distribution").starts_with("normal:") {
         return refuse("the normal distribution of fio is another one");
     }
-    match ["close", "lock", "verify"].iter().find(|key| piece.flag(key) || !piece.word(key).is_empty()) {
-        Some(key) => Err(format!("fio has no equivalent of {key} inside the timed part")),
+    match ["close", "lock", "verify"]
+        .iter()
+        .find(|key| piece.flag(key) || !piece.word(key).is_empty())
+    {
+        Some(key) => Err(format!(
+            "fio has no equivalent of {key} inside the timed part"
+        )),
         None => Ok(()),
     }
 }
@@ -475,9 +577,17 @@ fn depth(section: &mut Section, piece: &Piece) {
 /// Sets the options of consecutive units, each with its own files.
 fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
-    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
+    let [files, file_size, block_size] =
+        ["files", "file_size", "block_size"].map(|key| piece.number(key));
     let ends = direction == Direction::WriteNew && piece.operations < pass(piece);
-    section.set("filesize", if ends { piece.operations * block_size } else { file_size });
+    section.set(
+        "filesize",
+        if ends {
+            piece.operations * block_size
+        } else {
+            file_size
+        },
+    );
     // fio syncs before the next operation, so one more operation must begin.
     let more = u64::from(piece.word("durability") == "end");
     section.set("nrfiles", files * units + more);
@@ -486,7 +596,10 @@ fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>
         section.set("file_service_type", "sequential");
     } else {
         section.set("openfiles", files * units + more);
-        section.set("file_service_type", format!("roundrobin:{}", piece.operations));
+        section.set(
+            "file_service_type",
+            format!("roundrobin:{}", piece.operations),
+        );
         section.set("number_ios", piece.operations * units);
     }
 }
@@ -494,8 +607,12 @@ fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>
 /// Sets the options of units, or the whole, on one set of files.
 fn one_set(section: &mut Section, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
-    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
-    let (threads, processes) = (piece.number("threads").max(1), piece.number("processes").max(1));
+    let [files, file_size, block_size] =
+        ["files", "file_size", "block_size"].map(|key| piece.number(key));
+    let (threads, processes) = (
+        piece.number("threads").max(1),
+        piece.number("processes").max(1),
+    );
     let (jobs, random) = (threads * processes, piece.word("access") == "random");
     section.set("filesize", file_size);
     section.set("nrfiles", files);
@@ -503,7 +620,10 @@ fn one_set(section: &mut Section, share: &Share<'_>) {
         section.set("openfiles", 1);
     }
     if files > 1 {
-        section.set("file_service_type", if random { "random" } else { "sequential" });
+        section.set(
+            "file_service_type",
+            if random { "random" } else { "sequential" },
+        );
     }
     if piece.word("durability") == "end" {
         // Each unit is a pass, and fio syncs at the end of each pass.
@@ -538,7 +658,9 @@ fn durable(section: &mut Section, share: &Share<'_>) {
         "end" if share.own_files => {
             section.set("fsync", piece.operations);
             section.set("number_ios", piece.operations * units + 1);
-            section.remark("fio syncs before the next operation: one more operation syncs the last unit.");
+            section.remark(
+                "fio syncs before the next operation: one more operation syncs the last unit.",
+            );
         }
         "end" => section.set("end_fsync", 1),
         _ => {}
@@ -551,19 +673,26 @@ fn rate(section: &mut Section, piece: &Piece) {
     if rate > 0 {
         let jobs = piece.number("threads").max(1) * piece.number("processes").max(1);
         section.set("rate_iops", (rate / jobs).max(1));
-        section.remark("fio measures the latency of an operation from its start, fsb from its due time.");
+        section.remark(
+            "fio measures the latency of an operation from its start, fsb from its due time.",
+        );
     }
 }
 
-/// The size in bytes of the pieces that fsb fills files with. Each piece has its compressible part at the end.
+/// The size in bytes of the pieces that fsb fills files with. Each piece has its compressible part
+/// at the end.
 const CHUNK: u64 = 512;
 
 /// Adds the options for the parameter `data`.
 fn add_data(section: &mut Section, piece: &Piece) {
-    let Some(Value::Object(shares)) = piece.workload.params.get("data") else { return };
+    let Some(Value::Object(shares)) = piece.workload.params.get("data") else {
+        return;
+    };
     let percent = |key: &str| {
         let text = shares.get(key)?.as_str()?.trim_end_matches('%');
-        text.parse::<f64>().ok().map(|percent| percent.round().clamp(0.0, 100.0) as u64)
+        text.parse::<f64>()
+            .ok()
+            .map(|percent| percent.round().clamp(0.0, 100.0) as u64)
     };
     section.set("refill_buffers", 1);
     if let Some(percent) = percent("compressible") {
@@ -573,12 +702,18 @@ fn add_data(section: &mut Section, piece: &Piece) {
     if let Some(percent) = percent("duplicate") {
         section.set("dedupe_percentage", percent);
     }
-    section.remark("fio fills its buffers inside the timed part; fsb prepares its data in advance.");
+    section
+        .remark("fio fills its buffers inside the timed part; fsb prepares its data in advance.");
 }
 
-/// Returns the options that make fio call the kernel as the backend does, or the reason why none do.
+/// Returns the options that make fio call the kernel as the backend does, or the reason why none
+/// do.
 fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str)], String> {
-    const DEEP: [(&str, &str); 3] = [("ioengine", "io_uring"), ("fixedbufs", "1"), ("registerfiles", "1")];
+    const DEEP: [(&str, &str); 3] = [
+        ("ioengine", "io_uring"),
+        ("fixedbufs", "1"),
+        ("registerfiles", "1"),
+    ];
     const DIRECT: [(&str, &str); 4] = [DEEP[0], DEEP[1], DEEP[2], ("direct", "1")];
     Ok(match backend {
         "psync" => &[("ioengine", "psync")],
@@ -597,10 +732,20 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "uring" => &DEEP,
         "uring-direct" => &DIRECT,
         "null" => &[("ioengine", "null")],
-        "psyncv" => return Err("fio's pvsync moves a record in one part, psyncv in sixteen".to_owned()),
-        "stdio" => return Err("fio has no engine that goes through the C library's streams".to_owned()),
-        "mmap-async" | "mmap-sync" => return Err(format!("fio's mmap does not call msync as {backend} does")),
-        other => return Err(format!("fio has no engine that does what backend {other} does")),
+        "psyncv" => {
+            return Err("fio's pvsync moves a record in one part, psyncv in sixteen".to_owned());
+        }
+        "stdio" => {
+            return Err("fio has no engine that goes through the C library's streams".to_owned());
+        }
+        "mmap-async" | "mmap-sync" => {
+            return Err(format!("fio's mmap does not call msync as {backend} does"));
+        }
+        other => {
+            return Err(format!(
+                "fio has no engine that does what backend {other} does"
+            ));
+        }
     })
 }
 
@@ -613,15 +758,26 @@ mod tests {
     #[test]
     fn orders_sizes_and_pauses_become_fios_options() {
         let options = |workload: Value| {
-            let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
+            let piece = Piece {
+                workload: serde_json::from_value(workload).unwrap(),
+                operations: 16,
+                space: 65536,
+            };
             let name = piece.workload.name.as_str();
-            let share = Share { piece: &piece, units: 1, own_files: false };
-            super::records_section(super::direction(name, &piece).unwrap(), &share).unwrap().options
+            let share = Share {
+                piece: &piece,
+                units: 1,
+                own_files: false,
+            };
+            super::records_section(super::direction(name, &piece).unwrap(), &share)
+                .unwrap()
+                .options
         };
-        let found =
-            options(json!({"name": "random-write", "access": "random", "backend": "libaio-direct", "cache": "any",
+        let found = options(
+            json!({"name": "random-write", "access": "random", "backend": "libaio-direct", "cache": "any",
             "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "sequential": "30%", "fsync": 8,
-            "record_sizes": "4K/60%:16K/40%", "think_time": "500us", "durability": "none"}));
+            "record_sizes": "4K/60%:16K/40%", "think_time": "500us", "durability": "none"}),
+        );
         for option in [
             ("ioengine", "libaio"),
             ("direct", "1"),
@@ -631,13 +787,20 @@ mod tests {
             ("thinktime", "500us"),
             ("io_size", "65536"),
         ] {
-            assert!(found.iter().any(|(key, value)| (*key, value.as_str()) == option), "{option:?} in {found:?}");
+            assert!(
+                found
+                    .iter()
+                    .any(|(key, value)| (*key, value.as_str()) == option),
+                "{option:?} in {found:?}"
+            );
         }
-        let found =
-            options(json!({"name": "sequential-mix", "access": "sequential", "backend": "psync", "cache": "any",
-            "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "mix": "70%", "durability": "none"}));
+        let found = options(
+            json!({"name": "sequential-mix", "access": "sequential", "backend": "psync", "cache": "any",
+            "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "mix": "70%", "durability": "none"}),
+        );
         assert!(
-            found.contains(&("rw", "rw".to_owned())) && found.contains(&("rwmixread", "70".to_owned())),
+            found.contains(&("rw", "rw".to_owned()))
+                && found.contains(&("rwmixread", "70".to_owned())),
             "{found:?}"
         );
     }
@@ -648,8 +811,16 @@ mod tests {
             "file_size": 65536, "block_size": 4096, "threads": 1, "cache": "any", "durability": "none", "mix": "50%",
             "write_bandwidth": 1048576, "sync_file_range": 8, "range_steps": "wait_before+write", "open_sync": "dsync",
             "hint": "random", "evict_passes": true, "end_fsync": true});
-        let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
-        let share = Share { piece: &piece, units: 1, own_files: false };
+        let piece = Piece {
+            workload: serde_json::from_value(workload).unwrap(),
+            operations: 16,
+            space: 65536,
+        };
+        let share = Share {
+            piece: &piece,
+            units: 1,
+            own_files: false,
+        };
         let options = records_section(Direction::Mix, &share).unwrap().options;
         for (option, value) in [
             ("rate", ",1048576"),
@@ -659,7 +830,10 @@ mod tests {
             ("end_fsync", "1"),
             ("hipri", "1"),
         ] {
-            assert!(options.contains(&(option, value.to_owned())), "{option}: {options:?}");
+            assert!(
+                options.contains(&(option, value.to_owned())),
+                "{option}: {options:?}"
+            );
         }
     }
 
@@ -668,11 +842,25 @@ mod tests {
         let section = |distribution: &str| {
             let workload = json!({"name": "random-read", "access": "random", "backend": "psync", "cache": "warm", "files": 1,
                 "file_size": 65536, "block_size": 4096, "threads": 1, "random_distribution": distribution});
-            let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
-            super::records_section(Direction::Read, &Share { piece: &piece, units: 1, own_files: false })
+            let piece = Piece {
+                workload: serde_json::from_value(workload).unwrap(),
+                operations: 16,
+                space: 65536,
+            };
+            super::records_section(
+                Direction::Read,
+                &Share {
+                    piece: &piece,
+                    units: 1,
+                    own_files: false,
+                },
+            )
         };
         let options = section("zipf:1.1").unwrap().options;
-        assert!(options.contains(&("random_distribution", "zipf:1.1".to_owned())), "{options:?}");
+        assert!(
+            options.contains(&("random_distribution", "zipf:1.1".to_owned())),
+            "{options:?}"
+        );
         assert!(section("zipf:1").unwrap_err().contains("exponent 1"));
         assert!(section("normal:10").unwrap_err().contains("another one"));
     }

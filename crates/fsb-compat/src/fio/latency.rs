@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use fsb_model::metric::{
-    Better, LATENCY_MEAN, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind, Role, Unit,
+    Better, LATENCY_MEAN, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind, Role,
+    Unit,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,8 +23,12 @@ pub(crate) const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
 };
 
 /// The percentiles that are kept, in percent.
-pub(super) static PERCENTILES: [(f64, MetricKind); 4] =
-    [(50.0, LATENCY_P50), (90.0, LATENCY_P90), (99.0, LATENCY_P99), (99.9, LATENCY_P999)];
+pub(super) static PERCENTILES: [(f64, MetricKind); 4] = [
+    (50.0, LATENCY_P50),
+    (90.0, LATENCY_P90),
+    (99.0, LATENCY_P99),
+    (99.9, LATENCY_P999),
+];
 
 /// Times in seconds.
 #[derive(Debug, Default)]
@@ -43,34 +48,65 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    /// Returns the times of a direction. `operations` is their number if fio does not print how many were timed.
-    pub fn from_direction(direction: &Fields, operations: u64, source: &Source, draft: &mut Draft) -> Self {
+    /// Returns the times of a direction. `operations` is their number if fio does not print how
+    /// many were timed.
+    pub fn from_direction(
+        direction: &Fields,
+        operations: u64,
+        source: &Source,
+        draft: &mut Draft,
+    ) -> Self {
         let nanoseconds = direction.get("clat_ns").is_some() || direction.get("lat_ns").is_some();
-        let (completion, total, found_unit, a_second) =
-            if nanoseconds { ("clat_ns", "lat_ns", "ns", 1e9) } else { ("clat", "lat", "us", 1e6) };
+        let (completion, total, found_unit, a_second) = if nanoseconds {
+            ("clat_ns", "lat_ns", "ns", 1e9)
+        } else {
+            ("clat", "lat", "us", 1e6)
+        };
         let (completion, total) = (direction.object(completion), direction.object(total));
-        let mut mean =
-            |times: &Option<Fields>| Some(source.number(times.as_ref()?, "mean", draft)?.divided_by(a_second));
+        let mut mean = |times: &Option<Fields>| {
+            Some(
+                source
+                    .number(times.as_ref()?, "mean", draft)?
+                    .divided_by(a_second),
+            )
+        };
         let (mean, total_mean) = (mean(&completion), mean(&total));
         // With `lat_percentiles`, fio counts total latencies instead of completion latencies.
-        let counted = |times: &&Fields| times.get("percentile").is_some() || times.get("bins").is_some();
-        let kept = completion.as_ref().filter(counted).or(total.as_ref().filter(counted));
+        let counted =
+            |times: &&Fields| times.get("percentile").is_some() || times.get("bins").is_some();
+        let kept = completion
+            .as_ref()
+            .filter(counted)
+            .or(total.as_ref().filter(counted));
         let all = kept.and_then(|times| times.get("percentile"));
         let printed: BTreeMap<String, &RawValue> = table(all);
         let percentiles = PERCENTILES.each_ref().map(|(percent, _)| {
-            let same = |key: &str| key.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
+            let same = |key: &str| {
+                key.parse::<f64>()
+                    .is_ok_and(|found| (found - percent).abs() < 1e-6)
+            };
             let (key, raw) = printed.iter().find(|(key, _)| same(key))?;
-            let is_repeated = all.is_some_and(|all| all.get().matches(&format!("\"{key}\"")).count() > 1);
+            let is_repeated =
+                all.is_some_and(|all| all.get().matches(&format!("\"{key}\"")).count() > 1);
             if is_repeated || printed.keys().filter(|key| same(key)).count() > 1 {
-                draft.remark(source.line(raw), format_args!("percentile {key} occurs twice; left out"));
+                draft.remark(
+                    source.line(raw),
+                    format_args!("percentile {key} occurs twice; left out"),
+                );
                 return None;
             }
             Some(source.parse(raw, draft)?.divided_by(a_second))
         });
-        // Before 3.0 the counts had bin numbers instead of times as keys, beside constants of the format.
-        let bins = kept.filter(|_| nanoseconds).and_then(|times| times.get("bins"));
+        // Before 3.0 the counts had bin numbers instead of times as keys, beside constants of the
+        // format.
+        let bins = kept
+            .filter(|_| nanoseconds)
+            .and_then(|times| times.get("bins"));
         Latency {
-            count: kept.or(completion.as_ref()).and_then(|times| times.count("N")).unwrap_or(operations),
+            count: kept
+                .or(completion.as_ref())
+                .and_then(|times| times.count("N"))
+                .unwrap_or(operations),
             total: completion.as_ref().and(total_mean),
             mean: mean.or(total_mean),
             percentiles,
@@ -81,19 +117,32 @@ impl Latency {
 
     /// Returns the percentiles of operations that are counted by latency.
     pub fn from_bins(bins: &BTreeMap<u64, u64>, count: u64, line: u32) -> Self {
-        let percentile = |percent: f64| Some(Found { value: quantile(bins, percent / 100.0)? / 1e9, line });
-        let percentiles = PERCENTILES.each_ref().map(|(percent, _)| percentile(*percent));
-        Latency { count, percentiles, found_unit: "ns", ..Latency::default() }
+        let percentile = |percent: f64| {
+            Some(Found {
+                value: quantile(bins, percent / 100.0)? / 1e9,
+                line,
+            })
+        };
+        let percentiles = PERCENTILES
+            .each_ref()
+            .map(|(percent, _)| percentile(*percent));
+        Latency {
+            count,
+            percentiles,
+            found_unit: "ns",
+            ..Latency::default()
+        }
     }
 
-    /// Adds another process that did the same work at the same time. Means are weighted. Percentiles come from the
-    /// counts, or are lost if there are none.
+    /// Adds another process that did the same work at the same time. Means are weighted.
+    /// Percentiles come from the counts, or are lost if there are none.
     pub fn merge(&mut self, other: Latency) {
         let (mine, theirs) = (self.count as f64, other.count as f64);
         let weigh = |a: Option<Found>, b: Option<Found>| match (a, b) {
-            (Some(a), Some(b)) if mine + theirs > 0.0 => {
-                Some(Found { value: (a.value * mine + b.value * theirs) / (mine + theirs), ..a })
-            }
+            (Some(a), Some(b)) if mine + theirs > 0.0 => Some(Found {
+                value: (a.value * mine + b.value * theirs) / (mine + theirs),
+                ..a
+            }),
             _ => None,
         };
         self.mean = weigh(self.mean, other.mean);
@@ -109,7 +158,12 @@ impl Latency {
         self.count = self.count.saturating_add(other.count);
         for (percentile, (percent, _)) in self.percentiles.iter_mut().zip(&PERCENTILES) {
             let value = quantile(&self.bins, percent / 100.0);
-            *percentile = percentile.and_then(|found| Some(Found { value: value? / 1e9, ..found }));
+            *percentile = percentile.and_then(|found| {
+                Some(Found {
+                    value: value? / 1e9,
+                    ..found
+                })
+            });
         }
     }
 }
@@ -126,18 +180,25 @@ fn quantile(bins: &BTreeMap<u64, u64>, share: f64) -> Option<f64> {
 }
 
 impl Latency {
-    /// Returns the values to keep, one per metric. A percentile is kept only if at least a hundred operations are
-    /// beyond it.
+    /// Returns the values to keep, one per metric. A percentile is kept only if at least a hundred
+    /// operations are beyond it.
     pub fn values(&self) -> impl Iterator<Item = (&'static MetricKind, Found)> {
-        let means = [(&LATENCY_MEAN, self.mean), (&TOTAL_LATENCY_MEAN, self.total)];
-        let enough = |percent: f64| (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9);
+        let means = [
+            (&LATENCY_MEAN, self.mean),
+            (&TOTAL_LATENCY_MEAN, self.total),
+        ];
+        let enough =
+            |percent: f64| (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9);
         let percentiles: Vec<_> = PERCENTILES
             .iter()
             .zip(self.percentiles)
             .filter(|((percent, _), _)| enough(*percent))
             .map(|((_, metric), found)| (metric, found))
             .collect();
-        means.into_iter().chain(percentiles).filter_map(|(metric, found)| Some((metric, found?)))
+        means
+            .into_iter()
+            .chain(percentiles)
+            .filter_map(|(metric, found)| Some((metric, found?)))
     }
 }
 
@@ -145,9 +206,15 @@ impl Latency {
 fn counts(raw: &RawValue, source: &Source, draft: &mut Draft) -> BTreeMap<u64, u64> {
     let printed: BTreeMap<String, Value> = table(Some(raw));
     let mut bins = BTreeMap::new();
-    for (time, count) in printed.iter().filter_map(|(time, count)| Some((time.parse().ok()?, count))) {
+    for (time, count) in printed
+        .iter()
+        .filter_map(|(time, count)| Some((time.parse().ok()?, count)))
+    {
         let Some(count) = count.as_u64() else {
-            draft.remark(source.line(raw), format_args!("'{count}' in a bin is not a count; the bins are left out"));
+            draft.remark(
+                source.line(raw),
+                format_args!("'{count}' in a bin is not a count; the bins are left out"),
+            );
             return BTreeMap::new();
         };
         bins.insert(time, count);

@@ -1,6 +1,7 @@
 //! Repairs of text that fio prints in place of JSON numbers: `-nan`, `inf`, decimal commas.
 //!
-//! A repair keeps the length of the text, so that an offset in the repaired text is the same offset in the original.
+//! A repair keeps the length of the text, so that an offset in the repaired text is the same offset
+//! in the original.
 
 use std::borrow::Cow;
 
@@ -14,8 +15,8 @@ pub(super) struct Repaired<'a> {
     pub comma: Option<usize>,
 }
 
-/// Repairs the values in the documents that start at the offsets. A value that is not JSON becomes a string, and a
-/// decimal comma becomes a point.
+/// Repairs the values in the documents that start at the offsets. A value that is not JSON becomes
+/// a string, and a decimal comma becomes a point.
 pub(super) fn repair<'a>(text: &'a str, starts: &[usize]) -> Repaired<'a> {
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let mut edits = Vec::new();
@@ -23,9 +24,15 @@ pub(super) fn repair<'a>(text: &'a str, starts: &[usize]) -> Repaired<'a> {
         find_edits(&text.as_bytes()[..end], start, &mut edits);
     }
     if edits.is_empty() {
-        return Repaired { text: Cow::Borrowed(text), comma: None };
+        return Repaired {
+            text: Cow::Borrowed(text),
+            comma: None,
+        };
     }
-    let comma = edits.iter().find(|edit| edit.point.is_some()).map(|edit| edit.start);
+    let comma = edits
+        .iter()
+        .find(|edit| edit.point.is_some())
+        .map(|edit| edit.start);
     let mut bytes = text.as_bytes().to_vec();
     for edit in edits {
         match edit.point {
@@ -38,10 +45,16 @@ pub(super) fn repair<'a>(text: &'a str, starts: &[usize]) -> Repaired<'a> {
         }
     }
     // An edit replaces whole characters by ASCII, so the text stays UTF-8.
-    String::from_utf8(bytes).map_or(Repaired { text: Cow::Borrowed(text), comma: None }, |repaired| Repaired {
-        text: Cow::Owned(repaired),
-        comma,
-    })
+    String::from_utf8(bytes).map_or(
+        Repaired {
+            text: Cow::Borrowed(text),
+            comma: None,
+        },
+        |repaired| Repaired {
+            text: Cow::Owned(repaired),
+            comma,
+        },
+    )
 }
 
 /// A value to replace: by a string, or by the same number with a point.
@@ -92,12 +105,16 @@ fn delimits(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'{' | b'}' | b'[' | b']' | b'"' | b':' | b',')
 }
 
-/// Returns the end of a value without quotes. After a key, a comma before a digit is a part of it, because no key
-/// begins with a digit.
+/// Returns the end of a value without quotes. After a key, a comma before a digit is a part of it,
+/// because no key begins with a digit.
 fn end_of_value(text: &[u8], start: usize, follows_key: bool) -> usize {
-    let is_inside = |at: usize| follows_key && text[at] == b',' && text.get(at + 1).is_some_and(u8::is_ascii_digit);
+    let is_inside = |at: usize| {
+        follows_key && text[at] == b',' && text.get(at + 1).is_some_and(u8::is_ascii_digit)
+    };
     let continues = |at: usize| !delimits(text[at]) || is_inside(at);
-    (start..text.len()).find(|at| !continues(*at)).unwrap_or(text.len())
+    (start..text.len())
+        .find(|at| !continues(*at))
+        .unwrap_or(text.len())
 }
 
 /// Returns the edit that makes a value JSON; `None` if it is JSON, or too short for a string.
@@ -116,7 +133,11 @@ fn edit(text: &[u8], start: usize, end: usize) -> Option<Edit> {
         let all_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
         all_digits(digits) && all_digits(places) && places.len() == DECIMALS
     };
-    Some(Edit { start, end, point: comma.filter(is_decimal).map(|comma| start + comma) })
+    Some(Edit {
+        start,
+        end,
+        point: comma.filter(is_decimal).map(|comma| start + comma),
+    })
 }
 
 #[cfg(test)]
@@ -137,7 +158,10 @@ mod tests {
             (r#"{"a":-1.#IND,"b":.5}"#, r#"{"a":"?????","b":""}"#),
             (r#"{"a":50,000,000}"#, r#"{"a":"????????"}"#),
             (r#"{"a":12,500}"#, r#"{"a":"????"}"#),
-            (r#"{"a":0x10, "b": [1,nan,200000]}"#, r#"{"a":"??", "b": [1,"?",200000]}"#),
+            (
+                r#"{"a":0x10, "b": [1,nan,200000]}"#,
+                r#"{"a":"??", "b": [1,"?",200000]}"#,
+            ),
         ] {
             assert_eq!(repaired(text), expected);
         }
@@ -145,22 +169,33 @@ mod tests {
 
     #[test]
     fn valid_text_is_not_copied() {
-        for text in
-            [r#"{"a": [1,2], "b:nan": "x: nan, \" inf", "c": -1.5e3, "d": null, "e": true}"#, "{\"a\"", "{\"a\":"]
-        {
-            assert!(matches!(repair(text, &[0]).text, Cow::Borrowed(_)), "{text}");
+        for text in [
+            r#"{"a": [1,2], "b:nan": "x: nan, \" inf", "c": -1.5e3, "d": null, "e": true}"#,
+            "{\"a\"",
+            "{\"a\":",
+        ] {
+            assert!(
+                matches!(repair(text, &[0]).text, Cow::Borrowed(_)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn a_comma_before_six_digits_is_a_decimal_comma() {
         let fixed = repair(r#"{"a": 1, "b": 12,500000, "c": 2}"#, &[0]);
-        assert_eq!((&*fixed.text, fixed.comma), (r#"{"a": 1, "b": 12.500000, "c": 2}"#, Some(14)));
+        assert_eq!(
+            (&*fixed.text, fixed.comma),
+            (r#"{"a": 1, "b": 12.500000, "c": 2}"#, Some(14))
+        );
     }
 
     #[test]
     fn text_around_documents_is_kept() {
         let text = "note: nan\n{\"a\": nan}\nnote: inf\n";
-        assert_eq!(repair(text, &[10]).text, "note: nan\n{\"a\": \"?\"}\nnote: inf\n");
+        assert_eq!(
+            repair(text, &[10]).text,
+            "note: nan\n{\"a\": \"?\"}\nnote: inf\n"
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! fio's logs (`--write_bw_log`, `--write_lat_log`, …): one line per interval (`--log_avg_msec`) or per operation.
+//! fio's logs (`--write_bw_log`, `--write_lat_log`, …): one line per interval (`--log_avg_msec`) or
+//! per operation.
 //!
-//! The lines of a log are one execution, so they become one value for each direction: the mean over time of intervals,
-//! or the mean over operations. A log contains neither the name of its job nor its settings, and only the name of the
-//! file says what it measures.
+//! The lines of a log are one execution, so they become one value for each direction: the mean over
+//! time of intervals, or the mean over operations. A log contains neither the name of its job nor
+//! its settings, and only the name of the file says what it measures.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -29,7 +30,12 @@ pub(crate) const LOG: Tool = Tool {
     looks_for: "lines 'time, value, direction, block size, …' in a file *_bw.N.log, *_clat.N.log, …",
     values: "KiB/s and IOPS; ns (lower is better)",
     repetition: "the logs of an execution, its intervals are parts of it",
-    recognise: |head| head.split(|byte| *byte == b'\n').next().and_then(Layout::from_line).is_some(),
+    recognise: |head| {
+        head.split(|byte| *byte == b'\n')
+            .next()
+            .and_then(Layout::from_line)
+            .is_some()
+    },
     read: |input| read(None, input),
 };
 
@@ -39,16 +45,31 @@ pub(crate) fn read_named(path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run
 }
 
 const fn latency(name: &'static str, about: &'static str) -> MetricKind {
-    MetricKind { name, unit: Unit::Seconds, better: Better::Lower, role: Role::Latency, about }
+    MetricKind {
+        name,
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        role: Role::Latency,
+        about,
+    }
 }
 
-const COMPLETION_OVER_TIME: MetricKind =
-    latency("latency_over_time", "Mean over time of the mean latency of each interval (fio's clat log).");
-const TOTAL_OVER_TIME: MetricKind =
-    latency("total_latency_over_time", "Mean over time of the mean total latency of each interval (fio's lat log).");
-const SUBMISSION_OVER_TIME: MetricKind =
-    latency("submission_latency_over_time", "Mean over time of the mean submission of each interval (fio's slat log).");
-const SUBMISSION_MEAN: MetricKind = latency("submission_latency_mean", "Mean time of one submission (fio's slat log).");
+const COMPLETION_OVER_TIME: MetricKind = latency(
+    "latency_over_time",
+    "Mean over time of the mean latency of each interval (fio's clat log).",
+);
+const TOTAL_OVER_TIME: MetricKind = latency(
+    "total_latency_over_time",
+    "Mean over time of the mean total latency of each interval (fio's lat log).",
+);
+const SUBMISSION_OVER_TIME: MetricKind = latency(
+    "submission_latency_over_time",
+    "Mean over time of the mean submission of each interval (fio's slat log).",
+);
+const SUBMISSION_MEAN: MetricKind = latency(
+    "submission_latency_mean",
+    "Mean time of one submission (fio's slat log).",
+);
 
 impl LogKind {
     /// Returns the metric of intervals, the size of its unit, and the unit as fio has it.
@@ -62,7 +83,8 @@ impl LogKind {
         }
     }
 
-    /// Returns the metric of single operations; `None` for a rate, which one operation does not have.
+    /// Returns the metric of single operations; `None` for a rate, which one operation does not
+    /// have.
     fn of_operations(self) -> Option<&'static MetricKind> {
         match self {
             LogKind::Bandwidth | LogKind::Rate => None,
@@ -80,23 +102,38 @@ fn read(name: Option<&LogName>, input: &mut dyn BufRead) -> Result<Vec<Run>, Rea
     while let Some(line) = lines.next()? {
         let layout = match log.layout {
             Some(layout) => layout,
-            None => *log.layout.insert(Layout::from_line(line.bytes).ok_or_else(|| ReadError::refused(NAME, NO_LINE))?),
+            None => *log.layout.insert(
+                Layout::from_line(line.bytes).ok_or_else(|| ReadError::refused(NAME, NO_LINE))?,
+            ),
         };
-        match layout.row(line.bytes).filter(|_| line.ended && !line.too_long) {
+        match layout
+            .row(line.bytes)
+            .filter(|_| line.ended && !line.too_long)
+        {
             Some(row) => log.add(&row, layout, line.number, &mut draft),
-            None => draft.remark(line.number, format_args!("no line of a log, left out: '{}'", line.excerpt())),
+            None => draft.remark(
+                line.number,
+                format_args!("no line of a log, left out: '{}'", line.excerpt()),
+            ),
         }
     }
-    let Some(layout) = log.layout else { return Err(ReadError::refused(NAME, NO_LINE)) };
+    let Some(layout) = log.layout else {
+        return Err(ReadError::refused(NAME, NO_LINE));
+    };
     let kind = match (name, layout) {
         (_, Layout::Counts { bins }) if bin_time(0, bins).is_none() => {
-            return Err(ReadError::refused(NAME, format!("{bins} bins in a line are not those of fio 3.x")));
+            return Err(ReadError::refused(
+                NAME,
+                format!("{bins} bins in a line are not those of fio 3.x"),
+            ));
         }
         (_, Layout::Counts { .. }) => LogKind::Counts,
         (Some(name), _) => name.kind,
         (None, _) => return Err(ReadError::refused(NAME, NO_NAME)),
     };
-    if !layout.has_nanoseconds(log.has_offset) && !matches!(kind, LogKind::Bandwidth | LogKind::Rate) {
+    if !layout.has_nanoseconds(log.has_offset)
+        && !matches!(kind, LogKind::Bandwidth | LogKind::Rate)
+    {
         return Err(ReadError::refused(NAME, OLD));
     }
     log.keep(kind, name.and_then(|name| name.job), &mut draft)?;
@@ -105,7 +142,8 @@ fn read(name: Option<&LogName>, input: &mut dyn BufRead) -> Result<Vec<Run>, Rea
     runs.finish(|| "it holds no value".to_owned())
 }
 
-const NO_LINE: &str = "its first line does not have the form 'time, value, direction, block size, …'";
+const NO_LINE: &str =
+    "its first line does not have the form 'time, value, direction, block size, …'";
 const NO_NAME: &str = "only its name says what it measures; give the file the name that fio chose, such as w_bw.1.log";
 const OLD: &str = "it has no column of the priority, so an old fio wrote it: times are microseconds before 3.0 and \
                    nanoseconds since, which a log does not say; use fio's JSON";
@@ -116,7 +154,8 @@ const MOST_INTERVALS: usize = 500;
 /// The directions of a log, in fio's numbers.
 static WAYS: [&str; 3] = ["read", "write", "trim"];
 
-/// The lines of a log. fio appends the log of a job to that of the job before it if it writes one file for all.
+/// The lines of a log. fio appends the log of a job to that of the job before it if it writes one
+/// file for all.
 #[derive(Default)]
 struct Log {
     layout: Option<Layout>,
@@ -156,7 +195,11 @@ impl Interval {
     fn merge(pair: &[Interval]) -> Interval {
         let sum = |of: fn(&Interval) -> f64| pair.iter().map(of).sum();
         let end = pair.last().map_or(0, |last| last.end);
-        Interval { end, length: sum(|one| one.length), integral: sum(|one| one.integral) }
+        Interval {
+            end,
+            length: sum(|one| one.length),
+            integral: sum(|one| one.integral),
+        }
     }
 }
 
@@ -168,13 +211,18 @@ impl Log {
         }
         self.now = self.now.max(row.time);
         self.has_offset |= row.has_offset;
-        let Some(samples) = self.parts.last_mut().and_then(|part| part.get_mut(row.way)) else { return };
+        let Some(samples) = self.parts.last_mut().and_then(|part| part.get_mut(row.way)) else {
+            return;
+        };
         samples.line.get_or_insert(line);
         match layout {
             Layout::Counts { bins } => samples.add_counts(row, bins),
             Layout::Values { .. } if row.block == 0 => {
                 if !samples.add_interval(row.time, row.value) {
-                    draft.remark(line, "an interval that ends before the one before it; left out");
+                    draft.remark(
+                        line,
+                        "an interval that ends before the one before it; left out",
+                    );
                 }
             }
             Layout::Values { .. } => samples.add_operation(row),
@@ -194,7 +242,14 @@ impl Log {
                 draft.remark(line, "the times begin again: the file holds the logs of several jobs, one after another");
             }
             for (samples, operation) in part.into_iter().zip(WAYS) {
-                samples.keep(kind, Name { workload: workload.as_deref(), operation }, draft)?;
+                samples.keep(
+                    kind,
+                    Name {
+                        workload: workload.as_deref(),
+                        operation,
+                    },
+                    draft,
+                )?;
             }
         }
         Ok(())
@@ -212,7 +267,8 @@ impl Samples {
                 }
                 self.push(end, end - previous, value);
             }
-            // Its length is known from the next one: times may begin at any moment (`--log_unix_epoch`).
+            // Its length is known from the next one: times may begin at any moment
+            // (`--log_unix_epoch`).
             None => self.first = Some((end, value)),
         }
         self.previous = Some(end);
@@ -221,7 +277,11 @@ impl Samples {
 
     fn push(&mut self, end: u64, milliseconds: u64, value: u64) {
         let length = milliseconds as f64;
-        self.intervals.push(Interval { end, length, integral: value as f64 * length });
+        self.intervals.push(Interval {
+            end,
+            length,
+            integral: value as f64 * length,
+        });
         if self.intervals.len() == 2 * MOST_INTERVALS {
             self.intervals = self.intervals.chunks(2).map(Interval::merge).collect();
         }
@@ -246,7 +306,11 @@ impl Samples {
     }
 
     fn add_size(&mut self, block: u64) {
-        self.record_size = if self.has_sizes { self.record_size.filter(|size| *size == block) } else { Some(block) };
+        self.record_size = if self.has_sizes {
+            self.record_size.filter(|size| *size == block)
+        } else {
+            Some(block)
+        };
         self.has_sizes = true;
     }
 
@@ -258,12 +322,21 @@ impl Samples {
         only.or_else(|| (all.length > 0.0).then(|| all.integral / all.length))
     }
 
-    /// Returns the values of intervals in units of `unit`, with their ends in seconds from the start of the first.
+    /// Returns the values of intervals in units of `unit`, with their ends in seconds from the
+    /// start of the first.
     fn timeline(&self, name: Name, metric: &MetricKind, unit: f64) -> Option<Timeline> {
         let first = self.intervals.first()?;
         let start = first.end as f64 - first.length;
-        let measured = self.intervals.iter().filter(|interval| interval.length > 0.0);
-        let point = |one: &Interval| ((one.end as f64 - start) / 1e3, one.integral / one.length * unit);
+        let measured = self
+            .intervals
+            .iter()
+            .filter(|interval| interval.length > 0.0);
+        let point = |one: &Interval| {
+            (
+                (one.end as f64 - start) / 1e3,
+                one.integral / one.length * unit,
+            )
+        };
         Some(Timeline {
             workload: name.workload.map(str::to_owned),
             operation: name.operation.to_owned(),
@@ -274,12 +347,23 @@ impl Samples {
 
     fn keep(self, kind: LogKind, name: Name, draft: &mut Draft) -> Result<(), ReadError> {
         let Some(line) = self.line else { return Ok(()) };
-        let place = Position { record_size: self.record_size.filter(|size| *size > 0), line, file_size: None };
+        let place = Position {
+            record_size: self.record_size.filter(|size| *size > 0),
+            line,
+            file_size: None,
+        };
         if let Some(mean) = self.mean_over_time() {
             let (metric, unit, found) = kind.of_intervals();
-            let value = if metric.unit == Unit::Seconds { time(mean * unit) } else { rate(mean * unit) };
+            let value = if metric.unit == Unit::Seconds {
+                time(mean * unit)
+            } else {
+                rate(mean * unit)
+            };
             draft.add(name, metric, found, place, value)?;
-            draft.run.timelines.extend(self.timeline(name, metric, unit));
+            draft
+                .run
+                .timelines
+                .extend(self.timeline(name, metric, unit));
         }
         if self.operations == 0 {
             return Ok(());
@@ -290,14 +374,25 @@ impl Samples {
             return Ok(());
         };
         if kind != LogKind::Counts {
-            draft.add(name, metric, "ns", place, time(self.sum / self.operations as f64 / 1e9))?;
+            draft.add(
+                name,
+                metric,
+                "ns",
+                place,
+                time(self.sum / self.operations as f64 / 1e9),
+            )?;
         }
         if matches!(kind, LogKind::Completion | LogKind::Counts) {
             for (metric, found) in Latency::from_bins(&self.bins, self.operations, line).values() {
                 draft.add(name, metric, "ns", place, time(found.value))?;
             }
-            let (workload, operation) = (name.workload.map(str::to_owned), name.operation.to_owned());
-            draft.run.histograms.push(Histogram { workload, operation, bins: self.bins.into_iter().collect() });
+            let (workload, operation) =
+                (name.workload.map(str::to_owned), name.operation.to_owned());
+            draft.run.histograms.push(Histogram {
+                workload,
+                operation,
+                bins: self.bins.into_iter().collect(),
+            });
         }
         Ok(())
     }

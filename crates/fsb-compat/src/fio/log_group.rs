@@ -1,4 +1,5 @@
-//! The logs of one execution of fio, which are one run: `w_bw.1.log`, `w_clat.1.log`, `w_bw.2.log`, ….
+//! The logs of one execution of fio, which are one run: `w_bw.1.log`, `w_clat.1.log`, `w_bw.2.log`,
+//! ….
 
 use std::path::Path;
 
@@ -12,8 +13,11 @@ pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
     let mut groups: Vec<(Option<LogName>, Vec<&Path>)> = Vec::new();
     for path in files.iter().map(AsRef::as_ref) {
         let name = LogName::parse(path);
-        let same =
-            |known: &Option<LogName>| name.as_ref().zip(known.as_ref()).is_some_and(|(a, b)| a.prefix == b.prefix);
+        let same = |known: &Option<LogName>| {
+            name.as_ref()
+                .zip(known.as_ref())
+                .is_some_and(|(a, b)| a.prefix == b.prefix)
+        };
         match groups.iter_mut().find(|(known, _)| same(known)) {
             Some((_, files)) => files.push(path),
             None => groups.push((name, vec![path])),
@@ -24,8 +28,11 @@ pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
 
 /// Joins the runs of logs to one run. `refused` are the errors of logs without a value.
 pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
-    // The operations of one log may be measured better than the histogram of another, which has bins.
-    runs.sort_by_cached_key(|run| LogName::parse(Path::new(&run.path)).map(|name| (name.job, name.kind)));
+    // The operations of one log may be measured better than the histogram of another, which has
+    // bins.
+    runs.sort_by_cached_key(|run| {
+        LogName::parse(Path::new(&run.path)).map(|name| (name.job, name.kind))
+    });
     let mut joined = runs.first()?.clone();
     joined.warnings = runs.iter().flat_map(named).collect();
     for run in runs.into_iter().skip(1) {
@@ -45,31 +52,48 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
             };
             joined.timelines.iter().any(same)
         };
-        let timelines: Vec<Timeline> = run.timelines.into_iter().filter(|timeline| !known(timeline)).collect();
+        let timelines: Vec<Timeline> = run
+            .timelines
+            .into_iter()
+            .filter(|timeline| !known(timeline))
+            .collect();
         joined.timelines.extend(timelines);
         for histogram in run.histograms {
-            let same =
-                |other: &Histogram| (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation);
+            let same = |other: &Histogram| {
+                (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation)
+            };
             if !joined.histograms.iter().any(same) {
                 joined.histograms.push(histogram);
             }
         }
     }
     let refused = refused.iter().filter(|error| !is_usual(error));
-    joined.warnings.extend(refused.map(|error| Remark { line: None, text: format!("no value: {error}") }));
+    joined.warnings.extend(refused.map(|error| Remark {
+        line: None,
+        text: format!("no value: {error}"),
+    }));
     Some(joined)
 }
 
-/// Returns whether this is the error of a log without submissions, as fio writes it for an engine that has none.
+/// Returns whether this is the error of a log without submissions, as fio writes it for an engine
+/// that has none.
 fn is_usual(error: &ReadError) -> bool {
     let name = error.path.as_deref().and_then(LogName::parse);
-    matches!(error.problem, Problem::Empty) && name.is_some_and(|name| name.kind == LogKind::Submission)
+    matches!(error.problem, Problem::Empty)
+        && name.is_some_and(|name| name.kind == LogKind::Submission)
 }
 
 /// Returns the remarks about a log with its name, because the joined run has the path of another.
 fn named(run: &Run) -> Vec<Remark> {
-    let name = Path::new(&run.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let remark = |remark: &Remark| Remark { line: None, text: format!("{name}: {remark}") };
+    let name = Path::new(&run.path)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let remark = |remark: &Remark| Remark {
+        line: None,
+        text: format!("{name}: {remark}"),
+    };
     run.warnings.iter().map(remark).collect()
 }
 
@@ -79,8 +103,15 @@ mod tests {
 
     #[test]
     fn logs_with_one_prefix_are_one_execution() {
-        let files =
-            ["a/1_bw.1.log", "a/2_bw.1.log", "x.json", "a/1_clat.1.log", "b/1_bw.1.log", "x.json", "a/1_bw.2.log"];
+        let files = [
+            "a/1_bw.1.log",
+            "a/2_bw.1.log",
+            "x.json",
+            "a/1_clat.1.log",
+            "b/1_bw.1.log",
+            "x.json",
+            "a/1_bw.2.log",
+        ];
         let groups = executions(&files);
         let expected: [&[&str]; 5] = [
             &["a/1_bw.1.log", "a/1_clat.1.log", "a/1_bw.2.log"],
@@ -89,6 +120,9 @@ mod tests {
             &["b/1_bw.1.log"],
             &["x.json"],
         ];
-        assert_eq!(groups, expected.map(|group| group.iter().map(Path::new).collect::<Vec<_>>()));
+        assert_eq!(
+            groups,
+            expected.map(|group| group.iter().map(Path::new).collect::<Vec<_>>())
+        );
     }
 }

@@ -10,9 +10,13 @@ const COARSEST: u32 = 6;
 /// The columns of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// `time, value, direction, block size`, and since 3.17 the priority. An offset may precede it, a maximum may follow
-    /// the value.
-    Values { columns: usize, has_most: bool, has_priority: bool },
+    /// `time, value, direction, block size`, and since 3.17 the priority. An offset may precede it,
+    /// a maximum may follow the value.
+    Values {
+        columns: usize,
+        has_most: bool,
+        has_priority: bool,
+    },
     /// `time, direction, block size` and the count of each bin.
     Counts { bins: usize },
 }
@@ -47,20 +51,35 @@ impl Layout {
         if fields[..columns - 1].iter().any(Option::is_none) {
             return None;
         }
-        let has_priority = |usual: usize| columns > usual && (is_hexadecimal || columns > usual + 1 || last <= Some(1));
+        let has_priority = |usual: usize| {
+            columns > usual && (is_hexadecimal || columns > usual + 1 || last <= Some(1))
+        };
         match columns {
-            4..=7 if is_way(2) => Some(Layout::Values { columns, has_most: false, has_priority: has_priority(4) }),
-            6..=8 if is_way(3) => Some(Layout::Values { columns, has_most: true, has_priority: true }),
+            4..=7 if is_way(2) => Some(Layout::Values {
+                columns,
+                has_most: false,
+                has_priority: has_priority(4),
+            }),
+            6..=8 if is_way(3) => Some(Layout::Values {
+                columns,
+                has_most: true,
+                has_priority: true,
+            }),
             20.. if is_way(1) => Some(Layout::Counts { bins: columns - 3 }),
             _ => None,
         }
     }
 
-    /// Returns whether times are nanoseconds: fio prints the priority since a version that has them. `has_offset` is
-    /// whether a line of the log [has an offset](Row::has_offset): with five columns it is in the place of the priority.
+    /// Returns whether times are nanoseconds: fio prints the priority since a version that has
+    /// them. `has_offset` is whether a line of the log [has an offset](Row::has_offset): with five
+    /// columns it is in the place of the priority.
     pub fn has_nanoseconds(self, has_offset: bool) -> bool {
         match self {
-            Layout::Values { columns: 5, has_priority, .. } => has_priority && !has_offset,
+            Layout::Values {
+                columns: 5,
+                has_priority,
+                ..
+            } => has_priority && !has_offset,
             Layout::Values { has_priority, .. } => has_priority,
             Layout::Counts { .. } => true,
         }
@@ -73,16 +92,36 @@ impl Layout {
         let get = |at: usize| fields.get(at).copied().flatten();
         let way = |at: usize| get(at).filter(|way| *way <= 2).map(|way| way as usize);
         match self {
-            Layout::Values { columns, has_most, .. } if fields.len() == columns => {
+            Layout::Values {
+                columns, has_most, ..
+            } if fields.len() == columns => {
                 let at = if has_most { 3 } else { 2 };
                 let has_offset = get(at + 2) > Some(1);
                 let (value, block) = (get(1)?, get(at + 1)?);
-                Some(Row { time: get(0)?, value, way: way(at)?, block, counts: Vec::new(), has_offset })
+                Some(Row {
+                    time: get(0)?,
+                    value,
+                    way: way(at)?,
+                    block,
+                    counts: Vec::new(),
+                    has_offset,
+                })
             }
             Layout::Counts { bins } if fields.len() == bins + 3 => {
                 let counts = fields[3..].iter().copied().collect::<Option<Vec<u64>>>()?;
-                let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
-                Some(Row { time: get(0)?, value: 0, way: way(1)?, block: get(2)?, counts, has_offset: false })
+                let counts = counts
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(_, count)| *count > 0)
+                    .collect();
+                Some(Row {
+                    time: get(0)?,
+                    value: 0,
+                    way: way(1)?,
+                    block: get(2)?,
+                    counts,
+                    has_offset: false,
+                })
             }
             _ => None,
         }
@@ -98,13 +137,18 @@ fn fields(line: &[u8]) -> Option<Vec<Option<u64>>> {
         }
         crate::text::whole(text).map(Some)
     };
-    line.trim_ascii().split(|byte| *byte == b',').map(field).collect()
+    line.trim_ascii()
+        .split(|byte| *byte == b',')
+        .map(field)
+        .collect()
 }
 
 /// Returns the middle of a bin in nanoseconds, as fio computes it; `None` if a line of fio 3.x has
 /// another number of bins.
 pub(super) fn bin_time(index: usize, bins: usize) -> Option<u64> {
-    let merged = (0..=COARSEST).map(|times| 1usize << times).find(|merged| BINS / merged == bins)?;
+    let merged = (0..=COARSEST)
+        .map(|times| 1usize << times)
+        .find(|merged| BINS / merged == bins)?;
     let index = index * merged + merged / 2;
     let group = (index >> BITS) as u32;
     if group < 2 {
@@ -118,7 +162,11 @@ pub(super) fn bin_time(index: usize, bins: usize) -> Option<u64> {
 /// Returns the middle of the bin that holds a time.
 pub(super) fn bin_of(nanoseconds: u64) -> u64 {
     let shift = (u64::BITS - nanoseconds.leading_zeros()).saturating_sub(BITS + 1);
-    if shift == 0 { nanoseconds } else { (nanoseconds >> shift << shift) + (1 << (shift - 1)) }
+    if shift == 0 {
+        nanoseconds
+    } else {
+        (nanoseconds >> shift << shift) + (1 << (shift - 1))
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +175,13 @@ mod tests {
 
     #[test]
     fn layouts_are_told_by_their_columns() {
-        let values = |columns, has_most, has_priority| Some(Layout::Values { columns, has_most, has_priority });
+        let values = |columns, has_most, has_priority| {
+            Some(Layout::Values {
+                columns,
+                has_most,
+                has_priority,
+            })
+        };
         for (line, expected) in [
             ("500, 3200, 0, 0, 0", values(5, false, true)),
             ("500, 400, 1, 0, 0, 0x0000", values(6, false, true)),
@@ -144,12 +198,22 @@ mod tests {
             assert_eq!(Layout::from_line(line.as_bytes()), expected, "{line}");
         }
         let counts = format!("501, 0, 4096{}", ", 0".repeat(29));
-        assert_eq!(Layout::from_line(counts.as_bytes()), Some(Layout::Counts { bins: 29 }));
+        assert_eq!(
+            Layout::from_line(counts.as_bytes()),
+            Some(Layout::Counts { bins: 29 })
+        );
     }
 
     #[test]
     fn bins_have_the_times_that_fio_prints_in_its_json() {
-        for (index, time) in [(0, 0), (127, 127), (128, 129), (191, 255), (192, 258), (BINS - 1, 17_112_760_320)] {
+        for (index, time) in [
+            (0, 0),
+            (127, 127),
+            (128, 129),
+            (191, 255),
+            (192, 258),
+            (BINS - 1, 17_112_760_320),
+        ] {
             assert_eq!(bin_time(index, BINS), Some(time), "{index}");
         }
         assert_eq!((bin_time(0, 1216), bin_time(1, BINS / 2)), (None, Some(3)));

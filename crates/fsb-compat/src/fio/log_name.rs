@@ -1,4 +1,5 @@
-//! The names of fio's logs: `PREFIX_bw.1.log`. The name alone says what a log measures, and of which job.
+//! The names of fio's logs: `PREFIX_bw.1.log`. The name alone says what a log measures, and of
+//! which job.
 
 use std::path::{Path, PathBuf};
 
@@ -41,10 +42,18 @@ impl LogName {
     /// Parses the name of a file. Returns `None` for the name of something else.
     pub fn parse(path: &Path) -> Option<LogName> {
         let stem = path.file_name()?.to_str()?.strip_suffix(".log")?;
-        let numbered = stem.rsplit_once('.').and_then(|(stem, job)| Some((stem, job.parse().ok()?)));
+        let numbered = stem
+            .rsplit_once('.')
+            .and_then(|(stem, job)| Some((stem, job.parse().ok()?)));
         let (stem, job) = numbered.map_or((stem, None), |(stem, job)| (stem, Some(job)));
-        let (prefix, kind) = KINDS.iter().find_map(|(end, kind)| Some((stem.strip_suffix(end)?, *kind)))?;
-        Some(LogName { prefix: path.with_file_name(prefix), kind, job })
+        let (prefix, kind) = KINDS
+            .iter()
+            .find_map(|(end, kind)| Some((stem.strip_suffix(end)?, *kind)))?;
+        Some(LogName {
+            prefix: path.with_file_name(prefix),
+            kind,
+            job,
+        })
     }
 }
 
@@ -54,7 +63,13 @@ mod tests {
 
     #[test]
     fn names_say_quantity_and_job() {
-        let name = |prefix: &str, kind, job| Some(LogName { prefix: prefix.into(), kind, job });
+        let name = |prefix: &str, kind, job| {
+            Some(LogName {
+                prefix: prefix.into(),
+                kind,
+                job,
+            })
+        };
         for (path, expected) in [
             ("a/w_bw.1.log", name("a/w", LogKind::Bandwidth, Some(1))),
             ("w_clat_hist.12.log", name("w", LogKind::Counts, Some(12))),

@@ -35,8 +35,14 @@ pub(super) struct Measured {
 /// The key that processes with the same work share: workload, operation and sizes.
 type Key = (String, &'static str, Option<u64>, Option<u64>);
 
-/// Returns the directions in which jobs worked or were requested to work, and records the settings of the jobs.
-pub(super) fn all(document: &Document, workloads: &[String], source: &Source, draft: &mut Draft) -> Vec<Measured> {
+/// Returns the directions in which jobs worked or were requested to work, and records the settings
+/// of the jobs.
+pub(super) fn all(
+    document: &Document,
+    workloads: &[String],
+    source: &Source,
+    draft: &mut Draft,
+) -> Vec<Measured> {
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<Key, usize> = HashMap::new();
     let global = parse_options(document.global);
@@ -45,7 +51,11 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
     for (job, workload) in document.jobs.iter().zip(workloads) {
         let options = job.fields.get("job options");
         let own = parse_options(options);
-        let options = Merged { job: &own, global: &global, are_known: options.or(document.global).is_some() };
+        let options = Merged {
+            job: &own,
+            global: &global,
+            are_known: options.or(document.global).is_some(),
+        };
         for (name, value) in options.settings(&version) {
             draft.setting(Some(workload), &name, value);
         }
@@ -54,9 +64,22 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
         if !options.are_known && !directions.is_empty() {
             draft.remark_once(None, OPTIONS_UNKNOWN);
         }
-        for Direction { way, fields: direction, .. } in directions {
-            let one = Measured { workload: workload.clone(), ..one(way, &direction, &options, source, draft) };
-            let key = (workload.clone(), one.operation, one.file_size, one.record_size);
+        for Direction {
+            way,
+            fields: direction,
+            ..
+        } in directions
+        {
+            let one = Measured {
+                workload: workload.clone(),
+                ..one(way, &direction, &options, source, draft)
+            };
+            let key = (
+                workload.clone(),
+                one.operation,
+                one.file_size,
+                one.record_size,
+            );
             match index.get(&key) {
                 Some(at) => found[*at].merge(one),
                 None => {
@@ -77,7 +100,12 @@ struct Direction<'a> {
     operations: u64,
 }
 
-fn process<'j>(job: &'j Job, options: &Merged, directions: &[Direction], source: &Source) -> Process<'j> {
+fn process<'j>(
+    job: &'j Job,
+    options: &Merged,
+    directions: &[Direction],
+    source: &Source,
+) -> Process<'j> {
     let operation = |direction: &Direction| {
         let has_rate = direction.operations > 0 && !is_zero(&direction.fields);
         (options.operation(direction.way), has_rate)
@@ -93,7 +121,10 @@ fn process<'j>(job: &'j Job, options: &Merged, directions: &[Direction], source:
 
 /// Returns whether a direction has rates, and all of them are zero: fio measured no time.
 fn is_zero(direction: &Fields) -> bool {
-    let mut rates = ["bw_bytes", "bw", "iops"].into_iter().filter_map(|key| direction.get(key)).peekable();
+    let mut rates = ["bw_bytes", "bw", "iops"]
+        .into_iter()
+        .filter_map(|key| direction.get(key))
+        .peekable();
     rates.peek().is_some() && rates.all(|raw| raw.get().parse() == Ok(0.0))
 }
 
@@ -110,21 +141,36 @@ fn directions<'a>(
     source: &Source,
     draft: &mut Draft,
 ) -> Vec<Direction<'a>> {
-    let ways =
-        [(Way::Read, "read"), (Way::Write, "write"), (Way::Trim, "trim"), (Way::Mixed, "mixed"), (Way::Sync, "sync")];
+    let ways = [
+        (Way::Read, "read"),
+        (Way::Write, "write"),
+        (Way::Trim, "trim"),
+        (Way::Mixed, "mixed"),
+        (Way::Sync, "sync"),
+    ];
     let is_unified = job.fields.get("mixed").is_some();
     let mut kept = Vec::new();
     for (way, key) in ways {
-        let Some(fields) = job.fields.object(key) else { continue };
+        let Some(fields) = job.fields.object(key) else {
+            continue;
+        };
         let operations = operations(&fields, source, draft);
         if operations == 0 && (is_unified || !options.asks_for(way)) {
             continue;
         }
-        if let Some((raw, why)) = fields.get("total_ios").zip(options.contradiction(way)).filter(|_| operations > 0) {
+        if let Some((raw, why)) = fields
+            .get("total_ios")
+            .zip(options.contradiction(way))
+            .filter(|_| operations > 0)
+        {
             let text = format!("job '{workload}': {operations} operations of {key}, but {why}");
             draft.remark(source.line(raw), text);
         }
-        kept.push(Direction { way, fields, operations });
+        kept.push(Direction {
+            way,
+            fields,
+            operations,
+        });
     }
     kept
 }
@@ -132,20 +178,44 @@ fn directions<'a>(
 /// Returns the number of operations. A count that is not a number is at least one if there is a
 /// rate.
 fn operations(direction: &Fields, source: &Source, draft: &mut Draft) -> u64 {
-    let Some(raw) = direction.get("total_ios") else { return 0 };
+    let Some(raw) = direction.get("total_ios") else {
+        return 0;
+    };
     if let (None, Some(count)) = (direction.other("total_ios"), direction.count("total_ios")) {
         return count;
     }
-    draft.remark(source.line(raw), format_args!("total_ios: '{}' is not a count", source.printed(raw)));
-    let rate = |key| direction.get(key).and_then(|raw| raw.get().parse::<f64>().ok()).is_some_and(|rate| rate > 0.0);
+    draft.remark(
+        source.line(raw),
+        format_args!("total_ios: '{}' is not a count", source.printed(raw)),
+    );
+    let rate = |key| {
+        direction
+            .get(key)
+            .and_then(|raw| raw.get().parse::<f64>().ok())
+            .is_some_and(|rate| rate > 0.0)
+    };
     u64::from(["bw_bytes", "bw", "iops"].into_iter().any(rate))
 }
 
-fn one(way: Way, direction: &Fields, options: &Merged, source: &Source, draft: &mut Draft) -> Measured {
-    let bytes = source.number(direction, "bw_bytes", draft).map(|found| (found, "B/s"));
+fn one(
+    way: Way,
+    direction: &Fields,
+    options: &Merged,
+    source: &Source,
+    draft: &mut Draft,
+) -> Measured {
+    let bytes = source
+        .number(direction, "bw_bytes", draft)
+        .map(|found| (found, "B/s"));
     let kilobytes = || {
         let found = source.number(direction, "bw", draft)?;
-        Some((Found { value: found.value * 1024.0, ..found }, "KiB/s"))
+        Some((
+            Found {
+                value: found.value * 1024.0,
+                ..found
+            },
+            "KiB/s",
+        ))
     };
     let bandwidth = bytes.or_else(kilobytes);
     let operations = direction.count("total_ios").unwrap_or_default();
@@ -164,12 +234,18 @@ fn one(way: Way, direction: &Fields, options: &Merged, source: &Source, draft: &
 impl Measured {
     /// Adds a process that did the same work at the same time: rates add up.
     pub fn merge(&mut self, other: Measured) {
-        let add = |a: Found, b: Found| Found { value: a.value + b.value, ..a };
+        let add = |a: Found, b: Found| Found {
+            value: a.value + b.value,
+            ..a
+        };
         self.bandwidth = match (self.bandwidth, other.bandwidth) {
             (Some((mine, unit)), Some((theirs, _))) => Some((add(mine, theirs), unit)),
             _ => None,
         };
-        self.iops = self.iops.zip(other.iops).map(|(mine, theirs)| add(mine, theirs));
+        self.iops = self
+            .iops
+            .zip(other.iops)
+            .map(|(mine, theirs)| add(mine, theirs));
         self.latency.merge(other.latency);
         self.processes += other.processes;
     }
@@ -179,32 +255,73 @@ impl Measured {
     /// # Errors
     /// As [`Draft::add`].
     pub fn keep(self, draft: &mut Draft) -> Result<(), ReadError> {
-        let name = Name { workload: Some(&self.workload), operation: self.operation };
-        let Measured { file_size, record_size, processes, .. } = self;
-        let place = |line| Position { file_size, record_size, line };
-        let is_failed = draft.run.failures.iter().any(|failure| failure.workload.as_ref() == Some(&self.workload));
+        let name = Name {
+            workload: Some(&self.workload),
+            operation: self.operation,
+        };
+        let Measured {
+            file_size,
+            record_size,
+            processes,
+            ..
+        } = self;
+        let place = |line| Position {
+            file_size,
+            record_size,
+            line,
+        };
+        let is_failed = draft
+            .run
+            .failures
+            .iter()
+            .any(|failure| failure.workload.as_ref() == Some(&self.workload));
         if processes > 1 && !is_failed {
             let work = format!("job '{}', {}", self.workload, self.operation);
-            draft.remark(None, format_args!("{work}: the rates of {processes} processes are added"));
+            draft.remark(
+                None,
+                format_args!("{work}: the rates of {processes} processes are added"),
+            );
         }
         if let Some((line, why)) = self.disagreement() {
             draft.remark(line, why);
         }
         if let Some((found, unit)) = self.bandwidth {
-            draft.add(name, &THROUGHPUT, unit, place(found.line), rate(found.value))?;
+            draft.add(
+                name,
+                &THROUGHPUT,
+                unit,
+                place(found.line),
+                rate(found.value),
+            )?;
         }
         if let Some(found) = self.iops {
-            draft.add(name, &OPERATION_RATE, "IOPS", place(found.line), rate(found.value))?;
+            draft.add(
+                name,
+                &OPERATION_RATE,
+                "IOPS",
+                place(found.line),
+                rate(found.value),
+            )?;
         }
         if self.latency.count > 0 {
             for (metric, found) in self.latency.values() {
-                draft.add(name, metric, self.latency.found_unit, place(found.line), time(found.value))?;
+                draft.add(
+                    name,
+                    metric,
+                    self.latency.found_unit,
+                    place(found.line),
+                    time(found.value),
+                )?;
             }
         }
         if !self.latency.bins.is_empty() {
             let bins = self.latency.bins.into_iter().collect();
             let (workload, operation) = (Some(self.workload), self.operation.to_owned());
-            draft.run.histograms.push(Histogram { workload, operation, bins });
+            draft.run.histograms.push(Histogram {
+                workload,
+                operation,
+                bins,
+            });
         }
         Ok(())
     }
@@ -215,20 +332,24 @@ impl Measured {
         let expected = iops.value * block as f64;
         let (low, high) = (bandwidth.value.min(expected), bandwidth.value.max(expected));
         let step = if unit == "B/s" { 1.0 } else { 1024.0 };
-        // Old versions round operations a second to whole numbers. Any version may miss or count one operation more.
+        // Old versions round operations a second to whole numbers. Any version may miss or count
+        // one operation more.
         let rounded = if iops.value.fract() == 0.0 { 1.0 } else { 0.01 };
         let one_operation = iops.value / self.latency.count.max(1) as f64;
         let rounding = self.processes as f64 * (step + block as f64 * (rounded + one_operation));
         // The last block of each file is shorter if its size is not a multiple of the block.
-        let is_whole = self.file_size.is_some_and(|size| size.is_multiple_of(block));
+        let is_whole = self
+            .file_size
+            .is_some_and(|size| size.is_multiple_of(block));
         let is_shorter = bandwidth.value < expected && !is_whole && high < 2.0 * low;
         if low == 0.0 || is_shorter || high - low <= ROUNDING * high + rounding {
             return None;
         }
         let work = format!("job '{}', {}", self.workload, self.operation);
         let (iops, printed) = (iops.value, bandwidth.value);
-        let rates =
-            format!("{iops:.0} operations a second of {block} bytes are {expected:.0} B/s, and not {printed:.0} B/s");
+        let rates = format!(
+            "{iops:.0} operations a second of {block} bytes are {expected:.0} B/s, and not {printed:.0} B/s"
+        );
         Some((bandwidth.line, format!("{work}: {rates} as printed")))
     }
 }

@@ -23,8 +23,9 @@ pub(super) struct Messages<'t> {
 }
 
 impl Messages<'_> {
-    /// Adds a remark for each message in `text`, which starts at `offset` of the file. A message about an error or the
-    /// end of a process or host is a failure of the run, unless a job of the report has that error.
+    /// Adds a remark for each message in `text`, which starts at `offset` of the file. A message
+    /// about an error or the end of a process or host is a failure of the run, unless a job of the
+    /// report has that error.
     pub fn keep(&mut self, text: &str, offset: usize, lines: &LineIndex, draft: &mut Draft) {
         let mut at = offset;
         for line in text.split_inclusive('\n') {
@@ -32,9 +33,16 @@ impl Messages<'_> {
             if is_message(message) {
                 let number = lines.line(at);
                 let excerpt: String = message.chars().take(LONGEST).collect();
-                self.is_terminated |= without_host(message).starts_with("fio: terminating on signal");
-                if let Some(error) = error_number(message).filter(|error| !self.errors.contains(error)) {
-                    draft.fail(number, None, format_args!("fio reports: {}", error_text(error)));
+                self.is_terminated |=
+                    without_host(message).starts_with("fio: terminating on signal");
+                if let Some(error) =
+                    error_number(message).filter(|error| !self.errors.contains(error))
+                {
+                    draft.fail(
+                        number,
+                        None,
+                        format_args!("fio reports: {}", error_text(error)),
+                    );
                 } else if self.is_loss(message) {
                     draft.fail(number, None, format_args!("fio reports: {excerpt}"));
                 }
@@ -44,11 +52,13 @@ impl Messages<'_> {
         }
     }
 
-    /// Returns whether a message says that a process or a host ended before its report (fio 3.33 to 3.41). A `timeout
-    /// on SEND_ETA` alone does not count: fio goes on, and prints that the client timed out after several of them.
+    /// Returns whether a message says that a process or a host ended before its report (fio 3.33 to
+    /// 3.41). A `timeout on SEND_ETA` alone does not count: fio goes on, and prints that the client
+    /// timed out after several of them.
     fn is_loss(&self, message: &str) -> bool {
-        if let Some((host, _)) =
-            message.strip_prefix("client <").and_then(|rest| rest.split_once(">: exited with error "))
+        if let Some((host, _)) = message
+            .strip_prefix("client <")
+            .and_then(|rest| rest.split_once(">: exited with error "))
         {
             return !self.hosts.contains(host);
         }
@@ -56,7 +66,11 @@ impl Messages<'_> {
         if message.starts_with("client: host=") {
             return message.ends_with(" disconnected");
         }
-        let is_of = |start: &str, part: &str| message.strip_prefix(start).is_some_and(|rest| rest.contains(part));
+        let is_of = |start: &str, part: &str| {
+            message
+                .strip_prefix(start)
+                .is_some_and(|rest| rest.contains(part))
+        };
         is_of("fio: pid=", ", got signal=") && !self.is_terminated
             || is_of("fio: pid=", " disappeared ")
             || is_of("fio: job '", " forceful exit of this job")
@@ -65,13 +79,19 @@ impl Messages<'_> {
     }
 }
 
-/// Returns whether a line is a message that casts doubt on the results: of fio, of one of its servers (`<host> …`), or
-/// about data that does not verify.
+/// Returns whether a line is a message that casts doubt on the results: of fio, of one of its
+/// servers (`<host> …`), or about data that does not verify.
 fn is_message(line: &str) -> bool {
     // A server sends its normal report, too.
-    let is_trouble = |text: &str| ["error", "fail", "fio:", "verify"].iter().any(|word| text.contains(word));
+    let is_trouble = |text: &str| {
+        ["error", "fail", "fio:", "verify"]
+            .iter()
+            .any(|word| text.contains(word))
+    };
     let text = without_host(line);
-    ["fio:", "verify:", "error:", "client <", "client: host="].iter().any(|start| line.starts_with(start))
+    ["fio:", "verify:", "error:", "client <", "client: host="]
+        .iter()
+        .any(|start| line.starts_with(start))
         || line.contains(": verify failed at file")
         || error_number(line).is_some()
         || text.len() < line.len() && is_trouble(text)
@@ -79,12 +99,16 @@ fn is_message(line: &str) -> bool {
 
 /// Returns a message without the host that a client prints before the messages of its server.
 fn without_host(line: &str) -> &str {
-    let found = line.strip_prefix('<').and_then(|line| line.split_once("> "));
-    found.filter(|(host, _)| !host.contains(' ')).map_or(line, |(_, text)| text)
+    let found = line
+        .strip_prefix('<')
+        .and_then(|line| line.split_once("> "));
+    found
+        .filter(|(host, _)| !host.contains(' '))
+        .map_or(line, |(_, text)| text)
 }
 
-/// Returns the error number of `fio: pid=11, err=28/file:io_u.c`, or of `w: (groupid=0, jobs=1): err=28 (file:…)` in the
-/// normal report. Other text may have `err=` as well.
+/// Returns the error number of `fio: pid=11, err=28/file:io_u.c`, or of `w: (groupid=0, jobs=1):
+/// err=28 (file:…)` in the normal report. Other text may have `err=` as well.
 fn error_number(line: &str) -> Option<i64> {
     let text = without_host(line);
     let (_, after) = match text.strip_prefix("fio: pid=") {
@@ -92,7 +116,9 @@ fn error_number(line: &str) -> Option<i64> {
         None => text.split_once("(groupid=")?.1.split_once("): err=")?,
     };
     let after = after.trim_start();
-    let digits = after.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(after.len());
+    let digits = after
+        .find(|c: char| !(c.is_ascii_digit() || c == '-'))
+        .unwrap_or(after.len());
     after[..digits].parse().ok().filter(|number| *number != 0)
 }
 
@@ -144,11 +170,17 @@ mod tests {
 
     #[test]
     fn error_numbers_have_words() {
-        assert_eq!(error_number("fio: pid=11, err=28/file:io_u.c:1876, func=io_u error"), Some(28));
+        assert_eq!(
+            error_number("fio: pid=11, err=28/file:io_u.c:1876, func=io_u error"),
+            Some(28)
+        );
         assert_eq!(error_number("w: (groupid=0, jobs=1): err= 0: pid=3"), None);
         assert_eq!(error_text(28), "no space left on device (28)");
         assert_eq!(error_text(-5), error_text(5));
         assert_eq!(error_text(84), "the data read is not the data written (84)");
-        assert_eq!(error_text(i64::MAX), format!("unknown error ({})", i64::MAX));
+        assert_eq!(
+            error_text(i64::MAX),
+            format!("unknown error ({})", i64::MAX)
+        );
     }
 }

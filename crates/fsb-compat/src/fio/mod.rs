@@ -1,4 +1,5 @@
-//! fio: its results (JSON and json+, one document or several, with or without text around them), and its job files.
+//! fio: its results (JSON and json+, one document or several, with or without text around them),
+//! and its job files.
 
 mod document;
 mod export;
@@ -57,7 +58,9 @@ fn recognise(head: &[u8]) -> bool {
 
 /// Returns whether this is the normal report of fio: `fio-3.33` on one line, and lines of jobs.
 fn is_text(head: &[u8]) -> bool {
-    let version = head.split(|byte| *byte == b'\n').any(|line| is_version(line.trim_ascii()));
+    let version = head
+        .split(|byte| *byte == b'\n')
+        .any(|line| is_version(line.trim_ascii()));
     version && (holds(head, b": (groupid=") || holds(head, b": (g="))
 }
 
@@ -82,14 +85,24 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         return Err(ReadError::refused(NAME, no_document(text.as_bytes())));
     }
     if starts.len() > MOST_DOCUMENTS {
-        return Err(ReadError::refused(NAME, format!("it holds more than {MOST_DOCUMENTS} reports")));
+        return Err(ReadError::refused(
+            NAME,
+            format!("it holds more than {MOST_DOCUMENTS} reports"),
+        ));
     }
     let repaired = lenient::repair(&text, &starts);
-    let source = Source { original: &text, repaired: &repaired.text, lines: LineIndex::new(&text) };
+    let source = Source {
+        original: &text,
+        repaired: &repaired.text,
+        lines: LineIndex::new(&text),
+    };
     let mut reports = Reports::new(&source);
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     for (start, end) in starts.iter().copied().zip(ends) {
-        reports.push(Report { start, parsed: parse(&source.repaired[start..end]) })?;
+        reports.push(Report {
+            start,
+            parsed: parse(&source.repaired[start..end]),
+        })?;
     }
     reports.finish(repaired.comma)
 }
@@ -108,7 +121,13 @@ impl Report<'_> {
     /// Returns the line at which the document is damaged, and the reason.
     fn damage(&self, lines: &LineIndex) -> Option<(u32, String)> {
         let error = self.parsed.error.as_ref()?;
-        Some((lines.line(self.start).saturating_add(error.line() as u32).saturating_sub(1), reason(error)))
+        Some((
+            lines
+                .line(self.start)
+                .saturating_add(error.line() as u32)
+                .saturating_sub(1),
+            reason(error),
+        ))
     }
 }
 
@@ -127,13 +146,24 @@ struct Reports<'t> {
 
 impl<'t> Reports<'t> {
     fn new(source: &'t Source<'t>) -> Self {
-        Reports { source, runs: Runs::new(NAME), last: None, before: 0, continues: false, is_damaged: false }
+        Reports {
+            source,
+            runs: Runs::new(NAME),
+            last: None,
+            before: 0,
+            continues: false,
+            is_damaged: false,
+        }
     }
 
     fn push(&mut self, report: Report<'t>) -> Result<(), ReadError> {
         if let Some(last) = self.last.take() {
             self.continues = last.parsed.error.is_none()
-                && snapshot::is_snapshot(&last.parsed.document, &report.parsed.document, self.continues);
+                && snapshot::is_snapshot(
+                    &last.parsed.document,
+                    &report.parsed.document,
+                    self.continues,
+                );
             if !self.continues {
                 self.keep(&last, last.end())?;
             }
@@ -145,24 +175,45 @@ impl<'t> Reports<'t> {
     /// Keeps the run of a document with the messages up to an offset.
     fn keep(&mut self, report: &Report<'t>, end: usize) -> Result<(), ReadError> {
         let document = &report.parsed.document;
-        let Source { original, lines, .. } = self.source;
+        let Source {
+            original, lines, ..
+        } = self.source;
         let mut draft = Draft::new(NAME);
         draft.begin(lines.line(report.start));
         let mut messages = Messages::default();
-        for (job, error) in document.jobs.iter().filter_map(|job| Some((job, job.error()?.0))) {
+        for (job, error) in document
+            .jobs
+            .iter()
+            .filter_map(|job| Some((job, job.error()?.0)))
+        {
             messages.errors.insert(error);
             messages.hosts.extend(job.host.as_deref());
         }
         // Messages between the snapshots of a run are inside this text as well.
-        messages.keep(&original[self.before..report.start], self.before, lines, &mut draft);
-        messages.keep(&original[report.end()..end], report.end(), lines, &mut draft);
+        messages.keep(
+            &original[self.before..report.start],
+            self.before,
+            lines,
+            &mut draft,
+        );
+        messages.keep(
+            &original[report.end()..end],
+            report.end(),
+            lines,
+            &mut draft,
+        );
         if let Some((line, reason)) = report.damage(lines) {
             let kept = match (document.jobs.is_empty(), self.before > 0) {
                 (false, _) => "the jobs before it are read",
                 (true, false) => "no job before it is complete",
-                (true, true) => "no job of this report is complete; the one before it may be of an earlier moment",
+                (true, true) => {
+                    "no job of this report is complete; the one before it may be of an earlier moment"
+                }
             };
-            draft.remark(line, format_args!("the JSON is cut or damaged here: {reason}; {kept}"));
+            draft.remark(
+                line,
+                format_args!("the JSON is cut or damaged here: {reason}; {kept}"),
+            );
             self.is_damaged = true;
         }
         self.before = end;
@@ -175,21 +226,36 @@ impl<'t> Reports<'t> {
             self.keep(&last, self.source.original.len())?;
         }
         if let (Some(comma), Some(first)) = (comma, self.runs.first_mut()) {
-            let text = "numbers have the decimal comma of a locale; it is read as a point".to_owned();
-            first.warnings.push(Remark { line: Some(self.source.lines.line(comma)), text });
+            let text =
+                "numbers have the decimal comma of a locale; it is read as a point".to_owned();
+            first.warnings.push(Remark {
+                line: Some(self.source.lines.line(comma)),
+                text,
+            });
         }
-        let why = if self.is_damaged { "no job of its JSON is complete" } else { "no job in it did any I/O" };
+        let why = if self.is_damaged {
+            "no job of its JSON is complete"
+        } else {
+            "no job in it did any I/O"
+        };
         self.runs.finish(|| why.to_owned())
     }
 }
 
 fn no_document(bytes: &[u8]) -> String {
-    let form = if is_text(bytes) { "in the normal format" } else { "without the start of its JSON" };
+    let form = if is_text(bytes) {
+        "in the normal format"
+    } else {
+        "without the start of its JSON"
+    };
     format!("{form}; run fio with --output-format=json (or json+) and --output=FILE")
 }
 
 fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, ReadError> {
-    let version = document.version.strip_prefix("fio-").unwrap_or(&document.version);
+    let version = document
+        .version
+        .strip_prefix("fio-")
+        .unwrap_or(&document.version);
     draft.run.version = (!version.is_empty()).then(|| version.to_owned());
     let workloads = workload_names(document.jobs.iter().map(|job| (&*job.name, job.group)));
     failures(document, &workloads, source, &mut draft);
@@ -199,22 +265,43 @@ fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, 
     Ok(draft)
 }
 
-/// Records the jobs that ended with an error, or survived one. The processes of a job share its name, so that the values
-/// of all of them are lost.
+/// Records the jobs that ended with an error, or survived one. The processes of a job share its
+/// name, so that the values of all of them are lost.
 fn failures(document: &Document, workloads: &[String], source: &Source, draft: &mut Draft) {
     let mut is_known = false;
     for (job, workload) in document.jobs.iter().zip(workloads) {
         if let Some(raw) = job.unknown_error() {
-            let text = format!("job '{workload}': its error is not a number: '{}'", source.printed(raw));
+            let text = format!(
+                "job '{workload}': its error is not a number: '{}'",
+                source.printed(raw)
+            );
             draft.fail(source.line(raw), Some(workload), text);
         }
-        let Some((error, raw)) = job.error() else { continue };
+        let Some((error, raw)) = job.error() else {
+            continue;
+        };
         is_known = true;
-        let host = job.host.as_ref().map(|host| format!(", host {host}")).unwrap_or_default();
-        let text = format!("job '{workload}' failed: {}{host}", messages::error_text(error));
+        let host = job
+            .host
+            .as_ref()
+            .map(|host| format!(", host {host}"))
+            .unwrap_or_default();
+        let text = format!(
+            "job '{workload}' failed: {}{host}",
+            messages::error_text(error)
+        );
         draft.fail(source.line(raw), Some(workload), text);
     }
-    if let Some((error, raw)) = document.sum.as_ref().and_then(Job::error).filter(|_| !is_known) {
-        draft.fail(source.line(raw), None, format_args!("the clients failed: {}", messages::error_text(error)));
+    if let Some((error, raw)) = document
+        .sum
+        .as_ref()
+        .and_then(Job::error)
+        .filter(|_| !is_known)
+    {
+        draft.fail(
+            source.line(raw),
+            None,
+            format_args!("the clients failed: {}", messages::error_text(error)),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The options of a job: the direction, pattern and sizes of its work, and the settings that are compared.
+//! The options of a job: the direction, pattern and sizes of its work, and the settings that are
+//! compared.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,13 @@ static ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Options for which 0 is not the default.
-static ZERO_MATTERS: &[&str] = &["buffered", "fallocate", "invalidate", "rwmixread", "rwmixwrite"];
+static ZERO_MATTERS: &[&str] = &[
+    "buffered",
+    "fallocate",
+    "invalidate",
+    "rwmixread",
+    "rwmixwrite",
+];
 
 /// Options that are times.
 static TIMES: &[&str] = &["runtime", "ramp_time", "startdelay"];
@@ -79,16 +86,25 @@ pub(super) struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     fn get(&self, names: &[&str]) -> Option<&'a str> {
-        let find = |options: &'a Options| names.iter().find_map(|name| options.get(*name)).and_then(Value::as_str);
+        let find = |options: &'a Options| {
+            names
+                .iter()
+                .find_map(|name| options.get(*name))
+                .and_then(Value::as_str)
+        };
         find(self.job).or_else(|| find(self.global))
     }
 
-    /// Returns the value of `rw`, which is `read` by default; `None` if it is unknown or a log of calls takes its place.
+    /// Returns the value of `rw`, which is `read` by default; `None` if it is unknown or a log of
+    /// calls takes its place.
     pub fn rw(&self) -> Option<&'a str> {
         if !self.are_known || self.get(&["read_iolog", "replay"]).is_some() {
             return None;
         }
-        self.get(&["rw", "readwrite"]).unwrap_or("read").split(':').next()
+        self.get(&["rw", "readwrite"])
+            .unwrap_or("read")
+            .split(':')
+            .next()
     }
 
     /// Returns the name of a direction, with its pattern if that is known.
@@ -118,9 +134,15 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Returns the number of processes that the options request on each host; `None` if it is unknown.
+    /// Returns the number of processes that the options request on each host; `None` if it is
+    /// unknown.
     pub fn processes(&self) -> Option<u64> {
-        if self.are_known { self.get(&["numjobs"]).map_or(Some(1), |text| text.trim().parse().ok()) } else { None }
+        if self.are_known {
+            self.get(&["numjobs"])
+                .map_or(Some(1), |text| text.trim().parse().ok())
+        } else {
+            None
+        }
     }
 
     /// Returns the bytes of a file, if the options give them.
@@ -128,17 +150,32 @@ impl<'a> Merged<'a> {
         if let Some(size) = self.get(&["filesize"]) {
             return self.bytes(size);
         }
-        let files = self.get(&["nrfiles"]).map_or(Some(1), |text| text.parse().ok()).filter(|files| *files > 0)?;
+        let files = self
+            .get(&["nrfiles"])
+            .map_or(Some(1), |text| text.parse().ok())
+            .filter(|files| *files > 0)?;
         Some(self.bytes(self.get(&["size"])?)? / files)
     }
 
-    /// Returns the bytes of a call in a direction: 4 KiB by default. Returns `None` if they are unknown or differ.
+    /// Returns the bytes of a call in a direction: 4 KiB by default. Returns `None` if they are
+    /// unknown or differ.
     pub fn record_size(&self, way: Way) -> Option<u64> {
-        let differ = ["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "bs_is_seq_rand", "blocksize_unaligned"];
+        let differ = [
+            "bsrange",
+            "blocksize_range",
+            "bssplit",
+            "bs_unaligned",
+            "bs_is_seq_rand",
+            "blocksize_unaligned",
+        ];
         if self.rw().is_none() || self.get(&differ).is_some() || way == Way::Sync {
             return None;
         }
-        let sizes: Vec<&str> = self.get(&["bs", "blocksize"]).unwrap_or("4k").split(',').collect();
+        let sizes: Vec<&str> = self
+            .get(&["bs", "blocksize"])
+            .unwrap_or("4k")
+            .split(',')
+            .collect();
         if way == Way::Mixed && sizes.len() > 1 {
             return None;
         }
@@ -150,11 +187,13 @@ impl<'a> Merged<'a> {
         self.bytes(sizes.get(at).or(sizes.last())?)
     }
 
-    /// Parses a size as fio does: `k` is 1024 unless `kb_base` says otherwise. The meaning of `ki` depends on versions
-    /// and settings, so it is not parsed.
+    /// Parses a size as fio does: `k` is 1024 unless `kb_base` says otherwise. The meaning of `ki`
+    /// depends on versions and settings, so it is not parsed.
     fn bytes(&self, text: &str) -> Option<u64> {
         let text = text.trim().to_ascii_lowercase();
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let power = match unit.strip_suffix('b').unwrap_or(unit) {
             "" => 0,
@@ -167,10 +206,15 @@ impl<'a> Merged<'a> {
         if power > 0 && self.get(&["kb_base"]).is_some_and(|base| base != "1024") {
             return None;
         }
-        number.parse::<u64>().ok()?.checked_mul(1 << (10 * power)).filter(|bytes| *bytes > 0)
+        number
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1 << (10 * power))
+            .filter(|bytes| *bytes > 0)
     }
 
-    /// Returns why the counters of a direction contradict the options: it has operations that nothing requests.
+    /// Returns why the counters of a direction contradict the options: it has operations that
+    /// nothing requests.
     pub fn contradiction(&self, way: Way) -> Option<String> {
         let rw = self.rw().filter(|_| !self.asks_for(way))?;
         let requested: &[&str] = match way {
@@ -182,26 +226,44 @@ impl<'a> Merged<'a> {
         if self.get(requested).is_some_and(|value| value != "0") {
             return None;
         }
-        let sum = if self.get(&["group_reporting"]).is_some() { "; the report is a sum of its group" } else { "" };
+        let sum = if self.get(&["group_reporting"]).is_some() {
+            "; the report is a sum of its group"
+        } else {
+            ""
+        };
         Some(format!("rw={rw} requests none{sum}"))
     }
 
-    /// Returns the settings that change the work or its time, in one spelling; none if they are unknown. `version` is
-    /// that of fio, on which the default engine depends.
+    /// Returns the settings that change the work or its time, in one spelling; none if they are
+    /// unknown. `version` is that of fio, on which the default engine depends.
     pub fn settings(&self, version: &str) -> BTreeMap<String, String> {
         let mut settings = BTreeMap::new();
         if !self.are_known {
             return settings;
         }
-        let engine = if version.starts_with("2.") || version.starts_with("1.") { "sync" } else { "psync" };
-        for (name, value) in [("ioengine", engine), ("iodepth", "1"), ("direct", "0"), ("numjobs", "1"), ("rw", "read")]
-        {
+        let engine = if version.starts_with("2.") || version.starts_with("1.") {
+            "sync"
+        } else {
+            "psync"
+        };
+        for (name, value) in [
+            ("ioengine", engine),
+            ("iodepth", "1"),
+            ("direct", "0"),
+            ("numjobs", "1"),
+            ("rw", "read"),
+        ] {
             settings.insert(name.to_owned(), value.to_owned());
         }
         for (name, value) in self.global.iter().chain(self.job) {
-            let Some((name, value)) = value.as_str().and_then(|value| self.setting(name, value)) else { continue };
+            let Some((name, value)) = value.as_str().and_then(|value| self.setting(name, value))
+            else {
+                continue;
+            };
             match (name, value.as_str()) {
-                ("buffered", value) => _ = settings.insert("direct".to_owned(), u8::from(value == "0").to_string()),
+                ("buffered", value) => {
+                    _ = settings.insert("direct".to_owned(), u8::from(value == "0").to_string())
+                }
                 (_, "0") if !settings.contains_key(name) && !ZERO_MATTERS.contains(&name) => {}
                 _ => _ = settings.insert(name.to_owned(), value),
             }
@@ -209,10 +271,15 @@ impl<'a> Merged<'a> {
         settings
     }
 
-    /// Returns the usual name and spelling of a setting; `None` for an option that does not change the work.
+    /// Returns the usual name and spelling of a setting; `None` for an option that does not change
+    /// the work.
     fn setting<'n>(&self, name: &'n str, value: &str) -> Option<(&'n str, String)> {
-        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, usual)| usual);
-        let is_report = name.starts_with("log_") || name.starts_with("disable_") || name.ends_with("_log");
+        let name = ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name, |(_, usual)| usual);
+        let is_report =
+            name.starts_with("log_") || name.starts_with("disable_") || name.ends_with("_log");
         if is_report || OTHER_OPTIONS.contains(&name) || name.starts_with("write_iolog") {
             return None;
         }
@@ -223,8 +290,14 @@ impl<'a> Merged<'a> {
             _ if TIMES.contains(&name) => value.strip_suffix('s').unwrap_or(value),
             _ => value,
         };
-        let part = |part: &str| self.bytes(part).map_or_else(|| part.to_owned(), |bytes| bytes.to_string());
-        Some((name, value.split(',').map(part).collect::<Vec<_>>().join(",")))
+        let part = |part: &str| {
+            self.bytes(part)
+                .map_or_else(|| part.to_owned(), |bytes| bytes.to_string())
+        };
+        Some((
+            name,
+            value.split(',').map(part).collect::<Vec<_>>().join(","),
+        ))
     }
 }
 
@@ -235,20 +308,45 @@ mod tests {
     use super::*;
 
     fn with<T>(job: Value, global: Value, ask: impl Fn(&Merged) -> T) -> T {
-        let options = |value: Value| value.as_object().unwrap().clone().into_iter().collect::<Options>();
+        let options = |value: Value| {
+            value
+                .as_object()
+                .unwrap()
+                .clone()
+                .into_iter()
+                .collect::<Options>()
+        };
         let (job, global) = (options(job), options(global));
-        ask(&Merged { job: &job, global: &global, are_known: true })
+        ask(&Merged {
+            job: &job,
+            global: &global,
+            are_known: true,
+        })
     }
 
     #[test]
     fn the_job_overrules_what_holds_for_all() {
-        with(json!({"rw": "randrw:2"}), json!({"rw": "write", "bs": "4k,8k", "size": "1g"}), |merged| {
-            assert_eq!(merged.operation(Way::Write), "random_write");
-            assert!(merged.asks_for(Way::Read) && merged.asks_for(Way::Write) && !merged.asks_for(Way::Trim));
-            assert_eq!(merged.record_size(Way::Read), Some(4096));
-            assert_eq!((merged.record_size(Way::Write), merged.record_size(Way::Trim)), (Some(8192), Some(8192)));
-            assert_eq!(merged.file_size(), Some(1 << 30));
-        });
+        with(
+            json!({"rw": "randrw:2"}),
+            json!({"rw": "write", "bs": "4k,8k", "size": "1g"}),
+            |merged| {
+                assert_eq!(merged.operation(Way::Write), "random_write");
+                assert!(
+                    merged.asks_for(Way::Read)
+                        && merged.asks_for(Way::Write)
+                        && !merged.asks_for(Way::Trim)
+                );
+                assert_eq!(merged.record_size(Way::Read), Some(4096));
+                assert_eq!(
+                    (
+                        merged.record_size(Way::Write),
+                        merged.record_size(Way::Trim)
+                    ),
+                    (Some(8192), Some(8192))
+                );
+                assert_eq!(merged.file_size(), Some(1 << 30));
+            },
+        );
     }
 
     #[test]
@@ -257,22 +355,42 @@ mod tests {
         assert_eq!(size(json!({"size": "256m"})), Some(256 << 20));
         assert_eq!(size(json!({"size": "4KB", "nrfiles": "2"})), Some(2048));
         assert_eq!(size(json!({"size": "1g", "filesize": "64k"})), Some(65536));
-        for unsure in ["50%", "1ki", "4k-8k", "99999999999999999999", "16777216t", ""] {
+        for unsure in [
+            "50%",
+            "1ki",
+            "4k-8k",
+            "99999999999999999999",
+            "16777216t",
+            "",
+        ] {
             assert_eq!(size(json!({ "size": unsure })), None, "{unsure}");
         }
         assert_eq!(size(json!({"size": "1k", "kb_base": "1000"})), None);
         let record = |job: Value| with(job, json!({}), |merged| merged.record_size(Way::Read));
-        assert_eq!((record(json!({})), record(json!({"bsrange": "1k-4k"}))), (Some(4096), None));
+        assert_eq!(
+            (record(json!({})), record(json!({"bsrange": "1k-4k"}))),
+            (Some(4096), None)
+        );
     }
 
     #[test]
     fn counters_without_a_request_contradict_the_options() {
         let reads = |job: Value| with(job, json!({}), |merged| merged.contradiction(Way::Read));
-        assert_eq!(reads(json!({"rw": "randwrite"})).as_deref(), Some("rw=randwrite requests none"));
-        assert!(reads(json!({"rw": "write", "group_reporting": ""})).unwrap().ends_with("a sum of its group"));
-        for fine in
-            [json!({}), json!({"rw": "rw"}), json!({"rw": "write", "verify": "crc32c"}), json!({"read_iolog": "x"})]
-        {
+        assert_eq!(
+            reads(json!({"rw": "randwrite"})).as_deref(),
+            Some("rw=randwrite requests none")
+        );
+        assert!(
+            reads(json!({"rw": "write", "group_reporting": ""}))
+                .unwrap()
+                .ends_with("a sum of its group")
+        );
+        for fine in [
+            json!({}),
+            json!({"rw": "rw"}),
+            json!({"rw": "write", "verify": "crc32c"}),
+            json!({"read_iolog": "x"}),
+        ] {
             assert_eq!(reads(fine), None);
         }
     }
@@ -287,7 +405,9 @@ mod tests {
         assert_eq!(settings(spelled[0].clone()), settings(spelled[1].clone()));
         assert_eq!(
             settings(json!({})),
-            settings(json!({"name": "a", "filename": "/x", "ioengine": "psync", "write_bw_log": "l"}))
+            settings(
+                json!({"name": "a", "filename": "/x", "ioengine": "psync", "write_bw_log": "l"})
+            )
         );
         assert_ne!(settings(json!({})), settings(json!({"ioengine": "libaio"})));
         assert_ne!(settings(json!({})), settings(json!({"invalidate": "0"})));
@@ -296,9 +416,17 @@ mod tests {
     #[test]
     fn options_that_fio_did_not_print_are_unknown() {
         let none = Options::new();
-        let merged = Merged { job: &none, global: &none, are_known: false };
+        let merged = Merged {
+            job: &none,
+            global: &none,
+            are_known: false,
+        };
         assert_eq!(
-            (merged.operation(Way::Write), merged.record_size(Way::Write), merged.file_size()),
+            (
+                merged.operation(Way::Write),
+                merged.record_size(Way::Write),
+                merged.file_size()
+            ),
             ("write", None, None)
         );
         assert!(!merged.asks_for(Way::Read) && merged.settings("2.2.10").is_empty());

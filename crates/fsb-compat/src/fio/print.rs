@@ -1,4 +1,5 @@
-//! The results of `fsb fio` in fio's forms: JSON as `--output-format=json` writes it, and a short text.
+//! The results of `fsb fio` in fio's forms: JSON as `--output-format=json` writes it, and a short
+//! text.
 //!
 //! Fields that fsb does not measure are absent.
 
@@ -146,14 +147,22 @@ impl From<&Times> for TimesEntry {
             mean: times.mean,
             stddev: times.deviation,
             count: times.count,
-            percentile: times.percentiles.iter().map(|(percent, time)| (format!("{percent:.6}"), *time)).collect(),
+            percentile: times
+                .percentiles
+                .iter()
+                .map(|(percent, time)| (format!("{percent:.6}"), *time))
+                .collect(),
         }
     }
 }
 
 impl JobResult {
     fn per_second(&self, amount: u64) -> f64 {
-        if self.seconds > 0.0 { amount as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            amount as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 
     /// Returns the run time in milliseconds.
@@ -189,8 +198,17 @@ impl JobResult {
                 ResultDirection::Mixed => mixed = Some(entry),
             }
         }
-        let sync = self.syncs.as_ref().map(|times| SyncEntry { total_ios: times.count, lat_ns: times.into() });
-        let share = |seconds: f64| if self.seconds > 0.0 { seconds / self.seconds * 100.0 } else { 0.0 };
+        let sync = self.syncs.as_ref().map(|times| SyncEntry {
+            total_ios: times.count,
+            lat_ns: times.into(),
+        });
+        let share = |seconds: f64| {
+            if self.seconds > 0.0 {
+                seconds / self.seconds * 100.0
+            } else {
+                0.0
+            }
+        };
         JobEntry {
             jobname: &self.name,
             groupid: self.group,
@@ -217,7 +235,10 @@ pub fn json(origin: &Origin, results: &[JobResult]) -> serde_json::Result<String
         timestamp: origin.timestamp_ms / 1000,
         timestamp_ms: origin.timestamp_ms,
         time: &origin.time,
-        jobs: results.iter().map(|result| result.entry(origin.elapsed)).collect(),
+        jobs: results
+            .iter()
+            .map(|result| result.entry(origin.elapsed))
+            .collect(),
     };
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }
@@ -226,7 +247,12 @@ pub fn json(origin: &Origin, results: &[JobResult]) -> serde_json::Result<String
 pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
     let mut text = format!("{}, with fio's job files\n", origin.program);
     for result in results {
-        let JobResult { name, group, processes, .. } = result;
+        let JobResult {
+            name,
+            group,
+            processes,
+            ..
+        } = result;
         text += &format!("{name}: (groupid={group}, jobs={processes})\n");
         if let Some(description) = &result.description {
             text += &format!("  Description  : [{description}]\n");
@@ -251,7 +277,11 @@ pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
             }
         }
         if let Some(syncs) = &result.syncs {
-            text += &format!("  fsync/fdatasync: {} calls\n{}", syncs.count, times_lines("sync", syncs));
+            text += &format!(
+                "  fsync/fdatasync: {} calls\n{}",
+                syncs.count,
+                times_lines("sync", syncs)
+            );
         }
     }
     text
@@ -266,8 +296,13 @@ fn times_lines(kind: &str, times: &Times) -> String {
         times.mean / 1e3,
         times.deviation / 1e3
     );
-    let shown = times.percentiles.iter().filter(|(percent, _)| [50.0, 99.0, 99.9].contains(percent));
-    let shown: Vec<String> = shown.map(|(percent, time)| format!("{percent}th=[{:.1}]", *time as f64 / 1e3)).collect();
+    let shown = times
+        .percentiles
+        .iter()
+        .filter(|(percent, _)| [50.0, 99.0, 99.9].contains(percent));
+    let shown: Vec<String> = shown
+        .map(|(percent, time)| format!("{percent}th=[{:.1}]", *time as f64 / 1e3))
+        .collect();
     if !shown.is_empty() {
         text += &format!("    {kind} percentiles (usec): {}\n", shown.join(", "));
     }
@@ -292,8 +327,15 @@ mod tests {
             description: None,
             group: 0,
             processes: 2,
-            options: [("rw", "randread"), ("bs", "4k"), ("size", "8m")].map(|(a, b)| (a.into(), b.into())).into(),
-            directions: vec![DirectionResult { direction, operations: 2048, bytes: 8 << 20, times: Some(times) }],
+            options: [("rw", "randread"), ("bs", "4k"), ("size", "8m")]
+                .map(|(a, b)| (a.into(), b.into()))
+                .into(),
+            directions: vec![DirectionResult {
+                direction,
+                operations: 2048,
+                bytes: 8 << 20,
+                times: Some(times),
+            }],
             syncs: None,
             seconds: 0.5,
             user: 0.1,
@@ -303,19 +345,37 @@ mod tests {
     }
 
     fn origin() -> Origin {
-        Origin { program: "fsb-0.1.0".into(), timestamp_ms: 1_700_000_000_123, time: "now".into(), elapsed: 1 }
+        Origin {
+            program: "fsb-0.1.0".into(),
+            timestamp_ms: 1_700_000_000_123,
+            time: "now".into(),
+            elapsed: 1,
+        }
     }
 
     #[test]
     fn the_reader_of_fios_json_reads_it_back() {
-        let text = json(&origin(), &[result(ResultDirection::Read, LatencyKind::Completion)]).unwrap();
+        let text = json(
+            &origin(),
+            &[result(ResultDirection::Read, LatencyKind::Completion)],
+        )
+        .unwrap();
         assert!((super::super::TOOL.recognise)(text.as_bytes()));
         let runs = (super::super::TOOL.read)(&mut text.as_bytes()).unwrap();
         assert_eq!(runs[0].version.as_deref(), Some("fsb-0.1.0"));
         assert_eq!(runs[0].warnings, []);
-        let found: Vec<_> =
-            runs[0].series.iter().map(|series| (series.operation.as_str(), series.metric.as_str())).collect();
-        let names = ["throughput", "operation_rate", "latency_mean", "latency_p50", "latency_p90"];
+        let found: Vec<_> = runs[0]
+            .series
+            .iter()
+            .map(|series| (series.operation.as_str(), series.metric.as_str()))
+            .collect();
+        let names = [
+            "throughput",
+            "operation_rate",
+            "latency_mean",
+            "latency_p50",
+            "latency_p90",
+        ];
         assert_eq!(found, names.map(|name| ("random_read", name)), "{text}");
     }
 
@@ -327,10 +387,16 @@ mod tests {
             value["jobs"][0].clone()
         };
         let job = entry(LatencyKind::NotComparable);
-        assert!(job.get("read").is_none() && job["write"].get("clat_ns").is_none(), "{job}");
+        assert!(
+            job.get("read").is_none() && job["write"].get("clat_ns").is_none(),
+            "{job}"
+        );
         assert_eq!(job["write"]["iops"], 4096.0);
         assert_eq!(job["write"]["bw_bytes"], 16 << 20);
-        assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&10.0.into(), &40.0.into()));
+        assert_eq!(
+            (&job["usr_cpu"], &job["sys_cpu"]),
+            (&10.0.into(), &40.0.into())
+        );
         let job = entry(LatencyKind::Total);
         assert!(job["write"].get("clat_ns").is_none(), "{job}");
         assert_eq!(job["write"]["lat_ns"]["percentile"]["90.000000"], 3000);
@@ -339,16 +405,33 @@ mod tests {
     #[test]
     fn directions_and_syncs_have_entries_of_their_own() {
         let mut both = result(ResultDirection::Read, LatencyKind::Completion);
-        let write =
-            DirectionResult { direction: ResultDirection::Write, operations: 512, ..both.directions[0].clone() };
-        both.syncs = Some(Times { count: 3, ..write.times.clone().unwrap() });
+        let write = DirectionResult {
+            direction: ResultDirection::Write,
+            operations: 512,
+            ..both.directions[0].clone()
+        };
+        both.syncs = Some(Times {
+            count: 3,
+            ..write.times.clone().unwrap()
+        });
         both.directions.push(write);
         let text = json(&origin(), std::slice::from_ref(&both)).unwrap();
         let job = serde_json::from_str::<serde_json::Value>(&text).unwrap()["jobs"][0].clone();
-        assert_eq!((&job["read"]["total_ios"], &job["write"]["total_ios"]), (&2048.into(), &512.into()), "{job}");
-        assert_eq!((&job["sync"]["total_ios"], &job["sync"]["lat_ns"]["N"]), (&3.into(), &3.into()), "{job}");
+        assert_eq!(
+            (&job["read"]["total_ios"], &job["write"]["total_ios"]),
+            (&2048.into(), &512.into()),
+            "{job}"
+        );
+        assert_eq!(
+            (&job["sync"]["total_ios"], &job["sync"]["lat_ns"]["N"]),
+            (&3.into(), &3.into()),
+            "{job}"
+        );
         let text = summary(&origin(), &[both]);
-        assert!(text.contains("  write: IOPS=1024") && text.contains("  fsync/fdatasync: 3 calls\n    sync (usec)"));
+        assert!(
+            text.contains("  write: IOPS=1024")
+                && text.contains("  fsync/fdatasync: 3 calls\n    sync (usec)")
+        );
     }
 
     #[test]
@@ -357,20 +440,37 @@ mod tests {
             description: Some("direct=1 has no effect".into()),
             ..result(ResultDirection::Read, LatencyKind::Completion)
         };
-        assert!(summary(&origin(), std::slice::from_ref(&described)).contains("\n  Description  : [direct=1 has no"));
+        assert!(
+            summary(&origin(), std::slice::from_ref(&described))
+                .contains("\n  Description  : [direct=1 has no")
+        );
         let text = json(&origin(), &[described]).unwrap();
         let job = serde_json::from_str::<serde_json::Value>(&text).unwrap()["jobs"][0].clone();
-        assert_eq!((&job["desc"], &job["error"]), (&"direct=1 has no effect".into(), &0.into()));
-        assert_eq!((super::super::TOOL.read)(&mut text.as_bytes()).unwrap()[0].warnings, []);
+        assert_eq!(
+            (&job["desc"], &job["error"]),
+            (&"direct=1 has no effect".into(), &0.into())
+        );
+        assert_eq!(
+            (super::super::TOOL.read)(&mut text.as_bytes()).unwrap()[0].warnings,
+            []
+        );
     }
 
     #[test]
     fn the_summary_has_a_paragraph_for_each_result() {
-        let text = summary(&origin(), &[result(ResultDirection::Mixed, LatencyKind::Total)]);
+        let text = summary(
+            &origin(),
+            &[result(ResultDirection::Mixed, LatencyKind::Total)],
+        );
         assert!(
-            text.contains("\n  mixed: IOPS=4096, BW=16.0MiB/s (8.0MiB/500msec)\n    lat (usec): min=1.0"),
+            text.contains(
+                "\n  mixed: IOPS=4096, BW=16.0MiB/s (8.0MiB/500msec)\n    lat (usec): min=1.0"
+            ),
             "{text}"
         );
-        assert!(text.contains("lat percentiles (usec): 50th=[2.0]\n"), "{text}");
+        assert!(
+            text.contains("lat percentiles (usec): 50th=[2.0]\n"),
+            "{text}"
+        );
     }
 }

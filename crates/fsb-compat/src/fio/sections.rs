@@ -1,4 +1,5 @@
-//! The text of fio's job files: sections of options, included files, environment variables and keywords.
+//! The text of fio's job files: sections of options, included files, environment variables and
+//! keywords.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ pub struct Remark {
 /// The things outside a job file that its text refers to.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'s> {
-    /// Returns the value of an environment variable, or of a keyword of fio such as `$ncpus`, which is given with its `$`.
+    /// Returns the value of an environment variable, or of a keyword of fio such as `$ncpus`, which
+    /// is given with its `$`.
     pub variable: &'s dyn Fn(&str) -> Option<String>,
     /// Returns the text of an included file, or the reason why it cannot be read.
     pub include: &'s dyn Fn(&str) -> Result<String, String>,
@@ -66,14 +68,26 @@ impl Section {
     }
 
     fn is_set(&self, name: &str) -> bool {
-        self.options.get(name).is_some_and(|option| option.value != "0")
+        self.options
+            .get(name)
+            .is_some_and(|option| option.value != "0")
     }
 }
 
 /// Splits the text into sections. Options of `[global]` hold for the sections that follow.
-pub(super) fn sections(text: &str, surroundings: Surroundings<'_>, problems: &mut Vec<Remark>) -> Vec<Section> {
-    let mut splitter =
-        Splitter { surroundings, problems, global: Options::new(), jobs: Vec::new(), in_global: None, line: 0 };
+pub(super) fn sections(
+    text: &str,
+    surroundings: Surroundings<'_>,
+    problems: &mut Vec<Remark>,
+) -> Vec<Section> {
+    let mut splitter = Splitter {
+        surroundings,
+        problems,
+        global: Options::new(),
+        jobs: Vec::new(),
+        in_global: None,
+        line: 0,
+    };
     splitter.file(text, 0);
     splitter.jobs
 }
@@ -91,7 +105,10 @@ struct Splitter<'s> {
 
 impl Splitter<'_> {
     fn refuse(&mut self, message: String) {
-        self.problems.push(Remark { line: self.line, message });
+        self.problems.push(Remark {
+            line: self.line,
+            message,
+        });
     }
 
     /// Takes the lines of a file. `depth` is the number of files that include it.
@@ -107,7 +124,9 @@ impl Splitter<'_> {
             }
             if let Some(name) = content.strip_prefix('[') {
                 self.section(name, content);
-            } else if let Some(file) = content.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t', '=']))
+            } else if let Some(file) = content
+                .strip_prefix("include")
+                .filter(|rest| rest.starts_with([' ', '\t', '=']))
             {
                 self.include(file.trim_start_matches(['=', ' ', '\t']), depth);
             } else {
@@ -121,12 +140,23 @@ impl Splitter<'_> {
     }
 
     fn section(&mut self, name: &str, content: &str) {
-        let Some(name) = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty()) else {
-            return self.refuse(format!("'{}' is not the name of a section: write [NAME]", excerpt(content)));
+        let Some(name) = name
+            .strip_suffix(']')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        else {
+            return self.refuse(format!(
+                "'{}' is not the name of a section: write [NAME]",
+                excerpt(content)
+            ));
         };
         self.in_global = Some(name == "global");
         if name != "global" {
-            self.jobs.push(Section { name: name.to_owned(), line: self.line, options: self.global.clone() });
+            self.jobs.push(Section {
+                name: name.to_owned(),
+                line: self.line,
+                options: self.global.clone(),
+            });
         }
     }
 
@@ -152,22 +182,36 @@ impl Splitter<'_> {
             Ok(value) => value,
             Err(why) => return self.refuse(format!("{}: {why}", excerpt(name))),
         };
-        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name).to_owned();
-        let option = Written { line: self.line, value };
+        let name = ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name, |(_, name)| name)
+            .to_owned();
+        let option = Written {
+            line: self.line,
+            value,
+        };
         match (self.in_global, self.jobs.last_mut()) {
             (Some(true), _) => drop(self.global.insert(name, option)),
             (Some(false), Some(job)) => drop(job.options.insert(name, option)),
-            _ => self.refuse(format!("{}: the option precedes all sections: write [global] before it", excerpt(&name))),
+            _ => self.refuse(format!(
+                "{}: the option precedes all sections: write [global] before it",
+                excerpt(&name)
+            )),
         }
     }
 }
 
 /// Returns the start of a text, for a message.
 pub(super) fn excerpt(text: &str) -> String {
-    text.chars().take(40).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    text.chars()
+        .take(40)
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect()
 }
 
-/// Replaces `${NAME}` by values of environment variables, and fio's keywords by properties of the machine.
+/// Replaces `${NAME}` by values of environment variables, and fio's keywords by properties of the
+/// machine.
 fn substituted(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut text, mut rest) = (String::new(), value);
     while let Some(at) = rest.find('$') {
@@ -180,7 +224,8 @@ fn substituted(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result
                 .ok_or("keywords other than $ncpus, $pagesize and $mb_memory are not supported: write the value")?,
         };
         let found = variable(name).filter(|found| !found.contains(['$', '\n']));
-        text += &found.ok_or_else(|| format!("the environment variable {} is not set", excerpt(name)))?;
+        text += &found
+            .ok_or_else(|| format!("the environment variable {} is not set", excerpt(name)))?;
         rest = after;
     }
     Ok(text + rest)

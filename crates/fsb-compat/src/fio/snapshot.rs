@@ -1,18 +1,27 @@
-//! Reports that fio printed during a run (`--status-interval`): they are part of the run that ends after them.
+//! Reports that fio printed during a run (`--status-interval`): they are part of the run that ends
+//! after them.
 
 use super::document::{Document, Fields, Job};
 
 /// The directions of a job that count operations.
 static WAYS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
-/// Returns whether a report was printed during the run of the next one. `continues` says whether an earlier report was
-/// printed during the run of this one.
+/// Returns whether a report was printed during the run of the next one. `continues` says whether an
+/// earlier report was printed during the run of this one.
 pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool) -> bool {
-    if !is_same_work(document, next) || was_printed_later(document, next) || !repeats_errors(document, next) {
+    if !is_same_work(document, next)
+        || was_printed_later(document, next)
+        || !repeats_errors(document, next)
+    {
         return false;
     }
-    let elapsed = next.jobs.iter().filter_map(|job| job.fields.whole("elapsed")).max();
-    // Seconds of `elapsed` are rounded up, so the run began after this moment, and at most a second later.
+    let elapsed = next
+        .jobs
+        .iter()
+        .filter_map(|job| job.fields.whole("elapsed"))
+        .max();
+    // Seconds of `elapsed` are rounded up, so the run began after this moment, and at most a second
+    // later.
     let earliest = |end: i64, unit: i64| Some(end.saturating_sub(elapsed?.saturating_mul(unit)));
     if let (Some(printed), Some(end)) = (document.timestamp_ms, next.timestamp_ms)
         && let Some(begin) = earliest(end, 1000)
@@ -22,7 +31,8 @@ pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool)
     if let (Some(printed), Some(end)) = (document.timestamp, next.timestamp)
         && let Some(begin) = earliest(end, 1)
     {
-        // Both are rounded down to seconds: it is certain with a margin of two, and impossible with none.
+        // Both are rounded down to seconds: it is certain with a margin of two, and impossible with
+        // none.
         if begin.saturating_add(2) <= printed {
             return true;
         }
@@ -33,26 +43,43 @@ pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool)
     continues_counters(document, next) && (continues || ran_longer(document, next))
 }
 
-/// Returns whether the next report has an earlier time: files of reports need not be in the order of time.
+/// Returns whether the next report has an earlier time: files of reports need not be in the order
+/// of time.
 fn was_printed_later(document: &Document, next: &Document) -> bool {
-    let later = |one: Option<i64>, other: Option<i64>| one.zip(other).is_some_and(|(one, other)| one > other);
+    let later = |one: Option<i64>, other: Option<i64>| {
+        one.zip(other).is_some_and(|(one, other)| one > other)
+    };
     later(document.timestamp_ms, next.timestamp_ms) || later(document.timestamp, next.timestamp)
 }
 
-/// Returns whether the next report has every error of this one. An error stays until the end of a run.
+/// Returns whether the next report has every error of this one. An error stays until the end of a
+/// run.
 fn repeats_errors(document: &Document, next: &Document) -> bool {
     let repeats = |(one, other): (&Job, &Job)| {
         one.unknown_error().is_none()
-            && one.error().is_none_or(|(error, _)| other.error().is_some_and(|(other, _)| other == error))
+            && one
+                .error()
+                .is_none_or(|(error, _)| other.error().is_some_and(|(other, _)| other == error))
     };
     let sums = document.sum.iter().zip(&next.sum);
-    document.sum.is_some() == next.sum.is_some() && document.jobs.iter().zip(&next.jobs).chain(sums).all(repeats)
+    document.sum.is_some() == next.sum.is_some()
+        && document
+            .jobs
+            .iter()
+            .zip(&next.jobs)
+            .chain(sums)
+            .all(repeats)
 }
 
 fn is_same_work(document: &Document, next: &Document) -> bool {
-    let options = |job: &Job| job.fields.get("job options").map(|raw| raw.get().split_whitespace().collect::<String>());
+    let options = |job: &Job| {
+        job.fields
+            .get("job options")
+            .map(|raw| raw.get().split_whitespace().collect::<String>())
+    };
     let same = |(one, other): (&Job, &Job)| {
-        (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host) && options(one) == options(other)
+        (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host)
+            && options(one) == options(other)
     };
     document.version == next.version
         && document.jobs.len() == next.jobs.len()
@@ -64,20 +91,26 @@ fn is_same_work(document: &Document, next: &Document) -> bool {
 fn continues_counters(document: &Document, next: &Document) -> bool {
     let grew = |(one, other): (&Job, &Job)| {
         let keys = ["elapsed", "ctx"];
-        keys.iter().all(|key| not_less(&one.fields, &other.fields, key))
+        keys.iter()
+            .all(|key| not_less(&one.fields, &other.fields, key))
             && WAYS.iter().all(|way| grew_in(one, other, way))
     };
     document.jobs.iter().zip(&next.jobs).all(grew)
 }
 
 fn grew_in(one: &Job, other: &Job, way: &str) -> bool {
-    let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else { return true };
+    let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else {
+        return true;
+    };
     if one.count("total_ios") == Some(0) {
         return true;
     }
-    let limits =
-        ["clat_ns", "clat", "lat_ns", "lat"].into_iter().all(|times| match (one.object(times), other.object(times)) {
-            (Some(one), Some(other)) => not_less(&other, &one, "min") && not_less(&one, &other, "max"),
+    let limits = ["clat_ns", "clat", "lat_ns", "lat"]
+        .into_iter()
+        .all(|times| match (one.object(times), other.object(times)) {
+            (Some(one), Some(other)) => {
+                not_less(&other, &one, "min") && not_less(&one, &other, "max")
+            }
             _ => true,
         });
     limits && not_less(&one, &other, "total_ios") && not_less(&one, &other, "runtime")
@@ -85,11 +118,13 @@ fn grew_in(one: &Job, other: &Job, way: &str) -> bool {
 
 /// Returns whether a counter of `other` is at least that of `one`, as far as both have it.
 fn not_less(one: &Fields, other: &Fields, key: &str) -> bool {
-    one.whole(key).zip(other.whole(key)).is_none_or(|(one, other)| one <= other)
+    one.whole(key)
+        .zip(other.whole(key))
+        .is_none_or(|(one, other)| one <= other)
 }
 
-/// Returns whether the next report counts clearly more operations of a longer time. The last report of a run may follow
-/// another one at once, but repetitions of one job have similar times as well.
+/// Returns whether the next report counts clearly more operations of a longer time. The last report
+/// of a run may follow another one at once, but repetitions of one job have similar times as well.
 fn ran_longer(document: &Document, next: &Document) -> bool {
     let longer = |(one, other): (&Job, &Job)| {
         let seconds = other
@@ -98,13 +133,18 @@ fn ran_longer(document: &Document, next: &Document) -> bool {
             .zip(one.fields.whole("elapsed"))
             .map(|(other, one)| other.saturating_sub(one));
         let in_way = |way: &&str| {
-            let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else { return false };
+            let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way))
+            else {
+                return false;
+            };
             let grew = |key| Some(other.whole(key)?.saturating_sub(one.whole(key)?));
-            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its rounding, and a tenth of the
-            // time for the jitter of repetitions.
+            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its
+            // rounding, and a tenth of the time for the jitter of repetitions.
             let least = one.whole("runtime").unwrap_or_default() / 10 + 1;
             let time = match (grew("runtime"), seconds) {
-                (Some(milliseconds), Some(seconds)) => milliseconds >= seconds.saturating_mul(500).max(least),
+                (Some(milliseconds), Some(seconds)) => {
+                    milliseconds >= seconds.saturating_mul(500).max(least)
+                }
                 (Some(milliseconds), None) => milliseconds >= least,
                 (None, Some(seconds)) => seconds > 0,
                 (None, None) => false,
@@ -138,7 +178,11 @@ mod tests {
             .map(|(elapsed, operations, runtime)| report("", elapsed, operations, runtime));
         assert!(snapshot(&first, &second, false));
         // Intervals may be shorter than a second.
-        assert!(snapshot(&report("", 1, 400, 400), &report("", 1, 800, 800), false));
+        assert!(snapshot(
+            &report("", 1, 400, 400),
+            &report("", 1, 800, 800),
+            false
+        ));
         // The last report follows a snapshot at once.
         assert!(snapshot(&second, &last, true) && !snapshot(&second, &last, false));
         assert!(!snapshot(&second, &first, false) && !snapshot(&second, &first, true));
@@ -146,7 +190,8 @@ mod tests {
 
     #[test]
     fn repetitions_with_similar_times_are_runs() {
-        let runs = [(11, 50_000, 10_000), (12, 50_400, 10_001)].map(|(e, o, r)| report("", e, o, r));
+        let runs =
+            [(11, 50_000, 10_000), (12, 50_400, 10_001)].map(|(e, o, r)| report("", e, o, r));
         assert!(!snapshot(&runs[0], &runs[1], false));
         let other_job = runs[1].replace("\"w\"", "\"x\"");
         assert!(!snapshot(&report("", 2, 1000, 1000), &other_job, false));
@@ -154,8 +199,14 @@ mod tests {
 
     #[test]
     fn times_of_day_decide_where_they_can() {
-        let at =
-            |second: u32, elapsed, operations| report(&format!("\"timestamp\": {second},"), elapsed, operations, 1000);
+        let at = |second: u32, elapsed, operations| {
+            report(
+                &format!("\"timestamp\": {second},"),
+                elapsed,
+                operations,
+                1000,
+            )
+        };
         assert!(snapshot(&at(100, 5, 10), &at(103, 8, 20), false));
         assert!(!snapshot(&at(100, 5, 10), &at(130, 8, 20), false));
     }
@@ -166,27 +217,49 @@ mod tests {
             let unit = if key == "timestamp" { 1 } else { 1000 };
             let at = |second: u32| report(&format!("\"{key}\": {},", second * unit), 5, 10, 1000);
             assert!(snapshot(&at(100), &at(102), false) && snapshot(&at(100), &at(100), false));
-            assert!(!snapshot(&at(102), &at(100), false) && !snapshot(&at(9000), &at(100), true), "{key}");
+            assert!(
+                !snapshot(&at(102), &at(100), false) && !snapshot(&at(9000), &at(100), true),
+                "{key}"
+            );
         }
         // Reports of clients have a time, but no elapsed seconds.
         let of_client = |second: u32, operations: u32| {
-            report(&format!("\"timestamp\": {second},"), 1, operations, operations).replace("\"elapsed\": 1,", "")
+            report(
+                &format!("\"timestamp\": {second},"),
+                1,
+                operations,
+                operations,
+            )
+            .replace("\"elapsed\": 1,", "")
         };
-        assert!(snapshot(&of_client(100, 1000), &of_client(101, 2000), false));
-        assert!(!snapshot(&of_client(101, 1000), &of_client(100, 2000), false));
+        assert!(snapshot(
+            &of_client(100, 1000),
+            &of_client(101, 2000),
+            false
+        ));
+        assert!(!snapshot(
+            &of_client(101, 1000),
+            &of_client(100, 2000),
+            false
+        ));
     }
 
     #[test]
     fn an_error_that_the_next_report_lacks_keeps_its_report() {
         let with = |second: u32, error: &str| {
             let time = format!("\"timestamp\": {second},");
-            report(&time, 5, 10, 1000).replace("\"groupid\"", &format!("\"error\": {error}, \"groupid\""))
+            report(&time, 5, 10, 1000)
+                .replace("\"groupid\"", &format!("\"error\": {error}, \"groupid\""))
         };
         assert!(
-            snapshot(&with(100, "28"), &with(102, "28"), false) && snapshot(&with(100, "0"), &with(102, "28"), false)
+            snapshot(&with(100, "28"), &with(102, "28"), false)
+                && snapshot(&with(100, "0"), &with(102, "28"), false)
         );
         for (error, next) in [("28", "0"), ("28", "5"), ("\"many\"", "0")] {
-            assert!(!snapshot(&with(100, error), &with(102, next), false), "{error}");
+            assert!(
+                !snapshot(&with(100, error), &with(102, next), false),
+                "{error}"
+            );
         }
     }
 }

@@ -26,7 +26,10 @@ pub(super) struct Found {
 
 impl Found {
     pub fn divided_by(self, unit: f64) -> Found {
-        Found { value: self.value / unit, ..self }
+        Found {
+            value: self.value / unit,
+            ..self
+        }
     }
 }
 
@@ -43,7 +46,10 @@ impl Source<'_> {
     /// Returns a value as fio printed it.
     pub fn printed(&self, raw: &RawValue) -> String {
         let start = self.offset(raw);
-        self.original[start..start + raw.get().len()].chars().take(EXCERPT).collect()
+        self.original[start..start + raw.get().len()]
+            .chars()
+            .take(EXCERPT)
+            .collect()
     }
 
     /// Parses a number. Adds a remark if it is none.
@@ -51,9 +57,15 @@ impl Source<'_> {
         let line = self.line(raw);
         let value = number(raw);
         if value.is_none() {
-            draft.remark(line, format_args!("'{}' is not a number; left out", self.printed(raw)));
+            draft.remark(
+                line,
+                format_args!("'{}' is not a number; left out", self.printed(raw)),
+            );
         }
-        Some(Found { value: value?, line })
+        Some(Found {
+            value: value?,
+            line,
+        })
     }
 
     /// Returns the number of a key. Adds a remark if it is none, or if the key has two of them.
@@ -61,7 +73,10 @@ impl Source<'_> {
         let raw = fields.get(key)?;
         if let Some(other) = fields.other(key) {
             let (first, second) = (self.printed(raw), self.printed(other));
-            draft.remark(self.line(other), format_args!("'{key}' is printed as {first} and as {second}; left out"));
+            draft.remark(
+                self.line(other),
+                format_args!("'{key}' is printed as {first} and as {second}; left out"),
+            );
             return None;
         }
         self.parse(raw, draft)

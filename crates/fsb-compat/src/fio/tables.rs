@@ -1,5 +1,5 @@
-//! The options of fio's job files that have a table: other names, those that decide the work, those without effect on
-//! it, and those that are refused with advice.
+//! The options of fio's job files that have a table: other names, those that decide the work, those
+//! without effect on it, and those that are refused with advice.
 
 /// Other names of options.
 #[rustfmt::skip] // a table reads as one
@@ -25,7 +25,8 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("disable_bw", "disable_bw_measurement"),
 ];
 
-/// The options that decide the work. One that a job does not use is refused by another text than an unknown one.
+/// The options that decide the work. One that a job does not use is refused by another text than an
+/// unknown one.
 pub(super) const OF_WORK: &[&str] = &[
     "bs",
     "bsrange",
@@ -159,7 +160,8 @@ pub(super) const INERT: &[(&str, &str)] = &[
     ("write_lat_log", LOGS),
 ];
 
-/// Options whose default changes nothing: the values that are accepted, and the reason why others are refused.
+/// Options whose default changes nothing: the values that are accepted, and the reason why others
+/// are refused.
 #[rustfmt::skip] // a table reads as one
 pub(super) const DEFAULTS_ONLY: &[(&str, &[&str], &str)] = &[
     ("atomic", &["0"], "the engine makes no atomic writes"),

@@ -1,8 +1,8 @@
 //! fio's terse reports (`--output-format=terse` or `--minimal`), versions 3 to 5: a line per job.
 //!
-//! A line names its job and group, but neither options nor processes. Two lines with one job and group are two processes
-//! if they report the same use of disks, and two executions or two moments of one execution otherwise. Lines without
-//! requests of disks, as on tmpfs, are refused.
+//! A line names its job and group, but neither options nor processes. Two lines with one job and
+//! group are two processes if they report the same use of disks, and two executions or two moments
+//! of one execution otherwise. Lines without requests of disks, as on tmpfs, are refused.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,10 +31,12 @@ const BETWEEN: usize = 34;
 /// Fields of a disk: its name, and numbers up to the percentage of its use.
 const DISK: usize = 9;
 
-/// Executions that read from the page cache may report the same few requests of a disk, so that they tell nothing.
+/// Executions that read from the page cache may report the same few requests of a disk, so that
+/// they tell nothing.
 const FEWEST_REQUESTS: u64 = 16;
 
-/// The growth of a runtime in milliseconds that tells a report during an execution from a repetition.
+/// The growth of a runtime in milliseconds that tells a report during an execution from a
+/// repetition.
 const LONGER: f64 = 500.0;
 
 static WAYS: [&str; 3] = ["read", "write", "trim"];
@@ -43,7 +45,9 @@ static WAYS: [&str; 3] = ["read", "write", "trim"];
 pub(super) fn is_line(line: &[u8]) -> bool {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let mut fields = line.split(|byte| *byte == b';');
-    let version = fields.next().is_some_and(|field| matches!(field, b"3" | b"4" | b"5"));
+    let version = fields
+        .next()
+        .is_some_and(|field| matches!(field, b"3" | b"4" | b"5"));
     version && fields.next().is_some_and(is_version)
 }
 
@@ -73,24 +77,42 @@ impl<'t> Fields<'t> {
     }
 
     fn value(&self, at: usize) -> Option<f64> {
-        self.text(at).parse().ok().filter(|value: &f64| value.is_finite())
+        self.text(at)
+            .parse()
+            .ok()
+            .filter(|value: &f64| value.is_finite())
     }
 
     /// Returns a number. Adds a remark if it is none.
     fn number(&self, at: usize, draft: &mut Draft) -> Option<Found> {
         let value = self.value(at);
         if value.is_none() {
-            draft.remark(self.number, format_args!("'{}' is not a number; left out", self.text(at)));
+            draft.remark(
+                self.number,
+                format_args!("'{}' is not a number; left out", self.text(at)),
+            );
         }
-        Some(Found { value: value?, line: self.number })
+        Some(Found {
+            value: value?,
+            line: self.number,
+        })
     }
 
-    /// Returns the time at which `percent` of all operations were complete: `99.000000%=3948`, in microseconds.
+    /// Returns the time at which `percent` of all operations were complete: `99.000000%=3948`, in
+    /// microseconds.
     fn percentile(&self, percent: f64) -> Option<Found> {
         let printed = |at| self.text(at).split_once("%=");
-        let same = |text: &str| text.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
-        let (_, time) = (12..32).filter_map(printed).find(|(found, _)| same(found))?;
-        Some(Found { value: time.parse::<f64>().ok()? / 1e6, line: self.number })
+        let same = |text: &str| {
+            text.parse::<f64>()
+                .is_ok_and(|found| (found - percent).abs() < 1e-6)
+        };
+        let (_, time) = (12..32)
+            .filter_map(printed)
+            .find(|(found, _)| same(found))?;
+        Some(Found {
+            value: time.parse::<f64>().ok()? / 1e6,
+            line: self.number,
+        })
     }
 
     fn measured(&self, draft: &mut Draft) -> Measured {
@@ -102,11 +124,15 @@ impl<'t> Fields<'t> {
             count: iops.map_or(0.0, |iops| iops.value * seconds) as u64,
             mean: self.number(10, draft).map(microseconds),
             total: self.number(34, draft).map(microseconds),
-            percentiles: PERCENTILES.each_ref().map(|(percent, _)| self.percentile(*percent)),
+            percentiles: PERCENTILES
+                .each_ref()
+                .map(|(percent, _)| self.percentile(*percent)),
             found_unit: "us",
             ..Latency::default()
         };
-        let kilobytes = self.number(1, draft).map(|found| (found.divided_by(1.0 / 1024.0), "KiB/s"));
+        let kilobytes = self
+            .number(1, draft)
+            .map(|found| (found.divided_by(1.0 / 1024.0), "KiB/s"));
         Measured {
             workload: String::new(),
             operation: "",
@@ -135,34 +161,69 @@ impl<'t> Line<'t> {
         let rest = fields.get(end + BETWEEN..)?;
         // The errors that a job survived follow the disks, and its description follows them.
         let is_disk = |fields: &[&str]| fields.len() == DISK && fields[DISK - 1].ends_with('%');
-        let disks = rest.chunks(DISK).take_while(|fields| is_disk(fields)).count() * DISK;
-        let whole = |at: usize| rest.get(disks + at).and_then(|field| field.parse::<i64>().ok());
+        let disks = rest
+            .chunks(DISK)
+            .take_while(|fields| is_disk(fields))
+            .count()
+            * DISK;
+        let whole = |at: usize| {
+            rest.get(disks + at)
+                .and_then(|field| field.parse::<i64>().ok())
+        };
         let survived = whole(0).and(whole(1)).unwrap_or_default();
-        let offset = |at: usize| fields[..at].iter().map(|field| field.len() + 1).sum::<usize>();
+        let offset = |at: usize| {
+            fields[..at]
+                .iter()
+                .map(|field| field.len() + 1)
+                .sum::<usize>()
+        };
         let start = offset(end + BETWEEN);
-        let end = start + rest[..disks].iter().map(|field| field.len() + 1).sum::<usize>();
-        let way = |way| Fields { all: &text[offset(BEFORE + columns * way)..], number };
+        let end = start
+            + rest[..disks]
+                .iter()
+                .map(|field| field.len() + 1)
+                .sum::<usize>();
+        let way = |way| Fields {
+            all: &text[offset(BEFORE + columns * way)..],
+            number,
+        };
         Some(Line {
             number,
             version: fields[1].strip_prefix("fio-")?,
             job: fields[2],
             group: fields[3].parse().ok()?,
-            error: fields[4].parse().ok().filter(|error| *error != 0).unwrap_or(survived),
+            error: fields[4]
+                .parse()
+                .ok()
+                .filter(|error| *error != 0)
+                .unwrap_or(survived),
             ways: (0..ways).map(way).collect(),
-            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS { "" } else { &text[start..end - 1] },
+            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS {
+                ""
+            } else {
+                &text[start..end - 1]
+            },
         })
     }
 
     /// Returns whether a line reports a later moment of the same execution (`--status-interval`).
     fn is_continued_by(&self, later: &Line, continues: bool) -> bool {
-        let at_least = |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| one <= other);
+        let at_least = |one: Option<f64>, other: Option<f64>| {
+            one.zip(other).is_some_and(|(one, other)| one <= other)
+        };
         let grew = |(one, other): (&Fields, &Fields)| {
             // Sizes, runtimes and longest times grow; the shortest time falls.
-            let grow = [0, 3, 9].iter().all(|at| at_least(one.value(*at), other.value(*at)));
+            let grow = [0, 3, 9]
+                .iter()
+                .all(|at| at_least(one.value(*at), other.value(*at)));
             one.value(3) == Some(0.0) || grow && at_least(other.value(8), one.value(8))
         };
         let longer = |(one, other): (&Fields, &Fields)| {
-            let both = |at| one.value(at).zip(other.value(at)).map(|(one, other)| other - one);
+            let both = |at| {
+                one.value(at)
+                    .zip(other.value(at))
+                    .map(|(one, other)| other - one)
+            };
             both(3).is_some_and(|time| time >= LONGER) && both(0).is_some_and(|size| size > 0.0)
         };
         let mut pairs = self.ways.iter().zip(&later.ways);
@@ -186,15 +247,25 @@ struct Execution<'t> {
 impl<'t> Execution<'t> {
     fn new() -> Self {
         let (lines, places, messages) = (Vec::new(), HashMap::new(), Messages::default());
-        Execution { lines, places, continues: false, messages, draft: Draft::new(NAME) }
+        Execution {
+            lines,
+            places,
+            continues: false,
+            messages,
+            draft: Draft::new(NAME),
+        }
     }
 
-    /// Returns the position of the last line of the same job that is not of another process: the disks of an execution
-    /// are the same in all its lines.
+    /// Returns the position of the last line of the same job that is not of another process: the
+    /// disks of an execution are the same in all its lines.
     fn find_other(&self, line: &Line) -> Option<usize> {
         let of_job = self.places.get(&(line.job, line.group))?;
-        let others = of_job.iter().filter(|(disks, _)| disks.is_empty() || **disks != line.disks);
-        others.filter_map(|(_, places)| places.last().copied()).max()
+        let others = of_job
+            .iter()
+            .filter(|(disks, _)| disks.is_empty() || **disks != line.disks);
+        others
+            .filter_map(|(_, places)| places.last().copied())
+            .max()
     }
 
     fn push(&mut self, line: Line<'t>) {
@@ -216,8 +287,15 @@ impl<'t> Execution<'t> {
     }
 
     fn keep_place(&mut self, line: &Line<'t>, at: usize) {
-        self.places.entry((line.job, line.group)).or_default().entry(line.disks).or_default().insert(at);
-        self.messages.errors.extend(Some(line.error).filter(|error| *error != 0));
+        self.places
+            .entry((line.job, line.group))
+            .or_default()
+            .entry(line.disks)
+            .or_default()
+            .insert(at);
+        self.messages
+            .errors
+            .extend(Some(line.error).filter(|error| *error != 0));
     }
 }
 
@@ -232,9 +310,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
         let text = whole.trim_matches(['\u{feff}', '\r', '\n']);
         let Some(line) = Line::parse(text, number) else {
             if is_line(text.as_bytes()) {
-                execution.draft.remark(number, "the line of a terse report is cut; left out");
+                execution
+                    .draft
+                    .remark(number, "the line of a terse report is cut; left out");
             }
-            execution.messages.keep(whole, offset, &index, &mut execution.draft);
+            execution
+                .messages
+                .keep(whole, offset, &index, &mut execution.draft);
             continue;
         };
         let Some(known) = execution.find_other(&line) else {
@@ -259,7 +341,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
 fn requests(disks: &[&str]) -> u64 {
     let number = |field: &&str| field.parse::<u64>().unwrap_or_default();
     let of_disk = |disk: &[&str]| disk[1..3].iter().map(number).fold(0, u64::saturating_add);
-    disks.chunks_exact(DISK).map(of_disk).fold(0, u64::saturating_add)
+    disks
+        .chunks_exact(DISK)
+        .map(of_disk)
+        .fold(0, u64::saturating_add)
 }
 
 fn ambiguous(one: &Line, other: &Line) -> String {
@@ -271,7 +356,9 @@ fn ambiguous(one: &Line, other: &Line) -> String {
 }
 
 fn run(execution: Execution) -> Result<Draft, ReadError> {
-    let Execution { lines, mut draft, .. } = execution;
+    let Execution {
+        lines, mut draft, ..
+    } = execution;
     draft.run.version = lines.first().map(|line| line.version.to_owned());
     let workloads = workload_names(lines.iter().map(|line| (line.job, line.group)));
     let mut found: Vec<Measured> = Vec::new();
@@ -282,14 +369,36 @@ fn run(execution: Execution) -> Result<Draft, ReadError> {
             let text = format!("job '{workload}' failed: {}", error_text(line.error));
             draft.fail(line.number, Some(workload), text);
         }
-        let is_idle = |fields: &Fields| fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0);
-        let worked: Vec<_> = line.ways.iter().zip(WAYS).filter(|(fields, _)| !is_idle(fields)).collect();
-        let operations = worked.iter().map(|(_, operation)| (*operation, true)).collect();
+        let is_idle =
+            |fields: &Fields| fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0);
+        let worked: Vec<_> = line
+            .ways
+            .iter()
+            .zip(WAYS)
+            .filter(|(fields, _)| !is_idle(fields))
+            .collect();
+        let operations = worked
+            .iter()
+            .map(|(_, operation)| (*operation, true))
+            .collect();
         let (line, has_error) = (line.number, line.error != 0);
-        processes.add(workload, Process { line, host: "", requested: None, operations, has_error });
+        processes.add(
+            workload,
+            Process {
+                line,
+                host: "",
+                requested: None,
+                operations,
+                has_error,
+            },
+        );
         for (fields, operation) in worked {
             draft.remark_once(None, OPTIONS_UNKNOWN);
-            let one = Measured { workload: workload.clone(), operation, ..fields.measured(&mut draft) };
+            let one = Measured {
+                workload: workload.clone(),
+                operation,
+                ..fields.measured(&mut draft)
+            };
             match index.get(&(workload.clone(), operation)) {
                 Some(at) => found[*at].merge(one),
                 None => {

@@ -35,13 +35,17 @@ pub fn published() -> Vec<PublishedRate> {
     let head = reader.headers().cloned().unwrap_or_default();
     let mut rates = Vec::new();
     for record in reader.records().flatten() {
-        let Some((operation, workload)) = OPERATIONS.into_iter().find(|(printed, _)| record.get(0) == Some(printed))
+        let Some((operation, workload)) = OPERATIONS
+            .into_iter()
+            .find(|(printed, _)| record.get(0) == Some(printed))
         else {
             continue;
         };
         // After the operation and the unit.
         for (file_system, value) in head.iter().zip(&record).skip(2) {
-            let Ok(megabytes) = value.parse::<f64>() else { continue };
+            let Ok(megabytes) = value.parse::<f64>() else {
+                continue;
+            };
             rates.push(PublishedRate {
                 operation: operation.to_owned(),
                 workload,
@@ -86,8 +90,16 @@ pub enum FirstValue {
 
 /// The numbers of the first comparison, in the order of the text.
 pub const FIRST: [FirstClaim; 12] = {
-    const fn rate(operation: &'static str, file_system: &'static str, megabytes: f64) -> FirstClaim {
-        FirstClaim { operation, file_system, value: FirstValue::Rate(megabytes) }
+    const fn rate(
+        operation: &'static str,
+        file_system: &'static str,
+        megabytes: f64,
+    ) -> FirstClaim {
+        FirstClaim {
+            operation,
+            file_system,
+            value: FirstValue::Rate(megabytes),
+        }
     }
     const fn faster(
         operation: &'static str,
@@ -95,7 +107,11 @@ pub const FIRST: [FirstClaim; 12] = {
         than: &'static str,
         percent: f64,
     ) -> FirstClaim {
-        FirstClaim { operation, file_system, value: FirstValue::FasterThan(than, percent) }
+        FirstClaim {
+            operation,
+            file_system,
+            value: FirstValue::FasterThan(than, percent),
+        }
     }
     [
         faster("random-read", "reiserfs", "xfs", 13.0),
@@ -122,10 +138,15 @@ mod tests {
         let rates = published();
         assert_eq!(rates.len(), 6 * 4);
         let of = |operation: &str, file_system: &str| {
-            let found = rates.iter().find(|rate| rate.operation == operation && rate.file_system == file_system);
+            let found = rates
+                .iter()
+                .find(|rate| rate.operation == operation && rate.file_system == file_system);
             found.map(|rate| rate.value)
         };
         assert_eq!(of("random write", "ext3"), Some(55.8 * 1_048_576.0));
-        assert_eq!(of("sequential write", "reiserfs"), Some(113.0 * 1_048_576.0));
+        assert_eq!(
+            of("sequential write", "reiserfs"),
+            Some(113.0 * 1_048_576.0)
+        );
     }
 }

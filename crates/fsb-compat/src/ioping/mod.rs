@@ -46,13 +46,19 @@ fn recognise(head: &[u8]) -> bool {
 
 fn is_json(head: &[u8]) -> bool {
     head.starts_with(b"[")
-        && ["\"localtime\"", "\"target\"", "\"fstype\""].iter().all(|key| holds(head, key.as_bytes()))
+        && ["\"localtime\"", "\"target\"", "\"fstype\""]
+            .iter()
+            .all(|key| holds(head, key.as_bytes()))
 }
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut start = input.fill_buf()?;
     start = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
-    if start.starts_with(b"[") { read_json(input) } else { read_lines(input) }
+    if start.starts_with(b"[") {
+        read_json(input)
+    } else {
+        read_lines(input)
+    }
 }
 
 /// Reads text and raw lines. An execution prints either.
@@ -63,7 +69,9 @@ fn read_lines(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut raw = Vec::new();
     while let Some(line) = lines.next()? {
         let text = line.text();
-        if let Some(found) = Statistics::from_raw(&text, line.number).filter(|_| line.ended || is_new(&text)) {
+        if let Some(found) =
+            Statistics::from_raw(&text, line.number).filter(|_| line.ended || is_new(&text))
+        {
             raw.push(found);
         } else if report.is_next(&text) {
             std::mem::replace(&mut report, Report::new()).finish(&mut runs)?;
@@ -77,14 +85,20 @@ fn read_lines(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     // Beside a text, raw lines are parts of its statistics (-p, -P).
     for (found, remark) in statistics::executions(if has_text { &[] } else { &raw }) {
         let mut draft = Draft::new(TOOL.name);
-        remark.into_iter().for_each(|text| draft.remark(found.line, text));
+        remark
+            .into_iter()
+            .for_each(|text| draft.remark(found.line, text));
         found.add("request", &mut draft)?;
         runs.push(draft)?;
     }
-    runs.finish(|| "it holds no statistics: ioping prints them when it ends or is interrupted (SIGINT)".to_owned())
+    runs.finish(|| {
+        "it holds no statistics: ioping prints them when it ends or is interrupted (SIGINT)"
+            .to_owned()
+    })
 }
 
-/// Returns whether a raw line has the fields of 1.0 and later. Without a line end, fewer can be the rest of a cut line.
+/// Returns whether a raw line has the fields of 1.0 and later. Without a line end, fewer can be the
+/// rest of a cut line.
 fn is_new(text: &str) -> bool {
     text.split(' ').count() == 10
 }
@@ -105,13 +119,21 @@ struct Report {
 impl Report {
     fn new() -> Self {
         let draft = Draft::new(TOOL.name);
-        Report { draft, operation: None, size: None, is_empty: false, has_text: false, is_complete: false }
+        Report {
+            draft,
+            operation: None,
+            size: None,
+            is_empty: false,
+            has_text: false,
+            is_complete: false,
+        }
     }
 
     /// Returns whether this line starts the text of another execution.
     fn is_next(&self, text: &str) -> bool {
         // An execution that was killed has requests and no statistics.
-        (self.has_text && text.contains(FIRST_REQUEST)) || (self.is_complete && text.ends_with(STATISTICS))
+        (self.has_text && text.contains(FIRST_REQUEST))
+            || (self.is_complete && text.ends_with(STATISTICS))
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -127,7 +149,10 @@ impl Report {
             self.is_complete = true;
             let found = Statistics::from_text(times, line.number);
             let Some(mut found) = found else {
-                self.draft.remark(line.number, format_args!("no times, left out: '{}'", line.excerpt()));
+                self.draft.remark(
+                    line.number,
+                    format_args!("no times, left out: '{}'", line.excerpt()),
+                );
                 return self.lost(line.number);
             };
             (found.size, found.valid) = (self.size, u64::from(!self.is_empty));
@@ -140,15 +165,31 @@ impl Report {
 
     /// Adds the mean time as a gap.
     fn lost(&mut self, line: u32) -> Result<(), ReadError> {
-        let name = Name { workload: None, operation: self.operation.unwrap_or("request") };
-        let place = Position { record_size: self.size, line, ..Position::default() };
-        self.draft.add(name, &LATENCY_MEAN, "ns", place, Err(GapReason::Unreadable))
+        let name = Name {
+            workload: None,
+            operation: self.operation.unwrap_or("request"),
+        };
+        let place = Position {
+            record_size: self.size,
+            line,
+            ..Position::default()
+        };
+        self.draft
+            .add(name, &LATENCY_MEAN, "ns", place, Err(GapReason::Unreadable))
     }
 
-    /// Reads `4 KiB <<< d (ext4 /dev/vda 252.0 GiB): request=2 time=373.4 us`; until 0.9 an arrow is a word.
+    /// Reads `4 KiB <<< d (ext4 /dev/vda 252.0 GiB): request=2 time=373.4 us`; until 0.9 an arrow
+    /// is a word.
     fn request(&mut self, line: &Line, text: &str) {
-        let ways = [(" <<< ", "read"), (" >>> ", "write"), (" from ", "read"), (" to ", "write")];
-        let found = ways.iter().find_map(|(arrow, way)| text.split_once(arrow).map(|(size, _)| (size, *way)));
+        let ways = [
+            (" <<< ", "read"),
+            (" >>> ", "write"),
+            (" from ", "read"),
+            (" to ", "write"),
+        ];
+        let found = ways
+            .iter()
+            .find_map(|(arrow, way)| text.split_once(arrow).map(|(size, _)| (size, *way)));
         if let Some((size, way)) = found {
             self.operation = match self.operation {
                 Some(known) if known != way => Some("read and write"),
@@ -156,24 +197,30 @@ impl Report {
             };
             self.size = self.size.or(statistics::size(size));
         }
-        let error = text.rsplit_once(" (").map(|(_, note)| note.trim_end_matches(')'));
+        let error = text
+            .rsplit_once(" (")
+            .map(|(_, note)| note.trim_end_matches(')'));
         if let Some(error) = error.filter(|note| note.starts_with('E')) {
-            self.draft.fail(line.number, None, format_args!("a request failed: {error}"));
+            self.draft
+                .fail(line.number, None, format_args!("a request failed: {error}"));
         }
     }
 
-    /// Reads `604.8 us, 12 KiB read, 4.96 k iops, 19.4 MiB/s`. The rate is the inverse of the mean time, so it is left
-    /// out.
+    /// Reads `604.8 us, 12 KiB read, 4.96 k iops, 19.4 MiB/s`. The rate is the inverse of the mean
+    /// time, so it is left out.
     fn completed(&mut self, count: &str, rest: &str) {
         self.is_empty = count == "0";
         let amount = rest.split(", ").nth(1).unwrap_or_default();
-        let way = [(" read", "read"), (" written", "write")].into_iter().find(|(end, _)| amount.ends_with(end));
+        let way = [(" read", "read"), (" written", "write")]
+            .into_iter()
+            .find(|(end, _)| amount.ends_with(end));
         self.operation = way.map(|(_, way)| way).or(self.operation);
     }
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if self.has_text && !self.is_complete {
-            self.draft.remark(None, ends_early(TOOL.name, "the line 'min/avg/max/mdev'"));
+            self.draft
+                .remark(None, ends_early(TOOL.name, "the line 'min/avg/max/mdev'"));
         }
         runs.push(self.draft)
     }
@@ -227,9 +274,10 @@ fn read_json(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
                     array.draft.begin(source.line_of(raw));
                     array.take(element, &source);
                 }
-                Err(error) => {
-                    array.draft.remark(source.line_of(raw), format_args!("no request or statistics ({error})"))
-                }
+                Err(error) => array.draft.remark(
+                    source.line_of(raw),
+                    format_args!("no request or statistics ({error})"),
+                ),
             }
         }
         at = elements.end();
@@ -241,7 +289,8 @@ fn read_json(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
     }
     runs.finish(|| {
-        "its JSON holds no statistics: ioping writes them when it ends or is interrupted (SIGINT)".to_owned()
+        "its JSON holds no statistics: ioping writes them when it ends or is interrupted (SIGINT)"
+            .to_owned()
     })
 }
 
@@ -258,7 +307,13 @@ struct Array {
 impl Array {
     fn new() -> Self {
         let (times, statistics) = (std::collections::BTreeMap::new(), Vec::new());
-        Array { draft: Draft::new(TOOL.name), operation: None, size: None, times, statistics }
+        Array {
+            draft: Draft::new(TOOL.name),
+            operation: None,
+            size: None,
+            times,
+            statistics,
+        }
     }
 
     fn take(&mut self, element: Element, source: &Source) {
@@ -274,8 +329,13 @@ impl Array {
         }
         let Some(raw) = element.stat else { return };
         let line = source.line_of(raw);
-        if let Some(failed) = element.load.map(|load| load.failed).filter(|failed| *failed > 0) {
-            self.draft.fail(line, None, format_args!("{failed} requests failed"));
+        if let Some(failed) = element
+            .load
+            .map(|load| load.failed)
+            .filter(|failed| *failed > 0)
+        {
+            self.draft
+                .fail(line, None, format_args!("{failed} requests failed"));
         }
         match serde_json::from_str::<Stat>(raw.get()) {
             Ok(stat) => self.statistics.push(Statistics::from_counts(
@@ -283,20 +343,34 @@ impl Array {
                 stat.mdev,
                 line,
             )),
-            Err(error) => self.draft.remark(line, format_args!("no statistics ({error})")),
+            Err(error) => self
+                .draft
+                .remark(line, format_args!("no statistics ({error})")),
         }
     }
 
     fn finish(mut self, damage: Option<(u32, String)>, runs: &mut Runs) -> Result<(), ReadError> {
-        // The array of an execution ends with its statistics; those before it are of periods (-p, -P).
+        // The array of an execution ends with its statistics; those before it are of periods (-p,
+        // -P).
         if let Some((line, why)) = damage {
-            let text = format!("the JSON is cut or damaged here ({why}): ioping was killed, or the file is cut");
+            let text = format!(
+                "the JSON is cut or damaged here ({why}): ioping was killed, or the file is cut"
+            );
             self.draft.remark(line, text);
         } else if let Some(mut found) = self.statistics.pop() {
             found.size = self.size;
-            let operation = self.operation.clone().unwrap_or_else(|| "request".to_owned());
+            let operation = self
+                .operation
+                .clone()
+                .unwrap_or_else(|| "request".to_owned());
             found.add(&operation, &mut self.draft)?;
-            statistics::add_percentiles(&operation, self.size, &self.times, found.line, &mut self.draft)?;
+            statistics::add_percentiles(
+                &operation,
+                self.size,
+                &self.times,
+                found.line,
+                &mut self.draft,
+            )?;
         }
         runs.push(self.draft)
     }

@@ -1,18 +1,21 @@
 //! Assigns the numbers of a row to the headings.
 //!
-//! IOzone prints numbers right-aligned in columns of fixed width and leaves blanks for operations that did not run, so
-//! splitting a row at its blanks is not enough. Three things shift the columns. A number wider than its column pushes
-//! the rest to the right. A number that fills its column touches the one before. In some versions, the blanks for an
-//! operation that did not run are one narrower than its numbers. Places are therefore counted from the end of the
-//! preceding number, not from the margin.
+//! IOzone prints numbers right-aligned in columns of fixed width and leaves blanks for operations
+//! that did not run, so splitting a row at its blanks is not enough. Three things shift the
+//! columns. A number wider than its column pushes the rest to the right. A number that fills its
+//! column touches the one before. In some versions, the blanks for an operation that did not run
+//! are one narrower than its numbers. Places are therefore counted from the end of the preceding
+//! number, not from the margin.
 
 use crate::text::whole;
 
-/// The maximum number of columns of a table: the record size, thirteen operations, and eight of `-E`.
+/// The maximum number of columns of a table: the record size, thirteen operations, and eight of
+/// `-E`.
 const MOST_COLUMNS: usize = 24;
 
-/// The largest distance between the end of a number and its place under the heading. The headings themselves are up to
-/// one off, and each operation that did not run may add one. Columns are at least seven wide.
+/// The largest distance between the end of a number and its place under the heading. The headings
+/// themselves are up to one off, and each operation that did not run may add one. Columns are at
+/// least seven wide.
 const SLACK: usize = 3;
 
 /// Digits of the longest number that is believed where numbers touch.
@@ -78,10 +81,19 @@ pub(super) type Cells = [Option<u64>; MOST_COLUMNS];
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = Word<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let start = at + line[at..].iter().position(|byte| !byte.is_ascii_whitespace())?;
-        let length = line[start..].iter().position(u8::is_ascii_whitespace).unwrap_or(line.len() - start);
+        let start = at
+            + line[at..]
+                .iter()
+                .position(|byte| !byte.is_ascii_whitespace())?;
+        let length = line[start..]
+            .iter()
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(line.len() - start);
         at = start + length;
-        Some(Word { end: at, bytes: &line[start..at] })
+        Some(Word {
+            end: at,
+            bytes: &line[start..at],
+        })
     })
 }
 
@@ -106,43 +118,77 @@ impl Layout {
         let mut widths: Vec<usize> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mut blanks = widths.clone();
         let headings: Vec<usize> = ends[2..].iter().map(|end| end - ends[1]).collect();
-        let same = |known: &&Known| headings.iter().take(13).eq(known.headings.iter().take(headings.len()));
+        let same = |known: &&Known| {
+            headings
+                .iter()
+                .take(13)
+                .eq(known.headings.iter().take(headings.len()))
+        };
         let known = KNOWN.iter().find(same);
         if let Some(known) = known {
-            widths[1..].iter_mut().zip(known.numbers).for_each(|(width, known)| *width = known);
-            blanks[1..].iter_mut().zip(known.blanks).for_each(|(width, known)| *width = known);
+            widths[1..]
+                .iter_mut()
+                .zip(known.numbers)
+                .for_each(|(width, known)| *width = known);
+            blanks[1..]
+                .iter_mut()
+                .zip(known.blanks)
+                .for_each(|(width, known)| *width = known);
         }
         let exact = known.is_some() && headings.len() <= 13;
-        (!operations.is_empty()).then_some(Layout { operations, widths, blanks, exact })
+        (!operations.is_empty()).then_some(Layout {
+            operations,
+            widths,
+            blanks,
+            exact,
+        })
     }
 
-    /// Puts the numbers that follow the file size, which ends at `margin`, into their columns. If the line was cut (it
-    /// has no line end), a last number that ends before its column does is left out, because digits may be missing.
+    /// Puts the numbers that follow the file size, which ends at `margin`, into their columns. If
+    /// the line was cut (it has no line end), a last number that ends before its column does is
+    /// left out, because digits may be missing.
     ///
     /// # Errors
     /// The reason why the row fits no heading.
     pub fn place(&self, margin: usize, row: &[Word], ended: bool) -> Result<Cells, String> {
         let mut cells = [None; MOST_COLUMNS];
         if row.len() > self.widths.len() {
-            return Err(format!("{} numbers under {} headings", row.len(), self.widths.len()));
+            return Err(format!(
+                "{} numbers under {} headings",
+                row.len(),
+                self.widths.len()
+            ));
         }
         let full = row.len() == self.widths.len();
         let (mut next, mut cursor, mut skipped) = (0, margin, false);
         for (at, word) in row.iter().enumerate() {
-            let field = if full { self.field(word, at, cursor) } else { self.nearest(word, next, cursor)? };
+            let field = if full {
+                self.field(word, at, cursor)
+            } else {
+                self.nearest(word, next, cursor)?
+            };
             if !ended && at + 1 == row.len() && field.off > usize::from(!self.exact) {
                 break;
             }
             skipped |= field.column > next;
-            // Before the first blank column of a row, the ends of numbers are certain. A number there was cut.
+            // Before the first blank column of a row, the ends of numbers are certain. A number
+            // there was cut.
             let most = if self.exact && !skipped { 0 } else { SLACK };
             if !full && (field.off > most || at == 0 && field.column > 0) {
-                return Err(format!("'{}' has no heading", String::from_utf8_lossy(word.bytes)));
+                return Err(format!(
+                    "'{}' has no heading",
+                    String::from_utf8_lossy(word.bytes)
+                ));
             }
             let single = [word.bytes];
             let pieces = field.pieces.as_deref().unwrap_or(&single);
             for (cell, digits) in cells[field.column..].iter_mut().zip(pieces) {
-                let bad = || format!("'{}' is not a number that fits", String::from_utf8_lossy(word.bytes));
+                let bad = || {
+                    format!(
+                        "'{}' is not a number that fits",
+                        String::from_utf8_lossy(word.bytes)
+                    )
+                };
                 *cell = Some(whole(digits).ok_or_else(bad)?);
             }
             (next, cursor) = (field.column + pieces.len(), word.end);
@@ -153,30 +199,50 @@ impl Layout {
     /// Returns a column as the place of a single number.
     fn field<'a>(&self, word: &Word, column: usize, start: usize) -> Field<'a> {
         let end = start + self.widths[column].max(word.bytes.len());
-        Field { column, off: end.abs_diff(word.end), pieces: None }
+        Field {
+            column,
+            off: end.abs_diff(word.end),
+            pieces: None,
+        }
     }
 
-    /// Returns the column from `next` on that fits a word best, with nothing printed since `cursor`.
-    fn nearest<'a>(&self, word: &Word<'a>, next: usize, cursor: usize) -> Result<Field<'a>, String> {
+    /// Returns the column from `next` on that fits a word best, with nothing printed since
+    /// `cursor`.
+    fn nearest<'a>(
+        &self,
+        word: &Word<'a>,
+        next: usize,
+        cursor: usize,
+    ) -> Result<Field<'a>, String> {
         let mut start = cursor;
         let fields = (next..self.widths.len()).map(|column| {
             let pieces = self.touching(word, column, start);
             let field = match pieces {
-                Some(_) => Field { column, off: 0, pieces },
+                Some(_) => Field {
+                    column,
+                    off: 0,
+                    pieces,
+                },
                 None => self.field(word, column, start),
             };
             start += self.blanks[column];
             field
         });
-        let nearest = fields.min_by_key(|field| field.off).ok_or("more numbers than headings are left for")?;
+        let nearest = fields
+            .min_by_key(|field| field.off)
+            .ok_or("more numbers than headings are left for")?;
         if !self.exact && word.bytes.len() > self.widths[nearest.column] {
-            return Err(format!("'{}' may be several numbers that touch", String::from_utf8_lossy(word.bytes)));
+            return Err(format!(
+                "'{}' may be several numbers that touch",
+                String::from_utf8_lossy(word.bytes)
+            ));
         }
         Ok(nearest)
     }
 
-    /// Splits a word that starts in a column into numbers that are printed without a blank between them. The first ends
-    /// where its column does. Each number after it fills its column, or there is only one and it is wider.
+    /// Splits a word that starts in a column into numbers that are printed without a blank between
+    /// them. The first ends where its column does. Each number after it fills its column, or there
+    /// is only one and it is wider.
     fn touching<'a>(&self, word: &Word<'a>, column: usize, start: usize) -> Option<Vec<&'a [u8]>> {
         let from = word.end - word.bytes.len();
         let end = start + self.widths[column];
@@ -187,8 +253,9 @@ impl Layout {
         let mut pieces = vec![first];
         for (at, width) in self.widths.iter().enumerate().skip(column + 1) {
             let following = self.widths.get(at + 1).copied().unwrap_or(LONGEST);
-            let wide =
-                pieces.len() == 1 && (*width + 1..width + following).contains(&rest.len()) && rest.len() <= LONGEST;
+            let wide = pieces.len() == 1
+                && (*width + 1..width + following).contains(&rest.len())
+                && rest.len() <= LONGEST;
             let (piece, left) = rest.split_at_checked(if wide { rest.len() } else { *width })?;
             pieces.push(piece);
             rest = left;
@@ -216,8 +283,8 @@ struct Field<'a> {
 /// An operation and its other names.
 struct Operation {
     name: &'static str,
-    /// Other names, without blanks, hyphens and underscores, in lower case: the titles of `-R`, the rows of throughput
-    /// mode, the comparator's short names, and the captions of its figures.
+    /// Other names, without blanks, hyphens and underscores, in lower case: the titles of `-R`, the
+    /// rows of throughput mode, the comparator's short names, and the captions of its figures.
     others: &'static [&'static str],
 }
 
@@ -248,18 +315,22 @@ static OPERATIONS: &[Operation] = &[
     Operation { name: "repreadv", others: &[] },
 ];
 
-/// Returns the name of one of IOzone's operations for any of its names: the one used here, IOzone's column heading, the
-/// titles of its `-R` report (`Re-writer`), its throughput mode (`initial writers`), or the comparator's (`randrd`).
+/// Returns the name of one of IOzone's operations for any of its names: the one used here, IOzone's
+/// column heading, the titles of its `-R` report (`Re-writer`), its throughput mode (`initial
+/// writers`), or the comparator's (`randrd`).
 ///
 /// Case, blanks, hyphens and underscores do not matter.
 pub fn operation(name: &str) -> Option<&'static str> {
     let plain = |name: &str| -> String {
-        name.chars().filter(|c| !matches!(c, ' ' | '-' | '_')).flat_map(char::to_lowercase).collect()
+        name.chars()
+            .filter(|c| !matches!(c, ' ' | '-' | '_'))
+            .flat_map(char::to_lowercase)
+            .collect()
     };
     let wanted = plain(name);
-    let found = OPERATIONS
-        .iter()
-        .find(|operation| operation.others.contains(&wanted.as_str()) || plain(operation.name) == wanted)?;
+    let found = OPERATIONS.iter().find(|operation| {
+        operation.others.contains(&wanted.as_str()) || plain(operation.name) == wanted
+    })?;
     Some(found.name)
 }
 
@@ -272,25 +343,39 @@ mod tests {
     const WIDE: &str = "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      \
                         read   fwrite frewrite    fread  freread";
 
-    /// Prints a row as IOzone does: `None` for an operation that did not run, with the blanks of the version.
+    /// Prints a row as IOzone does: `None` for an operation that did not run, with the blanks of
+    /// the version.
     fn print(narrow: bool, values: [Option<u64>; 13]) -> String {
-        let Known { numbers, blanks, .. } = &KNOWN[usize::from(!narrow)];
+        let Known {
+            numbers, blanks, ..
+        } = &KNOWN[usize::from(!narrow)];
         let cell = |(value, (width, blank)): (Option<u64>, (&usize, &usize))| match value {
             Some(value) => format!("{value:>width$}"),
             None => " ".repeat(*blank),
         };
-        let cells: String = values.into_iter().zip(numbers.iter().zip(blanks)).map(cell).collect();
+        let cells: String = values
+            .into_iter()
+            .zip(numbers.iter().zip(blanks))
+            .map(cell)
+            .collect();
         format!("{:>16}{:>8}{cells}", 64, 4)
     }
 
     fn place(heading: &str, line: &str, ended: bool) -> Result<Cells, String> {
         let row: Vec<Word> = words(line.as_bytes()).collect();
-        Layout::of_heading(heading.as_bytes()).unwrap().place(row[0].end, &row[1..], ended)
+        Layout::of_heading(heading.as_bytes())
+            .unwrap()
+            .place(row[0].end, &row[1..], ended)
     }
 
     /// Returns the values of a printed row as the reader sees them.
     fn back(narrow: bool, values: [Option<u64>; 13]) -> [Option<u64>; 13] {
-        let cells = place(if narrow { NARROW } else { WIDE }, &print(narrow, values), true).unwrap();
+        let cells = place(
+            if narrow { NARROW } else { WIDE },
+            &print(narrow, values),
+            true,
+        )
+        .unwrap();
         assert_eq!(cells[0], Some(4));
         std::array::from_fn(|at| cells[at + 1])
     }
@@ -316,10 +401,11 @@ mod tests {
 
     #[test]
     fn numbers_that_fill_their_columns_are_told_apart() {
-        // Ten gigabytes a second and more through eight columns, as older versions print them on newer machines.
+        // Ten gigabytes a second and more through eight columns, as older versions print them on
+        // newer machines.
         let values = [
-            1_234_567, 16_107_243, 55_857_768, 64_000_000, 64_000_001, 34_389_688, 10_402_178, 10_821_524, 15_972_885,
-            12_902_017, 15_972_886, 7_100_397, 64_000_002,
+            1_234_567, 16_107_243, 55_857_768, 64_000_000, 64_000_001, 34_389_688, 10_402_178,
+            10_821_524, 15_972_885, 12_902_017, 15_972_886, 7_100_397, 64_000_002,
         ];
         let line = print(true, values.map(Some));
         assert!(words(line.as_bytes()).count() < 15, "{line}");
@@ -352,7 +438,14 @@ mod tests {
     fn values_without_a_heading_are_refused() {
         assert!(place(WIDE, "              64       4  123", true).is_err());
         assert!(place(WIDE, &format!("{} 5", print(false, [Some(5); 13])), true).is_err());
-        assert!(place(WIDE, "              64       4  99999999999999999999999", true).is_err());
+        assert!(
+            place(
+                WIDE,
+                "              64       4  99999999999999999999999",
+                true
+            )
+            .is_err()
+        );
     }
 
     proptest::proptest! {
@@ -409,12 +502,15 @@ mod tests {
             "Freread",
         ];
         let comparator = [
-            "iwrite", "rewrite", "iread", "reread", "randrd", "randwr", "bkwdrd", "recrewr", "striderd", "fwrite",
-            "frewrite", "fread", "freread",
+            "iwrite", "rewrite", "iread", "reread", "randrd", "randwr", "bkwdrd", "recrewr",
+            "striderd", "fwrite", "frewrite", "fread", "freread",
         ];
         let columns = OPERATIONS.iter().map(|operation| operation.name);
         for ((figure, comparator), name) in figure.into_iter().zip(comparator).zip(columns) {
-            assert_eq!((operation(figure), operation(comparator)), (Some(name), Some(name)));
+            assert_eq!(
+                (operation(figure), operation(comparator)),
+                (Some(name), Some(name))
+            );
         }
         assert_eq!(operation("ALL"), None);
         assert_eq!(operation(""), None);

@@ -1,4 +1,5 @@
-//! IOzone 3.327 to 3.5xx: automatic mode and its subsets, one size, `-R`, throughput mode, `-N`, `-O`, `-+u`.
+//! IOzone 3.327 to 3.5xx: automatic mode and its subsets, one size, `-R`, throughput mode, `-N`,
+//! `-O`, `-+u`.
 
 mod layout;
 pub mod options;
@@ -40,15 +41,16 @@ pub(crate) const TOOL: Tool = Tool {
 fn recognise(head: &[u8]) -> bool {
     holds(head, b"Iozone: Performance Test")
         || holds(head, b"Children see throughput for")
-        || head
-            .split(|byte| *byte == b'\n')
-            .any(|line| Layout::of_heading(line).is_some() || report_title(line.trim_ascii()).is_some())
+        || head.split(|byte| *byte == b'\n').any(|line| {
+            Layout::of_heading(line).is_some() || report_title(line.trim_ascii()).is_some()
+        })
 }
 
 /// The name of the tool in lists and messages.
 const NAME: &str = "iozone";
 
-/// The messages of IOzone 3.3 to 3.5. It prints the name of the call or of the file before the error of the system.
+/// The messages of IOzone 3.3 to 3.5. It prints the name of the call or of the file before the
+/// error of the system.
 #[rustfmt::skip] // a table reads as one
 static MESSAGES: &Messages = &[
     (Pattern::Start("Error in file: Position"), Severity::Harmless), // they follow the failure that they describe
@@ -119,14 +121,16 @@ impl Execution {
         }
     }
 
-    /// Returns whether a line belongs to the next execution: IOzone prints its banner, its command line and the heading
-    /// of its table once.
+    /// Returns whether a line belongs to the next execution: IOzone prints its banner, its command
+    /// line and the heading of its table once.
     fn ends_before(&self, line: &Line) -> bool {
         let text = line.bytes.trim_ascii_start();
         let begun = self.heading || self.draft.has_values();
         (self.banner && is_banner(text))
             || (self.heading && is_heading(line))
-            || (begun && self.draft.run.command.is_some() && text.starts_with(b"Command line used:"))
+            || (begun
+                && self.draft.run.command.is_some()
+                && text.starts_with(b"Command line used:"))
     }
 
     fn take(&mut self, line: &Line) -> Result<(), ReadError> {
@@ -146,7 +150,9 @@ impl Execution {
             return self.reports.start(title, &mut self.draft, &self.mode);
         }
         // Other quoted lines are the reports of throughput mode, which repeat its lines.
-        self.reports.take(line, &mut self.draft, &self.mode).map(|_| ())
+        self.reports
+            .take(line, &mut self.draft, &self.mode)
+            .map(|_| ())
     }
 
     fn row(&mut self, line: &Line) -> Result<(), ReadError> {
@@ -179,22 +185,30 @@ impl Execution {
                 self.message(message);
             } else if self.table.is_some() {
                 // Errors of IOzone, and output of other programs, can be between the rows.
-                self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+                self.draft.remark(
+                    line.number,
+                    format_args!("no row of the table, left out: '{}'", line.excerpt()),
+                );
             } else if self.table.is_none() && !self.complete && is_row(line) {
                 self.draft.remark_once(line.number, ROWS_WITHOUT_HEADING);
             } else if self.complete && !text.starts_with("Excel output is below") {
-                self.draft
-                    .remark(line.number, format_args!("after the end of the test, left out: '{}'", line.excerpt()));
+                self.draft.remark(
+                    line.number,
+                    format_args!("after the end of the test, left out: '{}'", line.excerpt()),
+                );
             }
         }
         Ok(())
     }
 
-    /// Takes a message. In throughput mode it precedes the block of its operation. A table ends at a failure.
+    /// Takes a message. In throughput mode it precedes the block of its operation. A table ends at
+    /// a failure.
     fn message(&mut self, message: Found) {
         match self.throughput.workload.is_empty() {
             true => message.report(None, &mut self.draft),
-            false if self.throughput.messages.len() < MOST_MESSAGES => self.throughput.messages.push(message),
+            false if self.throughput.messages.len() < MOST_MESSAGES => {
+                self.throughput.messages.push(message)
+            }
             false => {}
         }
     }
@@ -202,20 +216,28 @@ impl Execution {
     fn finish(mut self) -> Draft {
         self.throughput.end_phase(&mut self.draft);
         // No block follows these messages: the work did not go on.
-        self.throughput.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
+        self.throughput
+            .messages
+            .drain(..)
+            .for_each(|message| message.report(None, &mut self.draft));
         if self.banner && !self.complete {
-            self.draft.remark(None, ends_early("IOzone", "the line 'iozone test complete.'"));
+            self.draft.remark(
+                None,
+                ends_early("IOzone", "the line 'iozone test complete.'"),
+            );
         }
         self.draft
     }
 }
 
 /// The remark about rows of which no heading names the operations.
-const ROWS_WITHOUT_HEADING: &str = "no heading precedes this row; it and those after it are left out";
+const ROWS_WITHOUT_HEADING: &str =
+    "no heading precedes this row; it and those after it are left out";
 
 /// Returns whether a line is like a row of a table: two sizes and at least one number.
 fn is_row(line: &Line) -> bool {
-    words(line.bytes).count() > 2 && words(line.bytes).all(|word| word.bytes.iter().all(u8::is_ascii_digit))
+    words(line.bytes).count() > 2
+        && words(line.bytes).all(|word| word.bytes.iter().all(u8::is_ascii_digit))
 }
 
 fn is_banner(text: &[u8]) -> bool {
@@ -269,7 +291,10 @@ impl Quantity {
 
 impl Default for Mode {
     fn default() -> Self {
-        Mode { quantity: Quantity::Kilobytes, found_unit: None }
+        Mode {
+            quantity: Quantity::Kilobytes,
+            found_unit: None,
+        }
     }
 }
 
@@ -287,25 +312,35 @@ fn take_fact(line: u32, text: &str, draft: &mut Draft, mode: &mut Mode) -> bool 
             _ => Quantity::Kilobytes,
         };
     } else if let Some(seconds) = text.strip_prefix("Time Resolution = ") {
-        let number = seconds.split_whitespace().next().and_then(|text| fixed(text, 6..=6));
-        draft.run.clock_resolution = number.map(|number| number.value).filter(|seconds| *seconds > 0.0);
+        let number = seconds
+            .split_whitespace()
+            .next()
+            .and_then(|text| fixed(text, 6..=6));
+        draft.run.clock_resolution = number
+            .map(|number| number.value)
+            .filter(|seconds| *seconds > 0.0);
     } else {
         return notice(line, text, draft);
     }
     true
 }
 
-/// Adds remarks for IOzone's own warnings about its numbers. Returns whether the line belongs to them.
+/// Adds remarks for IOzone's own warnings about its numbers. Returns whether the line belongs to
+/// them.
 fn notice(line: u32, text: &str, draft: &mut Draft) -> bool {
     if text.starts_with("Timer resolution is poor") {
         return true; // the next line says for which sizes
     }
     if let Some(sizes) = text.strip_prefix("reported inaccurate results. Sizes ") {
-        let text = format!("IOzone: timer resolution is poor; transfers may be inaccurate for record sizes of {sizes}");
+        let text = format!(
+            "IOzone: timer resolution is poor; transfers may be inaccurate for record sizes of {sizes}"
+        );
         draft.remark(line, text);
     } else if text.starts_with("iozone: interrupted") {
         draft.remark(line, "IOzone was interrupted");
-    } else if text.contains("measurements are invalid in this mode") || text.contains("Results are NOT valid") {
+    } else if text.contains("measurements are invalid in this mode")
+        || text.contains("Results are NOT valid")
+    {
         draft.remark(line, format_args!("IOzone: {text}"));
     } else {
         return text.starts_with("exiting iozone");
@@ -313,7 +348,8 @@ fn notice(line: u32, text: &str, draft: &mut Draft) -> bool {
     true
 }
 
-// The table of automatic mode: a row for each file size and record size, a column for each operation.
+// The table of automatic mode: a row for each file size and record size, a column for each
+// operation.
 
 /// A table while it is read.
 struct Table {
@@ -329,9 +365,14 @@ struct Table {
 impl Table {
     /// Returns the table that a heading starts.
     fn of_heading(line: &Line, draft: &mut Draft, mode: &Mode) -> Result<Option<Table>, ReadError> {
-        let Some(layout) = Layout::of_heading(line.bytes) else { return Ok(None) };
+        let Some(layout) = Layout::of_heading(line.bytes) else {
+            return Ok(None);
+        };
         let unit = mode.found_unit.as_deref().unwrap_or_else(|| {
-            draft.remark(line.number, "no line names the unit of the numbers; read as kilobytes (1024 bytes) a second");
+            draft.remark(
+                line.number,
+                "no line names the unit of the numbers; read as kilobytes (1024 bytes) a second",
+            );
             "kB/s"
         });
         let unit = unit.to_owned();
@@ -339,16 +380,27 @@ impl Table {
         for operation in &layout.operations {
             series.push(match operation {
                 Some(operation) => {
-                    let name = Name { workload: None, operation };
+                    let name = Name {
+                        workload: None,
+                        operation,
+                    };
                     Some(draft.series(name, mode.quantity.metric(), &unit)?)
                 }
                 None => None,
             });
         }
         if layout.operations.iter().any(Option::is_none) {
-            draft.remark(line.number, "a heading names no known operation; its column is left out");
+            draft.remark(
+                line.number,
+                "a heading names no known operation; its column is left out",
+            );
         }
-        Ok(Some(Table { layout, series, seen: HashMap::new(), first: None }))
+        Ok(Some(Table {
+            layout,
+            series,
+            seen: HashMap::new(),
+            first: None,
+        }))
     }
 
     /// Takes a row, or adds a remark if the line is not one.
@@ -356,7 +408,10 @@ impl Table {
         match self.parse(line) {
             Ok(row) => self.keep(row, line, draft, mode),
             Err(why) => {
-                draft.remark(line.number, format_args!("no row of the table, left out: {why}"));
+                draft.remark(
+                    line.number,
+                    format_args!("no row of the table, left out: {why}"),
+                );
                 Ok(())
             }
         }
@@ -366,10 +421,13 @@ impl Table {
         let mut row: [Word; 32] = [Word { end: 0, bytes: b"" }; 32];
         let mut count = 0;
         for word in words(line.bytes) {
-            *row.get_mut(count).ok_or_else(|| format!("'{}'", line.excerpt()))? = word;
+            *row.get_mut(count)
+                .ok_or_else(|| format!("'{}'", line.excerpt()))? = word;
             count += 1;
         }
-        let bad = row[..count].iter().find(|word| !word.bytes.iter().all(u8::is_ascii_digit));
+        let bad = row[..count]
+            .iter()
+            .find(|word| !word.bytes.iter().all(u8::is_ascii_digit));
         if line.too_long || bad.is_some() || count < 2 {
             return Err(format!("'{}'", line.excerpt()));
         }
@@ -379,19 +437,39 @@ impl Table {
         if file == 0 || record > file || file > u64::MAX >> 10 {
             return Err(format!("file size {file} kB with record size {record} kB"));
         }
-        Ok(GridRow { file, record, cells, cut })
+        Ok(GridRow {
+            file,
+            record,
+            cells,
+            cut,
+        })
     }
 
-    fn keep(&mut self, row: GridRow, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<(), ReadError> {
-        let GridRow { file, record, cells, cut } = row;
+    fn keep(
+        &mut self,
+        row: GridRow,
+        line: &Line,
+        draft: &mut Draft,
+        mode: &Mode,
+    ) -> Result<(), ReadError> {
+        let GridRow {
+            file,
+            record,
+            cells,
+            cut,
+        } = row;
         if let Some(first) = self.seen.get(&(file, record)) {
-            let text =
-                format!("file size {file} kB with record size {record} kB is in line {first} too; the first is kept");
+            let text = format!(
+                "file size {file} kB with record size {record} kB is in line {first} too; the first is kept"
+            );
             draft.remark(line.number, text);
             return Ok(());
         }
         if cut {
-            draft.remark(line.number, "the file ends within this line; its last number is left out");
+            draft.remark(
+                line.number,
+                "the file ends within this line; its last number is left out",
+            );
         }
         if cells[1..].iter().any(Option::is_some) {
             self.seen.insert((file, record), line.number);
@@ -399,12 +477,18 @@ impl Table {
         let count = cells[1..].iter().flatten().count();
         let (first, expected) = *self.first.get_or_insert((line.number, count));
         if count != expected && !cut {
-            let text = format!("this row has {count} operations, but the row in line {first} has {expected}");
+            let text = format!(
+                "this row has {count} operations, but the row in line {first} has {expected}"
+            );
             draft.remark(line.number, text);
         }
         // A record size of 0 means records from a telemetry file.
         let record_size = Some(record << 10).filter(|bytes| *bytes > 0);
-        let place = Position { file_size: Some(file << 10), record_size, line: line.number };
+        let place = Position {
+            file_size: Some(file << 10),
+            record_size,
+            line: line.number,
+        };
         for (series, value) in self.series.iter().zip(&cells[1..]) {
             if let (Some(series), Some(value)) = (series, value) {
                 draft.put(*series, place, mode.quantity.value(*value as f64))?;
@@ -425,7 +509,8 @@ struct GridRow {
 
 // Throughput mode (`-t`): several processes or threads, one block of lines an operation.
 
-/// The text before the `=`, and the metrics of the number after it: in bytes and in operations per second.
+/// The text before the `=`, and the metrics of the number after it: in bytes and in operations per
+/// second.
 #[rustfmt::skip] // a table reads as one
 static LINES: &[(&str, MetricKind, MetricKind)] = &[
     ("Children see throughput for", THROUGHPUT, OPERATION_RATE),
@@ -437,7 +522,13 @@ static LINES: &[(&str, MetricKind, MetricKind)] = &[
 
 const fn metric_kind(name: &'static str, unit: Unit) -> MetricKind {
     let about = "A rate of IOzone's throughput mode: as the parent sees it, or the least, most or mean of a process.";
-    MetricKind { name, unit, better: Better::Higher, role: Role::Rate, about }
+    MetricKind {
+        name,
+        unit,
+        better: Better::Higher,
+        role: Role::Rate,
+        about,
+    }
 }
 
 /// Messages that are kept until the block of their operation.
@@ -472,8 +563,8 @@ struct Phase {
 impl Phase {
     /// Returns the line of a sign that a process transferred nothing, and the sign.
     ///
-    /// Up to 3.487 at least, IOzone takes the rate of the second process as the least one if the first process has a
-    /// rate of zero. The least rate is then above the mean.
+    /// Up to 3.487 at least, IOzone takes the rate of the second process as the least one if the
+    /// first process has a rate of zero. The least rate is then above the mean.
     fn idle_process(&self) -> Option<(u32, String)> {
         let [.., min, _, mean] = self.rates;
         if let Some((_, line)) = self.least.filter(|(amount, _)| *amount == 0.0) {
@@ -482,21 +573,30 @@ impl Phase {
         let (min, line) = min?;
         let text = match mean {
             _ if min == 0.0 => "its rate is 0".to_owned(),
-            Some((mean, _)) if min > 1.001 * mean + 0.01 => format!("the least rate, {min}, is above the mean, {mean}"),
+            Some((mean, _)) if min > 1.001 * mean + 0.01 => {
+                format!("the least rate, {min}, is above the mean, {mean}")
+            }
             _ => return None,
         };
         Some((line, text))
     }
 
-    /// Returns the line of the parent's rate if it differs much from that of the children, and both rates. The start and
-    /// the end of processes explain a difference of up to a second.
+    /// Returns the line of the parent's rate if it differs much from that of the children, and both
+    /// rates. The start and the end of processes explain a difference of up to a second.
     fn contradiction(&self, work: Option<f64>) -> Option<(u32, String)> {
-        let [Some((children, _)), Some((parent, line)), ..] = self.rates else { return None };
-        let is_apart = parent > 0.0 && children > 0.0 && (children / parent > 2.0 || parent / children > 2.0);
+        let [Some((children, _)), Some((parent, line)), ..] = self.rates else {
+            return None;
+        };
+        let is_apart =
+            parent > 0.0 && children > 0.0 && (children / parent > 2.0 || parent / children > 2.0);
         let seconds = work? / parent - work? / children;
         let unit = &self.unit;
-        (is_apart && seconds.abs() > 1.0)
-            .then(|| (line, format!("the parent sees {parent} {unit}, but the children see {children} {unit}")))
+        (is_apart && seconds.abs() > 1.0).then(|| {
+            (
+                line,
+                format!("the parent sees {parent} {unit}, but the children see {children} {unit}"),
+            )
+        })
     }
 }
 
@@ -514,12 +614,17 @@ impl Throughput {
             return Ok(true);
         }
         // IOzone writes the second word small for all operations but the first.
-        if text.starts_with("CPU Utilization: Wall time") || text.starts_with("CPU utilization: Wall time") {
+        if text.starts_with("CPU Utilization: Wall time")
+            || text.starts_with("CPU utilization: Wall time")
+        {
             self.cpu(line, text, draft)?;
             return Ok(true);
         }
         let Some(index) = LINES.iter().position(|(start, ..)| text.starts_with(start)) else {
-            if ["Min xfer", "Child["].iter().any(|start| text.starts_with(start)) {
+            if ["Min xfer", "Child["]
+                .iter()
+                .any(|start| text.starts_with(start))
+            {
                 self.amount(line, text);
                 return Ok(true);
             }
@@ -529,15 +634,22 @@ impl Throughput {
             self.end_phase(draft);
         }
         if !self.value(line, text, index, draft)? {
-            draft.remark(line.number, format_args!("no line of throughput mode, left out: '{}'", line.excerpt()));
+            draft.remark(
+                line.number,
+                format_args!("no line of throughput mode, left out: '{}'", line.excerpt()),
+            );
         }
         Ok(true)
     }
 
     /// Reads `Min xfer = 31296.00 kB` and `Child[0] xfer count = 31296.00 kB, Throughput = …`.
     fn amount(&mut self, line: &Line, text: &str) {
-        let amount = text.split_once('=').and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
-        let Some(amount) = amount.map(|amount| amount.value) else { return };
+        let amount = text
+            .split_once('=')
+            .and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
+        let Some(amount) = amount.map(|amount| amount.value) else {
+            return;
+        };
         if self.phase.least.is_none_or(|(least, _)| amount < least) {
             self.phase.least = Some((amount, line.number));
         }
@@ -546,33 +658,61 @@ impl Throughput {
     /// Ends a block: its operation fails if a message or a number of the block says so.
     fn end_phase(&mut self, draft: &mut Draft) {
         let phase = std::mem::take(&mut self.phase);
-        let Some(operation) = self.operation else { return };
-        let name = Name { workload: Some(&self.workload), operation };
+        let Some(operation) = self.operation else {
+            return;
+        };
+        let name = Name {
+            workload: Some(&self.workload),
+            operation,
+        };
         if let Some((line, text)) = phase.idle_process() {
-            draft.fail_operation(line, name, format_args!("{operation}: a process transferred nothing ({text})"));
+            draft.fail_operation(
+                line,
+                name,
+                format_args!("{operation}: a process transferred nothing ({text})"),
+            );
         } else if let Some((line, text)) = phase.contradiction(self.work(&phase.unit)) {
             draft.fail_operation(line, name, format_args!("{operation}: {text}"));
         }
     }
 
-    /// Returns the amount of an operation in kilobytes or in operations: all processes transfer a whole file.
+    /// Returns the amount of an operation in kilobytes or in operations: all processes transfer a
+    /// whole file.
     fn work(&self, unit: &str) -> Option<f64> {
         let (count, _) = split_unit(self.workload.strip_prefix("throughput, ")?);
-        let Position { file_size, record_size, .. } = self.place;
-        let size = if unit == "ops/sec" { file_size? / record_size? } else { file_size? / 1024 };
+        let Position {
+            file_size,
+            record_size,
+            ..
+        } = self.place;
+        let size = if unit == "ops/sec" {
+            file_size? / record_size?
+        } else {
+            file_size? / 1024
+        };
         Some(whole(count.as_bytes())? as f64 * size as f64)
     }
 
     /// Reads `Each process writes a 32768 kByte file in 64 kByte records`.
     fn sizes(&mut self, text: &str) {
-        let mut sizes = text.split_whitespace().filter_map(|word| whole(word.as_bytes())?.checked_mul(1024));
-        self.place =
-            Position { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
+        let mut sizes = text
+            .split_whitespace()
+            .filter_map(|word| whole(word.as_bytes())?.checked_mul(1024));
+        self.place = Position {
+            file_size: sizes.next(),
+            record_size: sizes.next().filter(|bytes| *bytes > 0),
+            line: 0,
+        };
     }
 
-    /// Sets the number of processes from a block. IOzone announces only one number, even if several follow.
+    /// Sets the number of processes from a block. IOzone announces only one number, even if several
+    /// follow.
     fn count(&mut self, count: &str) {
-        let (announced, names) = split_unit(self.workload.strip_prefix("throughput, ").unwrap_or_default());
+        let (announced, names) = split_unit(
+            self.workload
+                .strip_prefix("throughput, ")
+                .unwrap_or_default(),
+        );
         if announced == count {
             return;
         }
@@ -587,19 +727,36 @@ impl Throughput {
     }
 
     /// Reads `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
-    fn value(&mut self, line: &Line, text: &str, index: usize, draft: &mut Draft) -> Result<bool, ReadError> {
+    fn value(
+        &mut self,
+        line: &Line,
+        text: &str,
+        index: usize,
+        draft: &mut Draft,
+    ) -> Result<bool, ReadError> {
         let (_, bytes, operations) = &LINES[index];
-        let Some((left, right)) = text.split_once('=') else { return Ok(false) };
+        let Some((left, right)) = text.split_once('=') else {
+            return Ok(false);
+        };
         if let Some((_, what)) = left.split_once(" for ") {
             let what = what.trim();
-            self.operation = operation(what.trim_start_matches(|c: char| c.is_ascii_digit()).trim());
+            self.operation =
+                operation(what.trim_start_matches(|c: char| c.is_ascii_digit()).trim());
             self.count(split_unit(what).0);
         }
         if let Some(operation) = self.operation.filter(|_| index == 0) {
-            self.report(Name { workload: Some(&self.workload.clone()), operation }, draft);
+            self.report(
+                Name {
+                    workload: Some(&self.workload.clone()),
+                    operation,
+                },
+                draft,
+            );
         }
         let (number, unit) = split_unit(right.trim());
-        let (Some(operation), Some(number)) = (self.operation, fixed(number, 2..=2)) else { return Ok(false) };
+        let (Some(operation), Some(number)) = (self.operation, fixed(number, 2..=2)) else {
+            return Ok(false);
+        };
         let (metric, value) = match unit {
             "kB/sec" | "KB/sec" | "Kbytes/sec" => (bytes, number.value * 1024.0),
             "ops/sec" => (operations, number.value),
@@ -610,8 +767,20 @@ impl Throughput {
         }
         self.phase.rates[index].get_or_insert((number.value, line.number));
         unit.clone_into(&mut self.phase.unit);
-        let name = Name { workload: Some(&self.workload), operation };
-        draft.add(name, metric, unit, Position { line: line.number, ..self.place }, rate(value))?;
+        let name = Name {
+            workload: Some(&self.workload),
+            operation,
+        };
+        draft.add(
+            name,
+            metric,
+            unit,
+            Position {
+                line: line.number,
+                ..self.place
+            },
+            rate(value),
+        )?;
         Ok(true)
     }
 
@@ -620,26 +789,47 @@ impl Throughput {
         for message in self.messages.drain(..) {
             match message.severity {
                 Severity::Failure => {
-                    draft.fail_operation(message.line, name, format_args!("{}: {}", name.operation, message.text));
+                    draft.fail_operation(
+                        message.line,
+                        name,
+                        format_args!("{}: {}", name.operation, message.text),
+                    );
                 }
                 _ => message.report(None, draft),
             }
         }
     }
 
-    /// Reads `CPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89 %`.
+    /// Reads `CPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89
+    /// %`.
     fn cpu(&self, line: &Line, text: &str, draft: &mut Draft) -> Result<(), ReadError> {
-        let percent =
-            text.rsplit_once("CPU utilization").and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
-        let (Some(operation), Some(percent)) = (self.operation, percent) else { return Ok(()) };
-        let name = Name { workload: Some(&self.workload), operation };
-        let place = Position { line: line.number, ..self.place };
-        draft.add(name, &CPU_UTILIZATION, "%", place, time(percent.value / 100.0))
+        let percent = text
+            .rsplit_once("CPU utilization")
+            .and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
+        let (Some(operation), Some(percent)) = (self.operation, percent) else {
+            return Ok(());
+        };
+        let name = Name {
+            workload: Some(&self.workload),
+            operation,
+        };
+        let place = Position {
+            line: line.number,
+            ..self.place
+        };
+        draft.add(
+            name,
+            &CPU_UTILIZATION,
+            "%",
+            place,
+            time(percent.value / 100.0),
+        )
     }
 }
 
-// The reports of `-R`, one per operation: matrices of file sizes and record sizes. They repeat the table above them,
-// so each value is taken once. Values that the table lost are taken from the reports.
+// The reports of `-R`, one per operation: matrices of file sizes and record sizes. They repeat the
+// table above them, so each value is taken once. Values that the table lost are taken from the
+// reports.
 
 /// Values and their lines, by series and sizes in bytes.
 type Known = HashMap<(usize, u64, u64), (f64, u32)>;
@@ -653,9 +843,13 @@ enum Content {
     Cpu,
 }
 
-/// Returns the operation and content of a report, from its title in quotes. Returns `None` if the line is not a title.
+/// Returns the operation and content of a report, from its title in quotes. Returns `None` if the
+/// line is not a title.
 fn report_title(text: &[u8]) -> Option<(&'static str, Content)> {
-    let text = std::str::from_utf8(text).ok()?.strip_prefix('"')?.strip_suffix('"')?;
+    let text = std::str::from_utf8(text)
+        .ok()?
+        .strip_prefix('"')?
+        .strip_suffix('"')?;
     if let Some((name, _)) = text.split_once(" CPU utilization report") {
         return Some((operation(name)?, Content::Cpu));
     }
@@ -688,23 +882,44 @@ impl Reports {
         self.known.get_or_insert_with(|| known(&draft.run.series));
         let (metric, unit) = match content {
             Content::Cpu => (&CPU_UTILIZATION, "%"),
-            Content::Results => (mode.quantity.metric(), mode.found_unit.as_deref().unwrap_or("kB/s")),
+            Content::Results => (
+                mode.quantity.metric(),
+                mode.found_unit.as_deref().unwrap_or("kB/s"),
+            ),
         };
-        let series = draft.series(Name { workload: None, operation }, metric, unit)?;
-        self.current = Some(Report { series, content, records: Vec::new() });
+        let series = draft.series(
+            Name {
+                workload: None,
+                operation,
+            },
+            metric,
+            unit,
+        )?;
+        self.current = Some(Report {
+            series,
+            content,
+            records: Vec::new(),
+        });
         Ok(())
     }
 
     /// Takes a line that starts with a quote. Returns whether it belongs to a report.
     fn take(&mut self, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<bool, ReadError> {
-        let (Some(report), Some(known)) = (&mut self.current, &mut self.known) else { return Ok(false) };
+        let (Some(report), Some(known)) = (&mut self.current, &mut self.known) else {
+            return Ok(false);
+        };
         let Some(row) = parse_sheet_row(line) else {
-            draft.remark(line.number, format_args!("no row of a report, left out: '{}'", line.excerpt()));
+            draft.remark(
+                line.number,
+                format_args!("no row of a report, left out: '{}'", line.excerpt()),
+            );
             return Ok(true);
         };
         match row {
             SheetRow::Records(records) => report.records = records,
-            SheetRow::Values(file, values) => report.keep(file, &values, line, known, draft, mode)?,
+            SheetRow::Values(file, values) => {
+                report.keep(file, &values, line, known, draft, mode)?
+            }
         }
         Ok(true)
     }
@@ -726,33 +941,48 @@ impl Report {
         mode: &Mode,
     ) -> Result<(), ReadError> {
         if values.len() > self.records.len() {
-            let text = format!("{} values under {} record sizes; left out", values.len(), self.records.len());
+            let text = format!(
+                "{} values under {} record sizes; left out",
+                values.len(),
+                self.records.len()
+            );
             draft.remark(line.number, text);
             return Ok(());
         }
         let table = known.keys().next().is_some();
         for (record, printed) in self.records.iter().zip(values) {
             let value = match self.content {
-                // Zeros "should be ignored", says the title: shorter than the tick that CPU time is counted in.
+                // Zeros "should be ignored", says the title: shorter than the tick that CPU time is
+                // counted in.
                 Content::Cpu if *printed == 0.0 => Err(GapReason::BelowClock),
                 Content::Cpu => Ok(printed / 100.0),
                 Content::Results => mode.quantity.value(*printed),
             };
             let found = known.get(&(self.series, file, *record)).copied();
             match (found, value) {
-                (Some((first, at)), Ok(value)) if first != value && self.content == Content::Results => {
+                (Some((first, at)), Ok(value))
+                    if first != value && self.content == Content::Results =>
+                {
                     draft.remark(
                         line.number,
                         format_args!("{printed} is another value than in line {at}, which is kept"),
                     );
                 }
                 (Some(_), _) => {}
-                // Record sizes that automatic mode omits for large files are zeros here and have no rows in the table.
+                // Record sizes that automatic mode omits for large files are zeros here and have no
+                // rows in the table.
                 (None, Err(_)) if table && self.content == Content::Results => {}
                 (None, value) => {
-                    let place = Position { file_size: Some(file), record_size: Some(*record), line: line.number };
+                    let place = Position {
+                        file_size: Some(file),
+                        record_size: Some(*record),
+                        line: line.number,
+                    };
                     draft.put(self.series, place, value)?;
-                    known.insert((self.series, file, *record), (value.unwrap_or(0.0), line.number));
+                    known.insert(
+                        (self.series, file, *record),
+                        (value.unwrap_or(0.0), line.number),
+                    );
                 }
             }
         }
@@ -775,23 +1005,44 @@ fn parse_sheet_row(line: &Line) -> Option<SheetRow> {
     if line.too_long {
         return None;
     }
-    if found.iter().all(|word| quoted(word).is_some()) && (found.len() > 1 || line.bytes.starts_with(b" ")) {
-        return found.iter().map(|word| quoted(word)).collect::<Option<_>>().map(SheetRow::Records);
+    if found.iter().all(|word| quoted(word).is_some())
+        && (found.len() > 1 || line.bytes.starts_with(b" "))
+    {
+        return found
+            .iter()
+            .map(|word| quoted(word))
+            .collect::<Option<_>>()
+            .map(SheetRow::Records);
     }
     // IOzone prints a blank after each value: without it, the file may end within the number.
     if !line.ended && found.len() > 1 && !line.bytes.ends_with(b" ") {
         found.pop();
     }
-    let number = |bytes: &&[u8]| std::str::from_utf8(bytes).ok()?.parse().ok().filter(|value: &f64| *value >= 0.0);
+    let number = |bytes: &&[u8]| {
+        std::str::from_utf8(bytes)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|value: &f64| *value >= 0.0)
+    };
     let (file, values) = found.split_first()?;
-    Some(SheetRow::Values(quoted(file)?, values.iter().map(number).collect::<Option<_>>()?))
+    Some(SheetRow::Values(
+        quoted(file)?,
+        values.iter().map(number).collect::<Option<_>>()?,
+    ))
 }
 
 fn known(series: &[Series]) -> Known {
     let mut known = Known::new();
     for (at, series) in series.iter().enumerate() {
-        let points = series.points.iter().map(|point| (point.file_size, point.record_size, point.value, point.line));
-        let gaps = series.gaps.iter().map(|gap| (gap.file_size, gap.record_size, 0.0, gap.line));
+        let points = series
+            .points
+            .iter()
+            .map(|point| (point.file_size, point.record_size, point.value, point.line));
+        let gaps = series
+            .gaps
+            .iter()
+            .map(|gap| (gap.file_size, gap.record_size, 0.0, gap.line));
         for (file, record, value, line) in points.chain(gaps) {
             known.insert((at, file.unwrap_or(0), record.unwrap_or(0)), (value, line));
         }

@@ -1,5 +1,5 @@
-//! IOzone's options as data. Its banner repeats the options in the order in which they were typed, so [`Options`] keeps
-//! lines beside values.
+//! IOzone's options as data. Its banner repeats the options in the order in which they were typed,
+//! so [`Options`] keeps lines beside values.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -238,8 +238,8 @@ impl Options {
     }
 }
 
-/// The options during parsing. Options that depend on others are resolved after the last one. Fields without another
-/// description are named after their option.
+/// The options during parsing. Options that depend on others are resolved after the last one.
+/// Fields without another description are named after their option.
 #[derive(Debug, Default)]
 pub(super) struct Typed {
     pub options: Options,
@@ -331,6 +331,8 @@ impl TestSet {
 
     /// Returns the named tests, by number.
     pub fn iter(self) -> impl Iterator<Item = Test> {
-        Test::ALL.into_iter().filter(move |test| self.contains(*test))
+        Test::ALL
+            .into_iter()
+            .filter(move |test| self.contains(*test))
     }
 }

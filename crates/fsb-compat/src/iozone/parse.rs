@@ -1,11 +1,11 @@
 //! Parses IOzone's command line.
 //!
-//! IOzone reads its options with getopt, so that switches may be clustered (`-azR`), values may touch their option
-//! (`-i0`), and `-+n` is the option `+` with the value `n`. [`OPTIONS`] defines the options, and
-//! [`settle`] which of them exclude each other.
+//! IOzone reads its options with getopt, so that switches may be clustered (`-azR`), values may
+//! touch their option (`-i0`), and `-+n` is the option `+` with the value `n`. [`OPTIONS`] defines
+//! the options, and [`settle`] which of them exclude each other.
 //!
-//! IOzone replaces values that make no sense by others (a file of 0 kB becomes one of 512 kB). fsb refuses them, so
-//! that the user notices.
+//! IOzone replaces values that make no sense by others (a file of 0 kB becomes one of 512 kB). fsb
+//! refuses them, so that the user notices.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -18,7 +18,8 @@ use fsb_model::units::parse_duration;
 use lexopt::{Arg, Parser};
 
 use super::options::{
-    BannerLine, CACHE_LINE, CACHE_SIZE, Check, Means, Msync, Options, OptionsError, OutputUnit, Sizes, Test, Typed,
+    BannerLine, CACHE_LINE, CACHE_SIZE, Check, Means, Msync, Options, OptionsError, OutputUnit,
+    Sizes, Test, Typed,
 };
 use super::sequence;
 
@@ -35,7 +36,8 @@ pub enum CommandLine {
     Version,
 }
 
-/// Reads IOzone's command line; `arguments` come after the program's name, `command` is printed in the banner.
+/// Reads IOzone's command line; `arguments` come after the program's name, `command` is printed in
+/// the banner.
 ///
 /// # Errors
 /// The first option that is unknown, not supported, without its value, or at odds with another.
@@ -49,7 +51,11 @@ pub fn parse(
         let name = match argument {
             Arg::Short('+') => match parser.next()? {
                 Some(Arg::Short(letter)) => format!("-+{letter}"),
-                _ => return Err(OptionsError::new("-+ needs a letter, as in -+n: 'fsb iozone -h' lists them")),
+                _ => {
+                    return Err(OptionsError::new(
+                        "-+ needs a letter, as in -+n: 'fsb iozone -h' lists them",
+                    ));
+                }
             },
             Arg::Short('h') => return Ok(CommandLine::List),
             Arg::Short('v') => return Ok(CommandLine::Version),
@@ -81,15 +87,19 @@ pub fn parse(
 }
 
 fn repeat_until(text: &str) -> Result<Duration, OptionsError> {
-    let duration = parse_duration(text).map_err(|error| OptionsError::new(format!("--repeat-until: {error}")))?;
+    let duration = parse_duration(text)
+        .map_err(|error| OptionsError::new(format!("--repeat-until: {error}")))?;
     let most = Duration::from_secs(3600);
     if duration.is_zero() || duration > most {
-        return Err(OptionsError::new(format!("--repeat-until {text}: use a time from 1ms to 1h")));
+        return Err(OptionsError::new(format!(
+            "--repeat-until {text}: use a time from 1ms to 1h"
+        )));
     }
     Ok(duration)
 }
 
-// Every option of IOzone 3.471 (its own list, `iozone -h`): its effect here, or that it is not supported.
+// Every option of IOzone 3.471 (its own list, `iozone -h`): its effect here, or that it is not
+// supported.
 //
 // A new option is a line of [`OPTIONS`]. `fsb iozone -h` prints this table.
 
@@ -117,8 +127,18 @@ enum Effect {
     Not,
 }
 
-const fn known(name: &'static str, value: &'static str, about: &'static str, effect: Effect) -> Known {
-    Known { name, value, about, effect }
+const fn known(
+    name: &'static str,
+    value: &'static str,
+    about: &'static str,
+    effect: Effect,
+) -> Known {
+    Known {
+        name,
+        value,
+        about,
+        effect,
+    }
 }
 
 /// All options, in IOzone's order.
@@ -390,14 +410,21 @@ pub(super) static OPTIONS: &[Known] = &[
 
 /// Returns the option of that name.
 fn find_option(name: &str) -> Result<&'static Known, OptionsError> {
-    OPTIONS.iter().find(|known| known.name == name).ok_or_else(|| unknown_option(name))
+    OPTIONS
+        .iter()
+        .find(|known| known.name == name)
+        .ok_or_else(|| unknown_option(name))
 }
 
 /// Returns the error for an option that IOzone does not have either.
 fn unknown_option(name: &str) -> OptionsError {
     let near = nearest(name, ["--repeat-until", "--allow-concurrent", "--help"]);
-    let hint = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
-    OptionsError::new(format!("IOzone has no option {name}: {hint}'fsb iozone -h' lists the options"))
+    let hint = near
+        .map(|near| format!("did you mean '{near}'? "))
+        .unwrap_or_default();
+    OptionsError::new(format!(
+        "IOzone has no option {name}: {hint}'fsb iozone -h' lists the options"
+    ))
 }
 
 impl Known {
@@ -413,13 +440,26 @@ impl Known {
                 Ok(())
             }
             With(set) => {
-                let missing =
-                    |_| OptionsError::new(format!("{} needs a value: {} {}", self.name, self.name, self.value));
-                set(typed, Value { option: self.name, text: parser.value().map_err(missing)? })
+                let missing = |_| {
+                    OptionsError::new(format!(
+                        "{} needs a value: {} {}",
+                        self.name, self.name, self.value
+                    ))
+                };
+                set(
+                    typed,
+                    Value {
+                        option: self.name,
+                        text: parser.value().map_err(missing)?,
+                    },
+                )
             }
             Names => {
                 let missing = |_| OptionsError::new("-F needs file names, one for each process");
-                typed.options.files.extend(parser.values().map_err(missing)?.map(PathBuf::from));
+                typed
+                    .options
+                    .files
+                    .extend(parser.values().map_err(missing)?.map(PathBuf::from));
                 Ok(())
             }
             Not => Err(OptionsError::new(format!(
@@ -457,7 +497,10 @@ impl Value {
     /// Returns a name.
     fn path(self) -> Result<PathBuf, OptionsError> {
         if self.text.is_empty() {
-            return Err(OptionsError::new(format!("{}: the name is empty", self.option)));
+            return Err(OptionsError::new(format!(
+                "{}: the name is empty",
+                self.option
+            )));
         }
         Ok(PathBuf::from(self.text))
     }
@@ -465,10 +508,19 @@ impl Value {
     /// Parses a whole number between limits.
     fn number(&self, least: u64, most: u64) -> Result<u64, OptionsError> {
         let text = self.text();
-        let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-            OptionsError::new(format!("{} {text}: write a whole number from {least} to {most}", self.option))
-        })
+        let number = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse().ok())
+            .flatten();
+        number
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| {
+                OptionsError::new(format!(
+                    "{} {text}: write a whole number from {least} to {most}",
+                    self.option
+                ))
+            })
     }
 
     /// Parses a number of processes.
@@ -486,12 +538,18 @@ impl Value {
             _ => (&*text, 1u64),
         };
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number = plain.then(|| digits.parse::<u64>().ok()?.checked_mul(factor)).flatten();
+        let number = plain
+            .then(|| digits.parse::<u64>().ok()?.checked_mul(factor))
+            .flatten();
         // A larger size in bytes would not be a file offset.
-        number.filter(|size| (1..=i64::MAX as u64 >> 10).contains(size)).ok_or_else(|| {
-            let option = self.option;
-            OptionsError::new(format!("{option} {text}: write a size in kB, or with k, m or g, such as 512, 64k or 2g"))
-        })
+        number
+            .filter(|size| (1..=i64::MAX as u64 >> 10).contains(size))
+            .ok_or_else(|| {
+                let option = self.option;
+                OptionsError::new(format!(
+                    "{option} {text}: write a size in kB, or with k, m or g, such as 512, 64k or 2g"
+                ))
+            })
     }
 
     /// Parses the size of a record, in kilobytes.
@@ -499,7 +557,10 @@ impl Value {
         let size = self.size()?;
         if size > LARGEST_RECORD {
             let option = self.option;
-            return Err(OptionsError::new(format!("{option} {}: IOzone's largest record is 16m", self.text())));
+            return Err(OptionsError::new(format!(
+                "{option} {}: IOzone's largest record is 16m",
+                self.text()
+            )));
         }
         Ok(size)
     }
@@ -538,7 +599,9 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, OptionsError> {
 fn means(typed: &Typed) -> Result<Means, OptionsError> {
     let mapped = typed.map || typed.map_async;
     let means = match (typed.bcopy, typed.no_copy) {
-        (Some(_), Some(_)) => return refuse("-H and -k exclude each other: with the copy or without"),
+        (Some(_), Some(_)) => {
+            return refuse("-H and -k exclude each other: with the copy or without");
+        }
         (Some(depth), None) => Means::Async { depth, copy: true },
         (None, Some(depth)) => Means::Async { depth, copy: false },
         (None, None) if typed.map_async && typed.map_sync => {
@@ -551,7 +614,9 @@ fn means(typed: &Typed) -> Result<Means, OptionsError> {
         (None, None) => Means::Calls,
     };
     if matches!(means, Means::Async { .. }) && (mapped || typed.map_sync) {
-        return refuse("-H and -k go with neither -B, -D nor -G: asynchronous requests or a mapping");
+        return refuse(
+            "-H and -k go with neither -B, -D nor -G: asynchronous requests or a mapping",
+        );
     }
     if typed.options.direct && mapped {
         return refuse("-I and -B exclude each other: a mapping is the page cache");
@@ -561,7 +626,8 @@ fn means(typed: &Typed) -> Result<Means, OptionsError> {
 
 fn check_throughput(options: &Options, file: bool) -> Result<(), OptionsError> {
     let automatic = options.auto || options.all_records;
-    let limits = [&options.file_sizes, &options.record_sizes].map(|sizes| sizes.least.or(sizes.most));
+    let limits =
+        [&options.file_sizes, &options.record_sizes].map(|sizes| sizes.least.or(sizes.most));
     if automatic || limits.iter().any(Option::is_some) {
         return refuse(
             "-t, -l and -u measure one file size and one record size: not with -a -A -z -n -g -y -q, nor several -s or -r",
@@ -583,11 +649,16 @@ fn check_throughput(options: &Options, file: bool) -> Result<(), OptionsError> {
     }
     if !options.files.is_empty() && options.files.len() != most {
         let names = options.files.len();
-        return refuse(format!("-F names {names} files, and at most {most} processes run: name one for each"));
+        return refuse(format!(
+            "-F names {names} files, and at most {most} processes run: name one for each"
+        ));
     }
     for (at, file) in options.files.iter().enumerate() {
         if options.files[..at].contains(file) {
-            return refuse(format!("-F names {} twice: the processes would measure each other", file.display()));
+            return refuse(format!(
+                "-F names {} twice: the processes would measure each other",
+                file.display()
+            ));
         }
     }
     if options.tests.contains(Test::RecordRewrite) {
@@ -622,35 +693,49 @@ fn check_table(options: &Options) -> Result<(), OptionsError> {
     check_mapped_streams(options)
 }
 
-/// Refuses the tests of C stdio if another interface moves the bytes. IOzone silently leaves them out.
+/// Refuses the tests of C stdio if another interface moves the bytes. IOzone silently leaves them
+/// out.
 fn check_mapped_streams(options: &Options) -> Result<(), OptionsError> {
     let streams = options.tests.contains(Test::Fwrite) || options.tests.contains(Test::Fread);
     if streams && options.means != Means::Calls {
-        return refuse("-i 6 and -i 7 are C stdio, which does its own calls: not with -B, -D, -H or -k");
+        return refuse(
+            "-i 6 and -i 7 are C stdio, which does its own calls: not with -B, -D, -H or -k",
+        );
     }
     Ok(())
 }
 
 fn check_sizes(options: &Options) -> Result<(), OptionsError> {
-    for (sizes, names) in [(&options.file_sizes, "-n and -g"), (&options.record_sizes, "-y and -q")] {
+    for (sizes, names) in [
+        (&options.file_sizes, "-n and -g"),
+        (&options.record_sizes, "-y and -q"),
+    ] {
         if !options.auto && (sizes.least.is_some() || sizes.most.is_some()) {
             return refuse(format!("{names} limit automatic mode: give -a too"));
         }
     }
     let limits = |sizes: &Sizes, least: &str, most: &str| match (sizes.least, sizes.most) {
-        (Some(low), Some(high)) if low > high => {
-            refuse(format!("{least} ({low} kB) is above {most} ({high} kB): no size lies between them"))
-        }
+        (Some(low), Some(high)) if low > high => refuse(format!(
+            "{least} ({low} kB) is above {most} ({high} kB): no size lies between them"
+        )),
         _ => Ok(()),
     };
     limits(&options.file_sizes, "-n", "-g")?;
     limits(&options.record_sizes, "-y", "-q")?;
-    let (files, records) = (sequence::file_sizes(options), sequence::record_sizes(options));
+    let (files, records) = (
+        sequence::file_sizes(options),
+        sequence::record_sizes(options),
+    );
     let (Some(smallest), false) = (records.iter().min(), files.is_empty()) else {
-        return refuse("no size lies between the limits: -n or -g is beyond the usual ones, or -y or -q");
+        return refuse(
+            "no size lies between the limits: -n or -g is beyond the usual ones, or -y or -q",
+        );
     };
     let rows = sequence::rows(options);
-    if let Some(file) = files.into_iter().find(|file| rows.iter().all(|row| row.file != *file)) {
+    if let Some(file) = files
+        .into_iter()
+        .find(|file| rows.iter().all(|row| row.file != *file))
+    {
         return refuse(format!(
             "a record of {smallest} kB is larger than a file of {file} kB: choose a smaller -r or -y, or a larger -s or -n"
         ));
@@ -678,7 +763,10 @@ mod tests {
     use crate::iozone::options::*;
 
     fn read(line: &str) -> Result<CommandLine, OptionsError> {
-        parse(line.split_whitespace().map(Into::into), format!("fsb iozone {line}"))
+        parse(
+            line.split_whitespace().map(Into::into),
+            format!("fsb iozone {line}"),
+        )
     }
 
     fn options(line: &str) -> Options {
@@ -690,7 +778,8 @@ mod tests {
 
     type Holds = fn(&Options) -> bool;
 
-    /// Every supported option: a command with it, the setting that it must make, and its line in the banner.
+    /// Every supported option: a command with it, the setting that it must make, and its line in
+    /// the banner.
 #[rustfmt::skip] // a table reads as one
 const TABLE: &[(&str, &str, Holds, &str)] = &[
     ("-a", "-a", |o| o.auto && !o.all_records, "Auto Mode"),
@@ -747,28 +836,44 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
         for (name, line, holds, banner) in TABLE {
             let options = options(line);
             assert!(holds(&options), "{name}: {options:?}");
-            let said = options.lines.contains(&BannerLine::Text((*banner).to_owned()));
+            let said = options
+                .lines
+                .contains(&BannerLine::Text((*banner).to_owned()));
             assert!(banner.is_empty() || said, "{name}: {:?}", options.lines);
             assert!(find_option(name).unwrap().is_supported());
         }
-        let tested: BTreeSet<&str> = TABLE.iter().map(|(name, ..)| *name).chain(["-h", "-v"]).collect();
-        let supported = OPTIONS.iter().filter(|known| known.is_supported()).map(|known| known.name);
+        let tested: BTreeSet<&str> = TABLE
+            .iter()
+            .map(|(name, ..)| *name)
+            .chain(["-h", "-v"])
+            .collect();
+        let supported = OPTIONS
+            .iter()
+            .filter(|known| known.is_supported())
+            .map(|known| known.name);
         assert_eq!(supported.collect::<BTreeSet<_>>(), tested);
     }
 
     #[test]
     fn every_option_of_the_real_tool_is_known_and_those_not_supported_are_refused_by_name() {
         let help = include_str!("../../testdata/tool-output/iozone-3.471-help.txt");
-        let lines = help.lines().skip_while(|line| !line.starts_with("           -a "));
-        let listed: Vec<&str> =
-            lines.filter_map(|line| line.split_whitespace().next()).filter(|word| word.starts_with('-')).collect();
+        let lines = help
+            .lines()
+            .skip_while(|line| !line.starts_with("           -a "));
+        let listed: Vec<&str> = lines
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|word| word.starts_with('-'))
+            .collect();
         assert!(listed.len() > 80, "{listed:?}");
         for name in listed {
             find_option(name).unwrap();
         }
         for known in OPTIONS.iter().filter(|known| !known.is_supported()) {
             let error = read(known.name).unwrap_err().to_string();
-            assert!(error.contains(known.name) && error.contains("is not supported"), "{error}");
+            assert!(
+                error.contains(known.name) && error.contains("is not supported"),
+                "{error}"
+            );
         }
         let names: BTreeSet<_> = OPTIONS.iter().map(|known| known.name).collect();
         assert_eq!(names.len(), OPTIONS.len());
@@ -779,7 +884,12 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
     fn defaults_are_those_of_the_real_tool() {
         let options = options("");
         assert_eq!(
-            (options.file.to_str(), options.stride, options.cache_size, options.cache_line),
+            (
+                options.file.to_str(),
+                options.stride,
+                options.cache_size,
+                options.cache_line
+            ),
             (Some("iozone.tmp"), 17, 1024, 32)
         );
         let rows = super::super::sequence::rows(&options);
@@ -792,7 +902,10 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
         let one = options("-aRzef/tmp/x -i0 -n64 -g1m");
         assert!(one.auto && one.report && one.all_records && one.include_flush);
         assert_eq!(one.file, Path::new("/tmp/x"));
-        assert_eq!((one.file_sizes.least, one.file_sizes.most), (Some(64), Some(1024)));
+        assert_eq!(
+            (one.file_sizes.least, one.file_sizes.most),
+            (Some(64), Some(1024))
+        );
         assert_eq!(options("-+n -+u").lines.len(), 3);
         assert_eq!(options("-t 2 -t 4 -t 2").counts, [2, 4]);
         let many = options("-s 64 -s 128 -r 4");
@@ -801,10 +914,22 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
 
     #[test]
     fn the_banner_repeats_options_in_the_order_typed() {
-        let text = |line: &str| options(line).lines.iter().map(|line| format!("{line:?}")).collect::<String>();
+        let text = |line: &str| {
+            options(line)
+                .lines
+                .iter()
+                .map(|line| format!("{line:?}"))
+                .collect::<String>()
+        };
         let (first, second) = (text("-e -c -o"), text("-o -c -e"));
-        assert!(first.find("fsync") < first.find("close") && first.find("close") < first.find("SYNC Mode"));
-        assert!(second.find("SYNC Mode") < second.find("close") && second.find("close") < second.find("fsync"));
+        assert!(
+            first.find("fsync") < first.find("close")
+                && first.find("close") < first.find("SYNC Mode")
+        );
+        assert!(
+            second.find("SYNC Mode") < second.find("close")
+                && second.find("close") < second.find("fsync")
+        );
     }
 
     #[test]
@@ -812,8 +937,13 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
         assert_eq!(read("-a -h"), Ok(CommandLine::List));
         assert_eq!(read("-v"), Ok(CommandLine::Version));
         assert_eq!(read("-s 64 --help"), Ok(CommandLine::Help));
-        assert_eq!(options("--repeat-until 100ms").repeat_until, Some(Duration::from_millis(100)));
-        assert!(options("-a --allow-concurrent").allow_concurrent && !options("-a").allow_concurrent);
+        assert_eq!(
+            options("--repeat-until 100ms").repeat_until,
+            Some(Duration::from_millis(100))
+        );
+        assert!(
+            options("-a --allow-concurrent").allow_concurrent && !options("-a").allow_concurrent
+        );
     }
 
     proptest! {

@@ -1,7 +1,8 @@
 //! IOzone 3.471's text, piece by piece, so that it can be printed during the measurement.
 //!
-//! Words, widths and blanks are those of IOzone, because programs read them by position. Only the name differs: the
-//! banner names the program that measured, in a line that readers of IOzone's output skip.
+//! Words, widths and blanks are those of IOzone, because programs read them by position. Only the
+//! name differs: the banner names the program that measured, in a line that readers of IOzone's
+//! output skip.
 
 use std::fmt::Write;
 
@@ -17,20 +18,33 @@ pub const REPORTS: &str = "Excel output is below:\n";
 
 /// Returns the output of `-v`.
 pub fn version(program: &str) -> String {
-    format!("{program}: the command line, the workloads and the text of IOzone 3.471. It is not IOzone.\n")
+    format!(
+        "{program}: the command line, the workloads and the text of IOzone 3.471. It is not IOzone.\n"
+    )
 }
 
 /// Returns the list of options, supported and not supported.
 pub fn list() -> String {
-    let mut text = String::from("Options of 'fsb iozone', as in IOzone 3.471, with their [defaults].\n\n");
+    let mut text =
+        String::from("Options of 'fsb iozone', as in IOzone 3.471, with their [defaults].\n\n");
     for known in OPTIONS.iter().filter(|known| known.is_supported()) {
-        let Known { name, value, about, .. } = known;
+        let Known {
+            name, value, about, ..
+        } = known;
         let head = format!("{name} {value}");
-        _ = writeln!(text, "  {head:<12} {}", about.replace('\n', "\n               "));
+        _ = writeln!(
+            text,
+            "  {head:<12} {}",
+            about.replace('\n', "\n               ")
+        );
     }
     text.push_str("\n  --repeat-until TIME  not IOzone's: repeat each operation until its times sum to this (100ms)\n");
     text.push_str("  --allow-concurrent   not IOzone's: measure while another fsb measures; both print a warning\n");
-    let missing: Vec<&str> = OPTIONS.iter().filter(|known| !known.is_supported()).map(|known| known.name).collect();
+    let missing: Vec<&str> = OPTIONS
+        .iter()
+        .filter(|known| !known.is_supported())
+        .map(|known| known.name)
+        .collect();
     _ = writeln!(text, "\nNot supported, and refused by name:\n");
     for names in missing.chunks(16) {
         _ = writeln!(text, "  {}", names.join(" "));
@@ -57,7 +71,13 @@ pub struct Facts {
 
 /// Returns everything before the table or the first block of throughput mode.
 pub fn banner(options: &Options, facts: &Facts) -> String {
-    let Facts { program, platform, began, machine, resolution } = facts;
+    let Facts {
+        program,
+        platform,
+        began,
+        machine,
+        resolution,
+    } = facts;
     let mut text = format!(
         "\tIozone: Performance Test of File I/O\n\
          \t        Version $Revision: 3.471 ({program}) $\n\
@@ -92,7 +112,11 @@ pub fn banner(options: &Options, facts: &Facts) -> String {
 }
 
 fn processes(options: &Options) -> String {
-    let (one, many) = if options.threads { ("thread", "threads") } else { ("process", "processes") };
+    let (one, many) = if options.threads {
+        ("thread", "threads")
+    } else {
+        ("process", "processes")
+    };
     let counts = counts(options);
     let mut text = String::new();
     if options.least_processes.is_some() || options.most_processes.is_some() {
@@ -101,9 +125,17 @@ fn processes(options: &Options) -> String {
         _ = write!(text, "\tMin {one} = {least} \n\tMax {one} = {most} \n");
     }
     // Of several -t IOzone announces the last one typed, and begins with the first.
-    let announced = if options.counts.is_empty() { counts.first() } else { counts.last() };
+    let announced = if options.counts.is_empty() {
+        counts.first()
+    } else {
+        counts.last()
+    };
     let announced = announced.copied().unwrap_or(1);
-    _ = writeln!(text, "\tThroughput test with {announced} {}", if announced > 1 { many } else { one });
+    _ = writeln!(
+        text,
+        "\tThroughput test with {announced} {}",
+        if announced > 1 { many } else { one }
+    );
     text
 }
 
@@ -115,12 +147,20 @@ const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9];
 /// Returns the two lines above the rows.
 pub fn heading(options: &Options) -> String {
     let (above, below): (Vec<&str>, Vec<&str>) = if options.read_write_only {
-        (vec![""; 6], vec!["kB", "reclen", "write", "rewrite", "read", "reread"])
+        (
+            vec![""; 6],
+            vec!["kB", "reclen", "write", "rewrite", "read", "reread"],
+        )
     } else {
-        let streams: [&str; 4] =
-            if options.means == Means::Calls { ["fwrite", "frewrite", "fread", "freread"] } else { [""; 4] };
+        let streams: [&str; 4] = if options.means == Means::Calls {
+            ["fwrite", "frewrite", "fread", "freread"]
+        } else {
+            [""; 4]
+        };
         let mut above = vec![""; 6];
-        above.extend(["random", "random", "bkwd", "record", "stride", "", "", "", ""]);
+        above.extend([
+            "random", "random", "bkwd", "record", "stride", "", "", "", "",
+        ]);
         let mut below = vec!["kB", "reclen", "write", "rewrite", "read", "reread"];
         below.extend(["read", "write", "read", "rewrite", "read"]);
         below.extend(streams);
@@ -129,8 +169,8 @@ pub fn heading(options: &Options) -> String {
     format!("{}\n{}\n", line(&above), line(&below))
 }
 
-/// Returns a line of the heading. Headings are not as wide as the numbers below them: these are IOzone's widths, with
-/// its blanks in between.
+/// Returns a line of the heading. Headings are not as wide as the numbers below them: these are
+/// IOzone's widths, with its blanks in between.
 fn line(words: &[&str]) -> String {
     const WIDTHS: [(usize, &str); 15] = [
         (16, ""),
@@ -149,7 +189,11 @@ fn line(words: &[&str]) -> String {
         (9, ""),
         (9, ""),
     ];
-    words.iter().zip(WIDTHS).map(|(word, (width, before))| format!("{before}{word:>width$}")).collect()
+    words
+        .iter()
+        .zip(WIDTHS)
+        .map(|(word, (width, before))| format!("{before}{word:>width$}"))
+        .collect()
 }
 
 /// Returns the start of a row.
@@ -215,16 +259,25 @@ impl ThroughputTest {
 
 /// Returns `kB` or `ops`.
 fn unit_name(options: &Options) -> &'static str {
-    if options.unit == OutputUnit::Operations { "ops" } else { "kB" }
+    if options.unit == OutputUnit::Operations {
+        "ops"
+    } else {
+        "kB"
+    }
 }
 
-/// Returns the line before the blocks of one number of processes. The blocks themselves print that number.
+/// Returns the line before the blocks of one number of processes. The blocks themselves print that
+/// number.
 pub fn intro(options: &Options, sizes: MatrixRow) -> String {
     let one = if options.threads { "thread" } else { "process" };
-    format!("\tEach {one} writes a {} kByte file in {} kByte records\n", sizes.file, sizes.record)
+    format!(
+        "\tEach {one} writes a {} kByte file in {} kByte records\n",
+        sizes.file, sizes.record
+    )
 }
 
-/// Returns the names of the children: before the equals sign of the children's line and of the parent's.
+/// Returns the names of the children: before the equals sign of the children's line and of the
+/// parent's.
 fn names(operation: Operation, count: usize) -> [String; 2] {
     let (wide, name, tabs) = match operation {
         Operation::Write => (true, "initial writers", ["\t", "\t"]),
@@ -245,7 +298,13 @@ fn names(operation: Operation, count: usize) -> [String; 2] {
         Operation::Frewrite => (true, "re-fwriters", ["\t", "\t\t"]),
         Operation::Freread => (true, "re-freaders", ["\t", "\t\t"]),
     };
-    tabs.map(|tabs| if wide { format!("{count:2} {name} {tabs}") } else { format!("{count} {name} {tabs}") })
+    tabs.map(|tabs| {
+        if wide {
+            format!("{count:2} {name} {tabs}")
+        } else {
+            format!("{count} {name} {tabs}")
+        }
+    })
 }
 
 /// Returns the block of an operation.
@@ -258,7 +317,10 @@ pub fn block(options: &Options, test: &ThroughputTest) -> String {
     let rates = || children.iter().map(|child| child.rate);
     let least = rates().fold(f64::INFINITY, f64::min);
     let most = rates().fold(0.0, f64::max);
-    let least_moved = children.iter().map(|child| child.moved).fold(f64::INFINITY, f64::min);
+    let least_moved = children
+        .iter()
+        .map(|child| child.moved)
+        .fold(f64::INFINITY, f64::min);
     let mean = test.rate() / children.len() as f64;
     let mut text = format!(
         "\n\tChildren see throughput for {children_name}= {:>10.2} {unit}/sec\n\
@@ -281,27 +343,43 @@ pub fn block(options: &Options, test: &ThroughputTest) -> String {
     text
 }
 
-/// Returns the rates without the stonewall, which IOzone does not print. They follow all of IOzone's own lines, so that
-/// a reader that counts lines still works. A test has such a rate only if all its children finished. Returns an empty
-/// text if no test has one.
+/// Returns the rates without the stonewall, which IOzone does not print. They follow all of
+/// IOzone's own lines, so that a reader that counts lines still works. A test has such a rate only
+/// if all its children finished. Returns an empty text if no test has one.
 pub fn without_stonewall(options: &Options, runs: &[Vec<ThroughputTest>]) -> String {
     let unit = unit_name(options);
     let mut text = String::new();
-    for test in runs.iter().flatten().filter(|test| options.stonewall && test.children.len() > 1) {
+    for test in runs
+        .iter()
+        .flatten()
+        .filter(|test| options.stonewall && test.children.len() > 1)
+    {
         let full: Option<f64> = test.children.iter().map(|child| child.full).sum();
         if let Some(full) = full {
             let [name, _] = names(test.operation, test.children.len());
-            _ = writeln!(text, "\tWithout the stonewall: {name}= {full:>10.2} {unit}/sec");
+            _ = writeln!(
+                text,
+                "\tWithout the stonewall: {name}= {full:>10.2} {unit}/sec"
+            );
         }
     }
-    if text.is_empty() { text } else { format!("\n{text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{text}")
+    }
 }
 
 fn cpu(children: &[Child]) -> String {
-    let wall = children.iter().map(|child| child.wall.max(child.cpu)).fold(0.0, f64::max);
+    let wall = children
+        .iter()
+        .map(|child| child.wall.max(child.cpu))
+        .fold(0.0, f64::max);
     let cpu: f64 = children.iter().map(|child| child.cpu).sum();
     let percent = percent(cpu, wall);
-    format!("\tCPU Utilization: Wall time {wall:>8.3}    CPU time {cpu:>8.3}    CPU utilization {percent:>6.2} %\n\n")
+    format!(
+        "\tCPU Utilization: Wall time {wall:>8.3}    CPU time {cpu:>8.3}    CPU utilization {percent:>6.2} %\n\n"
+    )
 }
 
 fn percent(cpu: f64, wall: f64) -> f64 {
@@ -310,15 +388,27 @@ fn percent(cpu: f64, wall: f64) -> f64 {
 
 fn line_of(options: &Options, rank: usize, child: &Child) -> String {
     let unit = unit_name(options);
-    let Child { moved, rate, wall, cpu, .. } = child;
+    let Child {
+        moved,
+        rate,
+        wall,
+        cpu,
+        ..
+    } = child;
     let times = match options.cpu {
-        true => format!(", wall={wall:>6.3}, cpu={cpu:>6.3}, %={:>6.2}", percent(*cpu, *wall)),
+        true => format!(
+            ", wall={wall:>6.3}, cpu={cpu:>6.3}, %={:>6.2}",
+            percent(*cpu, *wall)
+        ),
         false => String::new(),
     };
-    format!("\tChild[{rank}] xfer count = {moved:>10.2} {unit}, Throughput = {rate:>10.2} {unit}/sec{times}\n")
+    format!(
+        "\tChild[{rank}] xfer count = {moved:>10.2} {unit}, Throughput = {rate:>10.2} {unit}/sec{times}\n"
+    )
 }
 
-// The reports of `-R`: the same numbers once more, an operation at a time, in a form that Excel reads.
+// The reports of `-R`: the same numbers once more, an operation at a time, in a form that Excel
+// reads.
 
 /// A cell of a table: the number printed, and the share of the time that the processor worked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -352,7 +442,9 @@ impl Report {
 
     /// Returns the file sizes in order, each with its rows.
     fn files(&self) -> impl Iterator<Item = (u64, &[(MatrixRow, Cells)])> {
-        self.rows.chunk_by(|a, b| a.0.file == b.0.file).map(|rows| (rows[0].0.file, rows))
+        self.rows
+            .chunk_by(|a, b| a.0.file == b.0.file)
+            .map(|rows| (rows[0].0.file, rows))
     }
 }
 
@@ -392,7 +484,12 @@ pub fn reports(options: &Options, report: &Report) -> String {
         for (_, title, _, column) in chosen(options) {
             _ = writeln!(text, "\n\"{title} {CPU_TITLE}\"");
             let percent = |cells: &Cells| cells[column].map_or(0.0, |cell| cell.cpu);
-            text.push_str(&body(options, report, |cell| format!(" {cell:>6.2}"), percent));
+            text.push_str(&body(
+                options,
+                report,
+                |cell| format!(" {cell:>6.2}"),
+                percent,
+            ));
         }
     }
     text
@@ -403,7 +500,12 @@ fn chosen(options: &Options) -> impl Iterator<Item = (Test, &'static str, &'stat
     TITLES.iter().filter(move |title| wants(title)).copied()
 }
 
-fn body<T>(options: &Options, report: &Report, show: impl Fn(T) -> String, value: impl Fn(&Cells) -> T) -> String
+fn body<T>(
+    options: &Options,
+    report: &Report,
+    show: impl Fn(T) -> String,
+    value: impl Fn(&Cells) -> T,
+) -> String
 where
     T: Default,
 {
@@ -415,13 +517,16 @@ where
     text.push('\n');
     for (file, rows) in report.files() {
         _ = write!(text, "\"{file}\"  ");
-        // Record sizes that automatic mode leaves out have zeros. Record sizes larger than the file have no place, and
-        // without automatic mode neither have those larger than the largest measured one.
+        // Record sizes that automatic mode leaves out have zeros. Record sizes larger than the file
+        // have no place, and without automatic mode neither have those larger than the largest
+        // measured one.
         let measured = rows.iter().map(|(row, _)| row.record).max().unwrap_or(0);
         let largest = if options.auto { file } else { measured };
         for record in records.iter().filter(|record| **record <= largest) {
             let row = rows.iter().find(|(row, _)| row.record == *record);
-            text.push_str(&show(row.map_or_else(T::default, |(_, cells)| value(cells))));
+            text.push_str(&show(
+                row.map_or_else(T::default, |(_, cells)| value(cells)),
+            ));
         }
         text.push('\n');
     }
@@ -452,8 +557,16 @@ fn throughput_title(operation: Operation) -> &'static str {
 
 /// Returns the heading of a report of throughput mode, without quotes.
 fn throughput_heading(options: &Options, sizes: MatrixRow) -> [String; 3] {
-    let port = if options.threads { "threads" } else { "processes" };
-    let output = if options.unit == OutputUnit::Operations { "ops/sec".to_owned() } else { "kBytes/sec".to_owned() };
+    let port = if options.threads {
+        "threads"
+    } else {
+        "processes"
+    };
+    let output = if options.unit == OutputUnit::Operations {
+        "ops/sec".to_owned()
+    } else {
+        "kBytes/sec".to_owned()
+    };
     debug_assert!(output.starts_with(unit_name(options)));
     [
         format!("Throughput report Y-axis is type of test X-axis is number of {port}"),
@@ -462,8 +575,13 @@ fn throughput_heading(options: &Options, sizes: MatrixRow) -> [String; 3] {
     ]
 }
 
-/// Returns the report of throughput mode: a line for each operation, a number for each count of processes.
-pub fn throughput_report(options: &Options, sizes: MatrixRow, runs: &[Vec<ThroughputTest>]) -> String {
+/// Returns the report of throughput mode: a line for each operation, a number for each count of
+/// processes.
+pub fn throughput_report(
+    options: &Options,
+    sizes: MatrixRow,
+    runs: &[Vec<ThroughputTest>],
+) -> String {
     let mut text = String::from("\n");
     for line in throughput_heading(options, sizes) {
         _ = writeln!(text, "\"{line}\"");
@@ -472,7 +590,10 @@ pub fn throughput_report(options: &Options, sizes: MatrixRow, runs: &[Vec<Throug
     for test in runs.first().into_iter().flatten() {
         _ = write!(text, "\"{:>15} \"", throughput_title(test.operation));
         for run in runs {
-            let rate = run.iter().find(|other| other.operation == test.operation).map_or(0.0, ThroughputTest::rate);
+            let rate = run
+                .iter()
+                .find(|other| other.operation == test.operation)
+                .map_or(0.0, ThroughputTest::rate);
             _ = write!(text, " {rate:>10.2} ");
         }
         text.push_str("\n\n");
@@ -486,24 +607,38 @@ pub fn throughput_report(options: &Options, sizes: MatrixRow, runs: &[Vec<Throug
 pub fn table_sheet(options: &Options, report: &Report) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.text(0, 0, &options.command);
-    sheet.text(2, 0, "The top row is records sizes, the left column is file sizes");
+    sheet.text(
+        2,
+        0,
+        "The top row is records sizes, the left column is file sizes",
+    );
     let mut at = 3;
     for (_, _, title, column) in chosen(options) {
         sheet.title(at, &format!("{title} Report"));
-        at = grid(&mut sheet, at + 1, options, report, |cells| cells[column].map_or(0.0, |cell| cell.value as f64));
+        at = grid(&mut sheet, at + 1, options, report, |cells| {
+            cells[column].map_or(0.0, |cell| cell.value as f64)
+        });
     }
     if options.cpu {
         at += 1;
         for (_, _, title, column) in chosen(options) {
             sheet.title(at, &format!("{title} {CPU_TITLE}"));
-            at = grid(&mut sheet, at + 1, options, report, |cells| cells[column].map_or(0.0, |cell| cell.cpu));
+            at = grid(&mut sheet, at + 1, options, report, |cells| {
+                cells[column].map_or(0.0, |cell| cell.cpu)
+            });
         }
     }
     sheet
 }
 
 /// Writes the record sizes in a line, then a line for each file size. Returns the line below.
-fn grid(sheet: &mut Sheet, mut at: u32, options: &Options, report: &Report, value: impl Fn(&Cells) -> f64) -> u32 {
+fn grid(
+    sheet: &mut Sheet,
+    mut at: u32,
+    options: &Options,
+    report: &Report,
+    value: impl Fn(&Cells) -> f64,
+) -> u32 {
     let records = report_records(options);
     for (place, record) in records.iter().enumerate() {
         sheet.number(at, place as u16 + 1, *record as f64);
@@ -521,7 +656,11 @@ fn grid(sheet: &mut Sheet, mut at: u32, options: &Options, report: &Report, valu
 }
 
 /// Returns the report of throughput mode as a spreadsheet.
-pub fn throughput_sheet(options: &Options, sizes: MatrixRow, runs: &[Vec<ThroughputTest>]) -> Sheet {
+pub fn throughput_sheet(
+    options: &Options,
+    sizes: MatrixRow,
+    runs: &[Vec<ThroughputTest>],
+) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.text(0, 0, &options.command);
     let mut at = 1;
@@ -538,7 +677,10 @@ pub fn throughput_sheet(options: &Options, sizes: MatrixRow, runs: &[Vec<Through
         at += 1;
         sheet.text(at, 0, throughput_title(test.operation));
         for (place, run) in runs.iter().enumerate() {
-            let rate = run.iter().find(|other| other.operation == test.operation).map_or(0.0, ThroughputTest::rate);
+            let rate = run
+                .iter()
+                .find(|other| other.operation == test.operation)
+                .map_or(0.0, ThroughputTest::rate);
             sheet.number(at, place as u16 + 1, rate);
         }
     }
@@ -552,7 +694,10 @@ mod tests {
     use crate::iozone::{CommandLine, Options, parse};
 
     fn options(line: &str) -> Options {
-        match parse(line.split_whitespace().map(Into::into), format!("iozone {line}")) {
+        match parse(
+            line.split_whitespace().map(Into::into),
+            format!("iozone {line}"),
+        ) {
             Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
@@ -560,16 +705,27 @@ mod tests {
 
     /// Returns a file of real output.
     fn real(name: &str) -> String {
-        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tool-output"));
+        let root =
+            std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tool-output"));
         std::fs::read_to_string(root.join(name)).unwrap()
     }
 
     /// Returns the command of an output, its table from the heading on, and the text after it.
     fn table_of(text: &str) -> (Options, String, String) {
-        let command = text.lines().find_map(|line| line.trim().strip_prefix("Command line used: iozone ")).unwrap();
-        let start = text.find("\n                                                              random").unwrap() + 1;
+        let command = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Command line used: iozone "))
+            .unwrap();
+        let start = text
+            .find("\n                                                              random")
+            .unwrap()
+            + 1;
         let end = text.find(COMPLETE).unwrap();
-        (options(command), text[start..end].to_owned(), text[end..].to_owned())
+        (
+            options(command),
+            text[start..end].to_owned(),
+            text[end..].to_owned(),
+        )
     }
 
     /// Prints a real table's own numbers again.
@@ -577,7 +733,12 @@ mod tests {
         let mut lines = table.lines().skip(2);
         let (mut text, mut report) = (heading(options), Report::default());
         for sizes in rows(options) {
-            let mut numbers = lines.next().unwrap().split_whitespace().skip(2).map(|word| word.parse().unwrap());
+            let mut numbers = lines
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .skip(2)
+                .map(|word| word.parse().unwrap());
             report.start(sizes);
             text.push_str(&row(sizes));
             for piece in pieces(options) {
@@ -636,14 +797,23 @@ mod tests {
             let mut report = Report::default();
             report.start(rows(&options)[0]);
             report.put(0, 752_329, 0.0);
-            reports(&options, &report).lines().skip(2).take(2).collect::<Vec<_>>().join("\n")
+            reports(&options, &report)
+                .lines()
+                .skip(2)
+                .take(2)
+                .collect::<Vec<_>>()
+                .join("\n")
         };
         let all = "        \"4\"  \"8\"  \"16\"  \"32\"  \"64\"  \"128\"  \"256\"  \"512\"  \"1024\"  \"2048\"  \"4096\"  \"8192\"  \"16384\"";
         assert_eq!(of_one("-R -s 64 -i 0"), format!("{all}\n\"64\"   752329 "));
-        assert_eq!(of_one("-R -s 64 -r 16 -i 0"), "        \"16\"\n\"64\"   752329 ");
+        assert_eq!(
+            of_one("-R -s 64 -r 16 -i 0"),
+            "        \"16\"\n\"64\"   752329 "
+        );
     }
 
-    /// As IOzone prints it: the last -t typed, or the fewest processes. The blocks state the numbers that follow.
+    /// As IOzone prints it: the last -t typed, or the fewest processes. The blocks state the
+    /// numbers that follow.
     #[test]
     fn the_number_of_processes_is_announced_once() {
         let facts = Facts {
@@ -656,7 +826,10 @@ mod tests {
         for (line, expected) in [
             ("-t 1 -t 3", "size.\n\tThroughput test with 3 processes\n"),
             ("-t 3 -t 1", "size.\n\tThroughput test with 1 process\n"),
-            ("-l 1 -u 3", "size.\n\tMin process = 1 \n\tMax process = 3 \n\tThroughput test with 1 process\n"),
+            (
+                "-l 1 -u 3",
+                "size.\n\tMin process = 1 \n\tMax process = 3 \n\tThroughput test with 1 process\n",
+            ),
         ] {
             let text = banner(&options(line), &facts);
             assert!(text.ends_with(expected), "{line}: {text}");
@@ -667,14 +840,34 @@ mod tests {
     fn a_real_block_of_throughput_mode_is_reprinted() {
         let text = real("iozone-3.471-throughput.txt");
         let options = options("-t 2 -s 32m -r 64k -i 0 -i 1 -i 2 -i 8 -F m/a m/b");
-        let start = text.find("\n\tChildren see throughput for  2 readers").unwrap();
-        let end = text.find("\n\tChildren see throughput for 2 re-readers").unwrap();
-        let child = |moved, rate| Child { moved, rate, full: None, wall: 1.0, cpu: 0.5 };
+        let start = text
+            .find("\n\tChildren see throughput for  2 readers")
+            .unwrap();
+        let end = text
+            .find("\n\tChildren see throughput for 2 re-readers")
+            .unwrap();
+        let child = |moved, rate| Child {
+            moved,
+            rate,
+            full: None,
+            wall: 1.0,
+            cpu: 0.5,
+        };
         let children = vec![child(30_656.0, 7_729_611.0), child(32_768.0, 8_289_539.0)];
         let seconds = (30_656.0 + 32_768.0) / 11_125_029.21;
-        let test = ThroughputTest { operation: Operation::Read, children, seconds };
+        let test = ThroughputTest {
+            operation: Operation::Read,
+            children,
+            seconds,
+        };
         assert_eq!(block(&options, &test), text[start..end]);
-        assert!(text.contains(&intro(&options, MatrixRow { file: 32_768, record: 64 })));
+        assert!(text.contains(&intro(
+            &options,
+            MatrixRow {
+                file: 32_768,
+                record: 64
+            }
+        )));
     }
 
     #[test]
@@ -683,8 +876,21 @@ mod tests {
         let options = options("-t 2 -s 32m -r 64k -i 0 -i 1 -i 2 -i 8 -F m/a m/b");
         let mut seen = 0;
         for operation in crate::iozone::sequence::throughput(&options) {
-            let child = Child { moved: 1.0, rate: 1.0, full: None, wall: 1.0, cpu: 1.0 };
-            let printed = block(&options, &ThroughputTest { operation, children: vec![child; 2], seconds: 1.0 });
+            let child = Child {
+                moved: 1.0,
+                rate: 1.0,
+                full: None,
+                wall: 1.0,
+                cpu: 1.0,
+            };
+            let printed = block(
+                &options,
+                &ThroughputTest {
+                    operation,
+                    children: vec![child; 2],
+                    seconds: 1.0,
+                },
+            );
             for line in printed.lines().filter(|line| line.contains(" for ")) {
                 let start = line.split_once("= ").unwrap().0;
                 assert!(text.lines().any(|line| line.starts_with(start)), "{line}");
@@ -699,13 +905,33 @@ mod tests {
     fn the_report_of_throughput_mode_has_a_line_for_each_operation() {
         let options = options("-t 2 -t 4 -R -s 64 -r 4 -i 0 -+n");
         let test = |count: usize, rate| {
-            let child = Child { moved: 1.0, rate, full: None, wall: 1.0, cpu: 1.0 };
-            vec![ThroughputTest { operation: Operation::Write, children: vec![child; count], seconds: 1.0 }]
+            let child = Child {
+                moved: 1.0,
+                rate,
+                full: None,
+                wall: 1.0,
+                cpu: 1.0,
+            };
+            vec![ThroughputTest {
+                operation: Operation::Write,
+                children: vec![child; count],
+                seconds: 1.0,
+            }]
         };
         let runs = [test(2, 123_029.595), test(4, 1_000_000.0)];
         let expected = "\n\"Throughput report Y-axis is type of test X-axis is number of processes\"\n\"Record size = 4 kBytes \"\n\
                     \"Output is in kBytes/sec\"\n\n\"  Initial write \"  246059.19  4000000.00 \n\n";
-        assert_eq!(throughput_report(&options, MatrixRow { file: 64, record: 4 }, &runs), expected);
+        assert_eq!(
+            throughput_report(
+                &options,
+                MatrixRow {
+                    file: 64,
+                    record: 4
+                },
+                &runs
+            ),
+            expected
+        );
     }
 
     #[test]

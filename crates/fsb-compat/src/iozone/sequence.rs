@@ -45,7 +45,10 @@ impl Operation {
 
     /// Returns whether the file is complete after it, whatever it was before.
     pub fn makes_file(self) -> bool {
-        matches!(self, Operation::Write | Operation::Fwrite | Operation::Pwrite)
+        matches!(
+            self,
+            Operation::Write | Operation::Fwrite | Operation::Pwrite
+        )
     }
 
     /// Returns whether it changes the file.
@@ -56,7 +59,10 @@ impl Operation {
 
     /// Returns whether it uses C stdio.
     pub fn is_stream(self) -> bool {
-        matches!(self, Operation::Fwrite | Operation::Frewrite | Operation::Fread | Operation::Freread)
+        matches!(
+            self,
+            Operation::Fwrite | Operation::Frewrite | Operation::Fread | Operation::Freread
+        )
     }
 }
 
@@ -92,7 +98,8 @@ pub(super) fn file_sizes(options: &Options) -> Vec<u64> {
     }
 }
 
-/// Returns the record sizes in kilobytes, including those that a file is too small or too large for.
+/// Returns the record sizes in kilobytes, including those that a file is too small or too large
+/// for.
 pub(super) fn record_sizes(options: &Options) -> Vec<u64> {
     let sizes = &options.record_sizes;
     match (options.auto, sizes.list.as_slice()) {
@@ -109,7 +116,9 @@ fn automatic_records(options: &Options) -> Vec<u64> {
 }
 
 fn doubling(least: u64, most: u64) -> Vec<u64> {
-    std::iter::successors(Some(least), |size| size.checked_mul(2)).take_while(|size| *size <= most).collect()
+    std::iter::successors(Some(least), |size| size.checked_mul(2))
+        .take_while(|size| *size <= most)
+        .collect()
 }
 
 /// Returns the rows of the table, in order. In throughput mode there is one pair of sizes.
@@ -121,15 +130,23 @@ pub fn rows(options: &Options) -> Vec<MatrixRow> {
     let skips = options.auto && !options.all_records && !chosen;
     let records = record_sizes(options);
     let of_file = |file: u64| {
-        let least = if skips && file > CROSSOVER { LARGE_RECORD } else { 0 };
+        let least = if skips && file > CROSSOVER {
+            LARGE_RECORD
+        } else {
+            0
+        };
         let fits = move |record: &u64| *record <= file && *record >= least;
-        records.clone().into_iter().filter(fits).map(move |record| MatrixRow { file, record })
+        records
+            .clone()
+            .into_iter()
+            .filter(fits)
+            .map(move |record| MatrixRow { file, record })
     };
     file_sizes(options).into_iter().flat_map(of_file).collect()
 }
 
-/// Returns the record sizes that head the reports of `-R`: those of automatic mode if none was chosen, whatever was
-/// measured.
+/// Returns the record sizes that head the reports of `-R`: those of automatic mode if none was
+/// chosen, whatever was measured.
 pub(crate) fn report_records(options: &Options) -> Vec<u64> {
     match options.record_sizes.list.as_slice() {
         [] => automatic_records(options),
@@ -179,7 +196,11 @@ pub fn pieces(options: &Options) -> Vec<Piece> {
 fn of_test(test: Test, no_retest: bool) -> Vec<Piece> {
     use Operation::*;
     let pair = |first, second, column| {
-        let again = if no_retest { Piece::Zero(column + 1) } else { Piece::Do(second, column + 1) };
+        let again = if no_retest {
+            Piece::Zero(column + 1)
+        } else {
+            Piece::Do(second, column + 1)
+        };
         vec![Piece::Do(first, column), again]
     };
     match test {
@@ -228,7 +249,11 @@ pub fn throughput(options: &Options) -> Vec<Operation> {
         let stream = operation.is_stream() && options.means != Means::Calls;
         options.tests.wants(*test) && !(*again && options.no_retest) && !stream
     };
-    ORDER.iter().filter(|entry| done(entry)).map(|(_, operation, _)| *operation).collect()
+    ORDER
+        .iter()
+        .filter(|entry| done(entry))
+        .map(|(_, operation, _)| *operation)
+        .collect()
 }
 
 /// Returns the files that will be used: one, or one for each process.
@@ -240,7 +265,9 @@ pub fn files(options: &Options) -> Vec<std::path::PathBuf> {
     if !options.files.is_empty() {
         return options.files.clone();
     }
-    (0..most).map(|rank| format!("iozone.DUMMY.{rank}").into()).collect()
+    (0..most)
+        .map(|rank| format!("iozone.DUMMY.{rank}").into())
+        .collect()
 }
 
 #[cfg(test)]
@@ -257,20 +284,39 @@ mod tests {
 
     /// Rows of IOzone's own output: file size and record size.
     fn rows_of(text: &str) -> Vec<MatrixRow> {
-        let words =
-            |line: &str| -> Option<Vec<u64>> { line.split_whitespace().map(|word| word.parse().ok()).collect() };
-        let rows = text.lines().filter_map(words).filter(|words| words.len() > 3);
-        rows.map(|words| MatrixRow { file: words[0], record: words[1] }).collect()
+        let words = |line: &str| -> Option<Vec<u64>> {
+            line.split_whitespace()
+                .map(|word| word.parse().ok())
+                .collect()
+        };
+        let rows = text
+            .lines()
+            .filter_map(words)
+            .filter(|words| words.len() > 3);
+        rows.map(|words| MatrixRow {
+            file: words[0],
+            record: words[1],
+        })
+        .collect()
     }
 
     #[test]
     fn rows_are_those_of_the_real_tool_for_the_same_command() {
         let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata"));
         let mut compared = 0;
-        for folder in ["tool-output", "iozone-here/ext3", "iozone-here/ext4", "iozone-2010/ext4", "iozone-2010/xfs"] {
+        for folder in [
+            "tool-output",
+            "iozone-here/ext3",
+            "iozone-here/ext4",
+            "iozone-2010/ext4",
+            "iozone-2010/xfs",
+        ] {
             for entry in std::fs::read_dir(root.join(folder)).unwrap().flatten() {
-                let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
-                let Some(command) = text.lines().find_map(|line| line.trim().strip_prefix("Command line used: "))
+                let text =
+                    String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
+                let Some(command) = text
+                    .lines()
+                    .find_map(|line| line.trim().strip_prefix("Command line used: "))
                 else {
                     continue;
                 };
@@ -278,7 +324,12 @@ mod tests {
                 if line.contains("-t ") {
                     continue;
                 }
-                assert_eq!(rows(&options(line)), rows_of(&text), "{}", entry.path().display());
+                assert_eq!(
+                    rows(&options(line)),
+                    rows_of(&text),
+                    "{}",
+                    entry.path().display()
+                );
                 compared += 1;
             }
         }
@@ -288,7 +339,9 @@ mod tests {
     #[test]
     fn automatic_mode_leaves_small_records_of_large_files_out_unless_told_otherwise() {
         let smallest = |line: &str, file: u64| {
-            let rows = rows(&options(line)).into_iter().filter(|row| row.file == file);
+            let rows = rows(&options(line))
+                .into_iter()
+                .filter(|row| row.file == file);
             rows.map(|row| row.record).min().unwrap()
         };
         assert_eq!(smallest("-a", 16 * 1024), 4);
@@ -303,20 +356,49 @@ mod tests {
     #[test]
     fn unselected_tests_are_blank_and_unrepeated_ones_zero() {
         use Operation::*;
-        let blank = [Test::Random, Test::Backward, Test::RecordRewrite, Test::Stride, Test::Fwrite, Test::Fread];
-        let mut expected = vec![Piece::Do(Write, 0), Piece::Zero(1), Piece::Do(Read, 2), Piece::Zero(3)];
+        let blank = [
+            Test::Random,
+            Test::Backward,
+            Test::RecordRewrite,
+            Test::Stride,
+            Test::Fwrite,
+            Test::Fread,
+        ];
+        let mut expected = vec![
+            Piece::Do(Write, 0),
+            Piece::Zero(1),
+            Piece::Do(Read, 2),
+            Piece::Zero(3),
+        ];
         expected.extend(blank.map(Piece::Blank));
         assert_eq!(pieces(&options("-i 0 -i 1 -+n")), expected);
         let all = pieces(&options("-a"));
         let told: Vec<_> = all
             .iter()
-            .filter_map(|piece| if let Piece::Do(_, column) = piece { Some(*column) } else { None })
+            .filter_map(|piece| {
+                if let Piece::Do(_, column) = piece {
+                    Some(*column)
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(told, (0..COLUMNS).collect::<Vec<_>>());
-        assert_eq!(all.iter().filter(|piece| matches!(piece, Piece::Silently(BackwardRead))).count(), 1);
+        assert_eq!(
+            all.iter()
+                .filter(|piece| matches!(piece, Piece::Silently(BackwardRead)))
+                .count(),
+            1
+        );
         assert_eq!(pieces(&options("-A")).len(), 4);
-        assert_eq!(pieces(&options("-B")).last(), Some(&Piece::Do(StrideRead, 8)));
-        assert_eq!(pieces(&options("-B -i 0")).last(), Some(&Piece::Blank(Test::Fwrite)));
+        assert_eq!(
+            pieces(&options("-B")).last(),
+            Some(&Piece::Do(StrideRead, 8))
+        );
+        assert_eq!(
+            pieces(&options("-B -i 0")).last(),
+            Some(&Piece::Blank(Test::Fwrite))
+        );
     }
 
     #[test]

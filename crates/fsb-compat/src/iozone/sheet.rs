@@ -1,7 +1,8 @@
 //! A spreadsheet, as an .xlsx file or in the format that IOzone writes.
 //!
-//! IOzone's format is that of Excel 2 (BIFF2): records of a type, a length and content, little-endian, without styles.
-//! The OpenOffice documentation of the Excel file format describes it.
+//! IOzone's format is that of Excel 2 (BIFF2): records of a type, a length and content,
+//! little-endian, without styles. The OpenOffice documentation of the Excel file format describes
+//! it.
 
 use std::path::Path;
 
@@ -63,12 +64,16 @@ impl Sheet {
         self.cells.push((row, column, Value::Number(number)));
     }
 
-    /// Returns the content of a file of this name: an .xlsx file if the name ends so, else IOzone's format.
+    /// Returns the content of a file of this name: an .xlsx file if the name ends so, else IOzone's
+    /// format.
     ///
     /// # Errors
     /// Fails if the format has too few rows.
     pub fn content(&self, name: &Path) -> Result<Vec<u8>, SheetError> {
-        match name.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xlsx")) {
+        match name
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("xlsx"))
+        {
             true => Ok(self.xlsx()?),
             false => self.biff(),
         }
@@ -107,7 +112,9 @@ impl Sheet {
                     let text = label(text);
                     record(LABEL, &[&row, &column, &PLAIN, &[text.len() as u8], &text]);
                 }
-                Value::Number(number) => record(NUMBER, &[&row, &column, &PLAIN, &number.to_le_bytes()]),
+                Value::Number(number) => {
+                    record(NUMBER, &[&row, &column, &PLAIN, &number.to_le_bytes()])
+                }
             }
         }
         record(EOF, &[]);
@@ -115,9 +122,19 @@ impl Sheet {
     }
 }
 
-/// Returns a text as a label of Excel 2, which has at most 255 bytes and names no encoding: only ASCII is safe.
+/// Returns a text as a label of Excel 2, which has at most 255 bytes and names no encoding: only
+/// ASCII is safe.
 fn label(text: &str) -> Vec<u8> {
-    text.chars().take(255).map(|letter| if letter.is_ascii() { letter as u8 } else { b'?' }).collect()
+    text.chars()
+        .take(255)
+        .map(|letter| {
+            if letter.is_ascii() {
+                letter as u8
+            } else {
+                b'?'
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -140,11 +157,18 @@ mod tests {
         let mut parts = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
         let mut part = |name: &str| {
             let mut text = String::new();
-            parts.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+            parts
+                .by_name(name)
+                .unwrap()
+                .read_to_string(&mut text)
+                .unwrap();
             text
         };
         let sheet = part("xl/worksheets/sheet1.xml");
-        assert!(sheet.contains("<c r=\"A1\" t=\"s\">") && !sheet.contains("<f>"), "{sheet}");
+        assert!(
+            sheet.contains("<c r=\"A1\" t=\"s\">") && !sheet.contains("<f>"),
+            "{sheet}"
+        );
         assert!(part("xl/sharedStrings.xml").contains("<t>=HYPERLINK("));
     }
 
@@ -152,10 +176,24 @@ mod tests {
     fn every_other_name_gets_records_of_excel_2() {
         for name in ["a.wks", "a.xls", "a"] {
             let file = sheet().content(Path::new(name)).unwrap();
-            let label = [&[4, 0, 21, 0, 3, 0, 0, 0, 0, 0, 0, 13][..], b"Writer Report"].concat();
-            let number = [&[3, 0, 15, 0, 4, 0, 1, 0, 0, 0, 0][..], &16_384.5_f64.to_le_bytes()].concat();
-            assert!(file.starts_with(&[9, 0, 4, 0, 2, 0, 0x10, 0, 4, 0]), "{name}: {file:?}");
-            assert!(file.ends_with(&[&label[..], &number, &[10, 0, 0, 0]].concat()), "{name}: {file:?}");
+            let label = [
+                &[4, 0, 21, 0, 3, 0, 0, 0, 0, 0, 0, 13][..],
+                b"Writer Report",
+            ]
+            .concat();
+            let number = [
+                &[3, 0, 15, 0, 4, 0, 1, 0, 0, 0, 0][..],
+                &16_384.5_f64.to_le_bytes(),
+            ]
+            .concat();
+            assert!(
+                file.starts_with(&[9, 0, 4, 0, 2, 0, 0x10, 0, 4, 0]),
+                "{name}: {file:?}"
+            );
+            assert!(
+                file.ends_with(&[&label[..], &number, &[10, 0, 0, 0]].concat()),
+                "{name}: {file:?}"
+            );
         }
     }
 
@@ -166,7 +204,10 @@ mod tests {
         let file = sheet.content(Path::new("a.wks")).unwrap();
         assert_eq!(file.iter().filter(|byte| **byte == b'?').count(), 255);
         sheet.number(ROWS, 0, 1.0);
-        assert!(matches!(sheet.content(Path::new("a.wks")), Err(SheetError::Rows)));
+        assert!(matches!(
+            sheet.content(Path::new("a.wks")),
+            Err(SheetError::Rows)
+        ));
         assert!(sheet.content(Path::new("a.xlsx")).is_ok());
     }
 }

@@ -1,5 +1,5 @@
-//! pgbench of PostgreSQL 9.x to 18: its final report with the statistics of scripts and statements, its progress lines,
-//! and its logs.
+//! pgbench of PostgreSQL 9.x to 18: its final report with the statistics of scripts and statements,
+//! its progress lines, and its logs.
 
 mod log;
 
@@ -110,9 +110,13 @@ fn recognise(head: &[u8]) -> bool {
     let progress = |line: &[u8]| line.starts_with(b"progress: ") && holds(line, b" tps, lat ");
     let report = holds(head, b"transaction type: ") && holds(head, b"scaling factor: ");
     let start = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
-    let banner =
-        [&b"pgbench ("[..], b"pgbench: error: ", b"pgbench: fatal: "].iter().any(|text| start.starts_with(text));
-    report || banner || log::recognise(head) || head.split(|byte| *byte == b'\n').take(100).any(progress)
+    let banner = [&b"pgbench ("[..], b"pgbench: error: ", b"pgbench: fatal: "]
+        .iter()
+        .any(|text| start.starts_with(text));
+    report
+        || banner
+        || log::recognise(head)
+        || head.split(|byte| *byte == b'\n').take(100).any(progress)
 }
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
@@ -196,8 +200,9 @@ impl Report {
         }
     }
 
-    /// Returns whether this line starts another report. Versions before 14 do not print a banner. In a file of both
-    /// outputs, lines of stderr can precede the banner and the report of their execution.
+    /// Returns whether this line starts another report. Versions before 14 do not print a banner.
+    /// In a file of both outputs, lines of stderr can precede the banner and the report of their
+    /// execution.
     fn ends_before(&self, text: &str) -> bool {
         let has_report = self.has_rate || self.script.is_some();
         if text.starts_with(BANNER) {
@@ -216,7 +221,10 @@ impl Report {
     fn start(&mut self, line: &Line, text: &str) -> bool {
         if let Some(version) = text.strip_prefix(BANNER) {
             self.has_banner = true;
-            let version = version.split([' ', ')']).next().filter(|version| !version.is_empty());
+            let version = version
+                .split([' ', ')'])
+                .next()
+                .filter(|version| !version.is_empty());
             self.draft.run.version = version.map(str::to_owned);
         } else if text.starts_with(VACUUM) {
             self.has_vacuum = true;
@@ -264,13 +272,26 @@ impl Report {
                 return self.time(line, metric, value);
             }
             if label == "rate limit schedule lag" {
-                let mean = value.strip_prefix("avg ").and_then(|value| value.split_once(' ')).map(|(mean, _)| mean);
-                return self.time(line, &SCHEDULE_LAG, &format!("{} ms", mean.unwrap_or_default()));
+                let mean = value
+                    .strip_prefix("avg ")
+                    .and_then(|value| value.split_once(' '))
+                    .map(|(mean, _)| mean);
+                return self.time(
+                    line,
+                    &SCHEDULE_LAG,
+                    &format!("{} ms", mean.unwrap_or_default()),
+                );
             }
             self.label(line, label, value);
         }
-        if let Some((_, rest)) = text.split_once(" transactions (").filter(|_| self.section.is_some()) {
-            let found = rest.split_once("tps = ").and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or_default();
+        if let Some((_, rest)) = text
+            .split_once(" transactions (")
+            .filter(|_| self.section.is_some())
+        {
+            let found = rest
+                .split_once("tps = ")
+                .and_then(|(_, rest)| rest.strip_suffix(')'))
+                .unwrap_or_default();
             return self.number(line, &OPERATION_RATE, "tps", found, 1.0);
         }
         Ok(())
@@ -285,14 +306,21 @@ impl Report {
                 let weight = value.split(' ').next().unwrap_or_default();
                 match self.scripts.len() {
                     MOST_SCRIPTS => self.more_scripts += 1,
-                    _ => self.scripts.push(format!("{}@{weight}", self.section.as_deref().unwrap_or_default())),
+                    _ => self.scripts.push(format!(
+                        "{}@{weight}",
+                        self.section.as_deref().unwrap_or_default()
+                    )),
                 }
                 return;
             }
-            "number of failed transactions" | "number of transactions skipped" if self.section.is_none() => {
+            "number of failed transactions" | "number of transactions skipped"
+                if self.section.is_none() =>
+            {
                 return self.share(line, label, value);
             }
-            _ if label.starts_with("number of transactions above the ") && self.section.is_none() => {
+            _ if label.starts_with("number of transactions above the ")
+                && self.section.is_none() =>
+            {
                 return self.share(line, label, value);
             }
             _ => {
@@ -305,26 +333,40 @@ impl Report {
         *place = Some(value.to_owned());
     }
 
-    /// Remarks on transactions that failed, were skipped or took too long: `953 (58.395%)`, `125/164 (76.220%)`. If more
-    /// than `MOST_FAILED` failed, the run did other work than its script and is not judged.
+    /// Remarks on transactions that failed, were skipped or took too long: `953 (58.395%)`,
+    /// `125/164 (76.220%)`. If more than `MOST_FAILED` failed, the run did other work than its
+    /// script and is not judged.
     fn share(&mut self, line: &Line, label: &str, value: &str) {
-        let count = value.split([' ', '/']).next().and_then(|count| whole(count.as_bytes()));
+        let count = value
+            .split([' ', '/'])
+            .next()
+            .and_then(|count| whole(count.as_bytes()));
         if label.starts_with("number of transactions above the ") {
-            let limit =
-                label.trim_start_matches("number of transactions above the ").trim_end_matches(" latency limit");
+            let limit = label
+                .trim_start_matches("number of transactions above the ")
+                .trim_end_matches(" latency limit");
             self.draft.setting(None, "latency limit", limit);
         }
-        let percent = value.split_once('(').and_then(|(_, share)| share.split_once('%')?.0.parse::<f64>().ok());
-        if label == "number of failed transactions" && percent.is_some_and(|share| share > MOST_FAILED) {
+        let percent = value
+            .split_once('(')
+            .and_then(|(_, share)| share.split_once('%')?.0.parse::<f64>().ok());
+        if label == "number of failed transactions"
+            && percent.is_some_and(|share| share > MOST_FAILED)
+        {
             let text = format!("failed transactions: {value}, more than {MOST_FAILED} %");
             self.draft.fail(line.number, None, text);
         } else if count.is_some_and(|count| count > 0) {
             let note = match label {
-                "number of failed transactions" => "; tps counts the others, the mean latency counts all",
+                "number of failed transactions" => {
+                    "; tps counts the others, the mean latency counts all"
+                }
                 "number of transactions skipped" => "; tps counts the others",
                 _ => "",
             };
-            self.draft.remark(line.number, format_args!("{}: {value}{note}", label.trim_start_matches("number of ")));
+            self.draft.remark(
+                line.number,
+                format_args!("{}: {value}{note}", label.trim_start_matches("number of ")),
+            );
         }
     }
 
@@ -341,7 +383,9 @@ impl Report {
                 self.reconnects = true;
                 OPERATION_RATE
             }
-            "excluding connections establishing" | "without initial connection time" => OPERATION_RATE,
+            "excluding connections establishing" | "without initial connection time" => {
+                OPERATION_RATE
+            }
             _ => {
                 self.odd(line);
                 return Ok(());
@@ -352,7 +396,10 @@ impl Report {
 
     /// Reads `3.877 ms`, in 15 and later with ` (including failures)`.
     fn time(&mut self, line: &Line, metric: &MetricKind, text: &str) -> Result<(), ReadError> {
-        let number = text.split_once(" ms").map(|(number, _)| number).unwrap_or_default();
+        let number = text
+            .split_once(" ms")
+            .map(|(number, _)| number)
+            .unwrap_or_default();
         self.number(line, metric, "ms", number, 1e-3)
     }
 
@@ -373,17 +420,33 @@ impl Report {
             }
         };
         let workload = self.workload();
-        let name = Name { workload: Some(&workload), operation: TRANSACTION };
-        self.draft.add(name, metric, unit, Position { line: line.number, ..Position::default() }, value)
+        let name = Name {
+            workload: Some(&workload),
+            operation: TRANSACTION,
+        };
+        self.draft.add(
+            name,
+            metric,
+            unit,
+            Position {
+                line: line.number,
+                ..Position::default()
+            },
+            value,
+        )
     }
 
-    /// Reads a line of `-r`: the mean time of a statement, since 15 its failures, and its text. Commands of pgbench
-    /// itself, such as `\set`, do not reach the server and are left out.
+    /// Reads a line of `-r`: the mean time of a statement, since 15 its failures, and its text.
+    /// Commands of pgbench itself, such as `\set`, do not reach the server and are left out.
     fn statement(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
-        let Some((number, rest)) = text.split_once(char::is_whitespace) else { return Ok(()) };
+        let Some((number, rest)) = text.split_once(char::is_whitespace) else {
+            return Ok(());
+        };
         let rest = rest.trim_start();
         let statement = match rest.split_once(char::is_whitespace) {
-            Some((failures, statement)) if whole(failures.as_bytes()).is_some() => statement.trim_start(),
+            Some((failures, statement)) if whole(failures.as_bytes()).is_some() => {
+                statement.trim_start()
+            }
             _ => rest,
         };
         if !line.ended || statement.is_empty() || statement.starts_with('\\') {
@@ -394,26 +457,49 @@ impl Report {
             return Ok(());
         };
         let short: String = statement.chars().take(LONGEST_STATEMENT).collect();
-        let short = if short.len() < statement.len() { format!("{short}…") } else { short };
-        let count = self.statements.entry((self.section.clone(), short.clone())).or_default();
+        let short = if short.len() < statement.len() {
+            format!("{short}…")
+        } else {
+            short
+        };
+        let count = self
+            .statements
+            .entry((self.section.clone(), short.clone()))
+            .or_default();
         *count += 1;
-        let operation = if *count > 1 { format!("{short} #{count}") } else { short };
+        let operation = if *count > 1 {
+            format!("{short} #{count}")
+        } else {
+            short
+        };
         let workload = self.workload();
-        let name = Name { workload: Some(&workload), operation: &operation };
-        let place = Position { line: line.number, ..Position::default() };
-        self.draft.add(name, &LATENCY_MEAN, "ms", place, time(number.value / 1e3))
+        let name = Name {
+            workload: Some(&workload),
+            operation: &operation,
+        };
+        let place = Position {
+            line: line.number,
+            ..Position::default()
+        };
+        self.draft
+            .add(name, &LATENCY_MEAN, "ms", place, time(number.value / 1e3))
     }
 
     /// Returns the script, the scale and the clients, which make the work.
     fn workload(&self) -> String {
         let script = self.section.as_ref().or(self.script.as_ref());
-        let Some(script) = script else { return "settings unknown".to_owned() };
+        let Some(script) = script else {
+            return "settings unknown".to_owned();
+        };
         let mut name = script.clone();
         if let Some(scale) = &self.scale {
             name += &format!(", scale {scale}");
         }
         if let Some(clients) = &self.clients {
-            name += &format!(", {clients} client{}", if clients == "1" { "" } else { "s" });
+            name += &format!(
+                ", {clients} client{}",
+                if clients == "1" { "" } else { "s" }
+            );
         }
         if let Some(mode) = self.mode.as_ref().filter(|mode| *mode != "simple") {
             name += &format!(", {mode}");
@@ -422,7 +508,10 @@ impl Report {
     }
 
     fn odd(&mut self, line: &Line) {
-        self.draft.remark(line.number, format_args!("no number of the report, left out: '{}'", line.excerpt()));
+        self.draft.remark(
+            line.number,
+            format_args!("no number of the report, left out: '{}'", line.excerpt()),
+        );
     }
 
     /// Ends the report: without a final one, the progress lines give the rate.
@@ -434,7 +523,8 @@ impl Report {
             self.draft.setting(None, "scripts", self.scripts.join(", "));
         }
         if self.reconnects {
-            self.draft.setting(None, "connections", "one for each transaction (-C)");
+            self.draft
+                .setting(None, "connections", "one for each transaction (-C)");
         }
         if !self.has_rate && self.progress.seconds > 0.0 {
             let text = format!(
@@ -444,15 +534,35 @@ impl Report {
             );
             self.draft.remark(self.progress.line, text);
             let workload = self.workload();
-            let name = Name { workload: Some(&workload), operation: TRANSACTION };
-            let place = Position { line: self.progress.line, ..Position::default() };
-            self.draft.add(name, &OPERATION_RATE, "tps", place, rate(self.progress.mean()))?;
+            let name = Name {
+                workload: Some(&workload),
+                operation: TRANSACTION,
+            };
+            let place = Position {
+                line: self.progress.line,
+                ..Position::default()
+            };
+            self.draft.add(
+                name,
+                &OPERATION_RATE,
+                "tps",
+                place,
+                rate(self.progress.mean()),
+            )?;
         } else if !self.has_rate && self.draft.has_values() {
-            self.draft.remark(None, ends_early(NAME, "the line 'tps = …'"));
+            self.draft
+                .remark(None, ends_early(NAME, "the line 'tps = …'"));
             let workload = self.workload();
-            let name = Name { workload: Some(&workload), operation: TRANSACTION };
-            let place = Position { line: self.last_line, ..Position::default() };
-            self.draft.add(name, &OPERATION_RATE, "tps", place, Err(GapReason::Failed))?;
+            let name = Name {
+                workload: Some(&workload),
+                operation: TRANSACTION,
+            };
+            let place = Position {
+                line: self.last_line,
+                ..Position::default()
+            };
+            self.draft
+                .add(name, &OPERATION_RATE, "tps", place, Err(GapReason::Failed))?;
         }
         runs.push(self.draft)
     }
@@ -461,10 +571,16 @@ impl Report {
 impl Progress {
     /// Reads `5.0 s, 2400.0 tps, lat 0.829 ms stddev 0.556`.
     fn take(&mut self, line: &Line, text: &str) {
-        let Some((seconds, rate)) = Progress::parse(text) else { return };
+        let Some((seconds, rate)) = Progress::parse(text) else {
+            return;
+        };
         // With --progress-timestamp the first line has no start.
         let is_timestamp = self.count == 0 && seconds > 1e9;
-        let length = if is_timestamp { 0.0 } else { seconds - self.end };
+        let length = if is_timestamp {
+            0.0
+        } else {
+            seconds - self.end
+        };
         (self.end, self.line, self.count) = (seconds, line.number, self.count + 1);
         if length > 0.0 {
             self.seconds += length;
@@ -475,11 +591,13 @@ impl Progress {
     /// Returns the seconds since the start and the rate of a line.
     fn parse(text: &str) -> Option<(f64, f64)> {
         let mut fields = text.split(", ");
-        let mut number = |unit: &str, places| Some(fixed(fields.next()?.strip_suffix(unit)?, places)?.value);
+        let mut number =
+            |unit: &str, places| Some(fixed(fields.next()?.strip_suffix(unit)?, places)?.value);
         Some((number(" s", 1..=3)?, number(" tps", 1..=1)?))
     }
 
-    /// Returns whether the time of a line is before that of the last one, so that another execution printed it.
+    /// Returns whether the time of a line is before that of the last one, so that another execution
+    /// printed it.
     fn falls(&self, text: &str) -> bool {
         self.count > 0 && Progress::parse(text).is_some_and(|(seconds, _)| seconds < self.end)
     }
@@ -491,6 +609,11 @@ impl Progress {
 
 /// Returns the name of a script without its path, or that of a built-in one.
 fn script_name(text: &str) -> String {
-    let builtin = text.strip_prefix("<builtin: ").and_then(|text| text.strip_suffix('>'));
-    shortened(builtin.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text)), LONGEST_SCRIPT)
+    let builtin = text
+        .strip_prefix("<builtin: ")
+        .and_then(|text| text.strip_suffix('>'));
+    shortened(
+        builtin.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text)),
+        LONGEST_SCRIPT,
+    )
 }

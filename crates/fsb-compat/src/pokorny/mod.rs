@@ -1,7 +1,8 @@
 //! The 2023 tool: Pokorný's `fsb`, a micro-benchmark of creating, reading and writing files.
 //!
-//! M. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
-//! [`Options`]; its published results are [`appendix_c`]; [`samples_csv`] writes samples as it does.
+//! M. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its
+//! command line is [`Options`]; its published results are [`appendix_c`]; [`samples_csv`] writes
+//! samples as it does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,8 +12,8 @@ use fsb_model::{Identity, WorkloadSpec, nearest};
 use serde::Deserialize;
 use serde_json::json;
 
-// The options of the 2023 tool, as its user guide (appendix B.4.1) lists them, from the command line and from
-// `settings.ini`. The command line wins.
+// The options of the 2023 tool, as its user guide (appendix B.4.1) lists them, from the command
+// line and from `settings.ini`. The command line wins.
 
 /// The measured operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,10 @@ impl Default for Options {
             export_output: None,
             identity: Identity::default(),
             min_log_level: Level::Info,
-            sinks: Sinks { console: true, file: false },
+            sinks: Sinks {
+                console: true,
+                file: false,
+            },
             log_file: PathBuf::from("fsb.log"),
             given: BTreeSet::new(),
         }
@@ -178,24 +182,33 @@ pub static KEYS: &[Key] = &[
 impl Options {
     /// Sets one option by its name in the 2023 tool.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        let key = KEYS
-            .iter()
-            .find(|key| key.name == name)
-            .ok_or_else(|| OptionError(nearest::unknown("setting", name, KEYS.iter().map(|key| key.name))))?;
-        (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))?;
+        let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+            OptionError(nearest::unknown(
+                "setting",
+                name,
+                KEYS.iter().map(|key| key.name),
+            ))
+        })?;
+        (key.set)(self, value.trim())
+            .map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))?;
         self.given.insert(key.name);
         Ok(())
     }
 
-    /// Returns whether an option was set, by its name in the 2023 tool; otherwise it has its default.
+    /// Returns whether an option was set, by its name in the 2023 tool; otherwise it has its
+    /// default.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.contains(name)
     }
 
     /// Sets the options of an INI text. Sections have no meaning, as in the 2023 tool.
     pub fn set_from_ini(&mut self, text: &str) -> Result<(), OptionError> {
-        let ini = ini::Ini::load_from_str(text)
-            .map_err(|error| OptionError(format!("line {}, column {}: {}", error.line, error.col, error.msg)))?;
+        let ini = ini::Ini::load_from_str(text).map_err(|error| {
+            OptionError(format!(
+                "line {}, column {}: {}",
+                error.line, error.col, error.msg
+            ))
+        })?;
         for (_, section) in &ini {
             for (name, value) in section.iter() {
                 self.set(name, value)?;
@@ -204,10 +217,14 @@ impl Options {
         Ok(())
     }
 
-    /// Returns the number of threads that share the iterations. The 2023 tool used threads only for more than ten
-    /// iterations.
+    /// Returns the number of threads that share the iterations. The 2023 tool used threads only for
+    /// more than ten iterations.
     pub fn threads(&self) -> u64 {
-        if self.multi_threaded && self.iterations > 10 { self.thread_count } else { 1 }
+        if self.multi_threaded && self.iterations > 10 {
+            self.thread_count
+        } else {
+            1
+        }
     }
 
     /// Returns the workload that these options ask for.
@@ -230,7 +247,11 @@ impl Options {
             params["block_count"] = json!(self.block_count);
             params["random"] = json!(self.random);
         }
-        let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+        let params = params
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone()));
         WorkloadSpec::new(name, params.collect())
     }
 }
@@ -241,9 +262,13 @@ fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Optio
         Ok(number) if range.contains(&number) => Ok(number),
         _ => {
             let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
-            let has_unit = unit.len() < text.len() && unit.chars().all(char::is_alphabetic) && !unit.is_empty();
+            let has_unit = unit.len() < text.len()
+                && unit.chars().all(char::is_alphabetic)
+                && !unit.is_empty();
             let help = if has_unit { ": leave the unit out" } else { "" };
-            Err(OptionError(format!("'{text}' is not a whole number between {low} and {high}{help}")))
+            Err(OptionError(format!(
+                "'{text}' is not a whole number between {low} and {high}{help}"
+            )))
         }
     }
 }
@@ -262,7 +287,11 @@ fn switch(text: &str) -> Result<bool, OptionError> {
 }
 
 fn path(text: &str) -> Result<PathBuf, OptionError> {
-    if text.is_empty() { Err(OptionError("the path is empty".to_owned())) } else { Ok(PathBuf::from(text)) }
+    if text.is_empty() {
+        Err(OptionError("the path is empty".to_owned()))
+    } else {
+        Ok(PathBuf::from(text))
+    }
 }
 
 fn benchmark(text: &str) -> Result<Benchmark, OptionError> {
@@ -270,24 +299,41 @@ fn benchmark(text: &str) -> Result<Benchmark, OptionError> {
         "create" => Ok(Benchmark::Create),
         "read" => Ok(Benchmark::Read),
         "write" => Ok(Benchmark::Write),
-        _ => Err(OptionError(nearest::unknown("benchmark", text, ["create", "read", "write"]))),
+        _ => Err(OptionError(nearest::unknown(
+            "benchmark",
+            text,
+            ["create", "read", "write"],
+        ))),
     }
 }
 
 fn level(text: &str) -> Result<Level, OptionError> {
     let known = ["debug", "info", "warning", "error"];
     let levels = [Level::Debug, Level::Info, Level::Warning, Level::Error];
-    let position = known.iter().position(|name| *name == text.to_ascii_lowercase());
-    position.map(|at| levels[at]).ok_or_else(|| OptionError(nearest::unknown("level", text, known)))
+    let position = known
+        .iter()
+        .position(|name| *name == text.to_ascii_lowercase());
+    position
+        .map(|at| levels[at])
+        .ok_or_else(|| OptionError(nearest::unknown("level", text, known)))
 }
 
 fn sinks(text: &str) -> Result<Sinks, OptionError> {
-    let mut sinks = Sinks { console: false, file: false };
+    let mut sinks = Sinks {
+        console: false,
+        file: false,
+    };
     for sink in text.split(',').map(str::trim) {
         match sink {
             "console" => sinks.console = true,
             "file" => sinks.file = true,
-            _ => return Err(OptionError(nearest::unknown("sink", sink, ["console", "file"]))),
+            _ => {
+                return Err(OptionError(nearest::unknown(
+                    "sink",
+                    sink,
+                    ["console", "file"],
+                )));
+            }
         }
     }
     Ok(sinks)
@@ -374,21 +420,29 @@ fn printed_rates() -> BTreeMap<(String, String), String> {
     let heads = reader.headers().cloned().unwrap_or_default();
     let rows = reader.records().flatten().flat_map(|row| {
         let test = row[1].to_owned();
-        let rates = heads.iter().zip(&row).skip(BEFORE).filter(|(_, rate)| !rate.is_empty());
-        rates.map(|(fs, rate)| ((test.clone(), fs.to_owned()), rate.to_owned())).collect::<Vec<_>>()
+        let rates = heads
+            .iter()
+            .zip(&row)
+            .skip(BEFORE)
+            .filter(|(_, rate)| !rate.is_empty());
+        rates
+            .map(|(fs, rate)| ((test.clone(), fs.to_owned()), rate.to_owned()))
+            .collect::<Vec<_>>()
     });
     rows.collect()
 }
 
-/// Returns the means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows of btrfs, C.4 shows
-/// the same column for ext2 and ext4, and C.5 has no ntfs. The data keep these defects. The mean of ext4 in C.4 comes
-/// from table 6.2.
+/// Returns the means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows
+/// of btrfs, C.4 shows the same column for ext2 and ext4, and C.5 has no ntfs. The data keep these
+/// defects. The mean of ext4 in C.4 comes from table 6.2.
 pub fn appendix_c() -> Vec<PublishedMean> {
     let mut sums: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
     let mut reader = csv::Reader::from_reader(include_str!("appendix-c.csv").as_bytes());
     for row in reader.deserialize::<CycleRow>().flatten() {
         let test = TESTS.iter().position(|test| test.appendix == row.table);
-        let file_system = FILE_SYSTEMS.iter().position(|name| *name == row.file_system);
+        let file_system = FILE_SYSTEMS
+            .iter()
+            .position(|name| *name == row.file_system);
         if let Some(place) = test.zip(file_system) {
             let (sum, count) = sums.entry(place).or_default();
             *sum += row.microseconds_per_iteration;
@@ -398,18 +452,30 @@ pub fn appendix_c() -> Vec<PublishedMean> {
     let printed = printed_rates();
     let mean = |((test, file_system), (sum, cycles)): ((usize, usize), (f64, usize))| {
         let (test, file_system) = (&TESTS[test], FILE_SYSTEMS[file_system]);
-        let printed = printed.get(&(test.label.to_owned(), file_system.to_owned())).cloned();
-        let seconds = match (test.appendix, file_system, printed.as_ref().and_then(|rate| rate.parse::<f64>().ok())) {
+        let printed = printed
+            .get(&(test.label.to_owned(), file_system.to_owned()))
+            .cloned();
+        let seconds = match (
+            test.appendix,
+            file_system,
+            printed.as_ref().and_then(|rate| rate.parse::<f64>().ok()),
+        ) {
             ("C.4", "ext4", Some(rate)) => 1.0 / rate,
             _ => sum / cycles as f64 * 1e-6,
         };
-        PublishedMean { test, file_system, seconds, cycles, printed }
+        PublishedMean {
+            test,
+            file_system,
+            seconds,
+            cycles,
+            printed,
+        }
     };
     sums.into_iter().map(mean).collect()
 }
 
-/// Returns the samples as CSV in the columns of Appendix C: number, value, unit. The values are microseconds with three
-/// decimals, because the clock counts nanoseconds.
+/// Returns the samples as CSV in the columns of Appendix C: number, value, unit. The values are
+/// microseconds with three decimals, because the clock counts nanoseconds.
 pub fn samples_csv(seconds: &[f64]) -> String {
     let mut text = "#,value,unit\n".to_owned();
     for (number, seconds) in (1..).zip(seconds) {
@@ -438,15 +504,23 @@ mod tests {
     #[test]
     fn the_command_of_the_thesis_means_what_it_meant() {
         // A shell replaces the commands in backquotes.
-        let line = LISTING.replace("\\\n", "").replace("`id -u bench`", "1001").replace("`id -g bench`", "1002");
+        let line = LISTING
+            .replace("\\\n", "")
+            .replace("`id -u bench`", "1001")
+            .replace("`id -g bench`", "1002");
         let (_, arguments) = line.split_once("./fsb ").unwrap();
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let mut options = Options::default();
         for pair in words.chunks(2) {
-            options.set(pair[0].strip_prefix("--").unwrap(), pair[1]).unwrap();
+            options
+                .set(pair[0].strip_prefix("--").unwrap(), pair[1])
+                .unwrap();
         }
         assert_eq!(options.output.as_deref(), Some(Path::new("/ext4/bench")));
-        assert_eq!(options.export_output.as_deref(), Some(Path::new("./results/ext4/read-512-random.csv")));
+        assert_eq!(
+            options.export_output.as_deref(),
+            Some(Path::new("./results/ext4/read-512-random.csv"))
+        );
         assert_eq!((options.file_count, options.iterations), (Some(1), 10));
         assert!(options.is_given("iterations") && !options.is_given("runCount"));
         let workload = options.workload();
@@ -454,21 +528,29 @@ mod tests {
         assert_eq!(workload.params["block_size"], json!(512 * 1024));
         assert_eq!(workload.params["block_count"], json!(65536));
         assert_eq!(workload.params["random"], json!(true));
-        assert_eq!((options.identity.uid, options.identity.gid), (Some(1001), Some(1002)));
+        assert_eq!(
+            (options.identity.uid, options.identity.gid),
+            (Some(1001), Some(1002))
+        );
         assert_eq!(options.threads(), 1);
     }
 
     #[test]
     fn settings_may_stand_in_sections_or_outside() {
         let mut options = Options::default();
-        options.set_from_ini("fileCount = 7\n[run]\nuseWarmup=false\nsink=console,file\n").unwrap();
+        options
+            .set_from_ini("fileCount = 7\n[run]\nuseWarmup=false\nsink=console,file\n")
+            .unwrap();
         assert_eq!(options.file_count, Some(7));
         assert!(!options.use_warmup && options.sinks.file && options.sinks.console);
     }
 
     #[test]
     fn threads_share_only_more_than_ten_iterations() {
-        let mut options = Options { multi_threaded: true, ..Options::default() };
+        let mut options = Options {
+            multi_threaded: true,
+            ..Options::default()
+        };
         assert_eq!(options.threads(), 1);
         options.iterations = 11;
         assert_eq!(options.threads(), 0);
@@ -479,7 +561,11 @@ mod tests {
         let mut options = Options::default();
         for (name, value, message) in [
             ("fileCont", "1", "did you mean 'fileCount'"),
-            ("fileCount", "0", "fileCount: '0' is not a whole number between 1"),
+            (
+                "fileCount",
+                "0",
+                "fileCount: '0' is not a whole number between 1",
+            ),
             ("random", "maybe", "neither true nor false"),
             ("minLogLevel", "loud", "known are debug"),
             ("sink", "printer", "unknown sink"),
@@ -497,22 +583,40 @@ mod tests {
         }
     }
 
-    /// Tables 6.1 to 6.3 print the same means in other units: files a second, and one divided by seconds.
+    /// Tables 6.1 to 6.3 print the same means in other units: files a second, and one divided by
+    /// seconds.
     #[test]
     fn the_means_agree_with_the_tables_of_the_text() {
         let means = appendix_c();
         assert!(!means.is_empty());
-        for PublishedMean { test, file_system, seconds, printed, .. } in &means {
-            let printed: f64 = printed.as_ref().expect("every test is in a table").parse().unwrap();
+        for PublishedMean {
+            test,
+            file_system,
+            seconds,
+            printed,
+            ..
+        } in &means
+        {
+            let printed: f64 = printed
+                .as_ref()
+                .expect("every test is in a table")
+                .parse()
+                .unwrap();
             let (amount, tolerance) = match test.table {
-                // His program kept more digits than the whole microseconds of the appendix, and the appendix lacks a
-                // cycle of btrfs.
+                // His program kept more digits than the whole microseconds of the appendix, and the
+                // appendix lacks a cycle of btrfs.
                 RateTable::Created => (1000.0, 60.0),
                 // The tables have one digit after the point, and two below 1.
-                RateTable::Read | RateTable::Written => (1.0, if printed < 1.0 { 0.006 } else { 0.051 }),
+                RateTable::Read | RateTable::Written => {
+                    (1.0, if printed < 1.0 { 0.006 } else { 0.051 })
+                }
             };
             let rate = amount / seconds;
-            assert!((rate - printed).abs() < tolerance, "{} on {file_system}: {rate}, printed {printed}", test.label);
+            assert!(
+                (rate - printed).abs() < tolerance,
+                "{} on {file_system}: {rate}, printed {printed}",
+                test.label
+            );
         }
     }
 
@@ -521,7 +625,11 @@ mod tests {
         let means = appendix_c();
         assert_eq!(means.len(), 35);
         assert_eq!(means.iter().map(|mean| mean.cycles).sum::<usize>(), 1049);
-        assert!(!means.iter().any(|mean| mean.test.label == "random read 4096 KB" && mean.file_system == "ntfs"));
+        assert!(
+            !means
+                .iter()
+                .any(|mean| mean.test.label == "random read 4096 KB" && mean.file_system == "ntfs")
+        );
     }
 
     /// The first rows of Appendix C, for ext2.

@@ -1,7 +1,8 @@
 //! PostMark 1.5x: its command language, its generator, its report.
 //!
-//! Its operations follow from the generator ([`Twister`]) and from the pool of [`fsb_model::postmark`]: `fsb postmark`
-//! creates the same files as PostMark, byte by byte. The engine makes the calls.
+//! Its operations follow from the generator ([`Twister`]) and from the pool of
+//! [`fsb_model::postmark`]: `fsb postmark` creates the same files as PostMark, byte by byte. The
+//! engine makes the calls.
 
 pub mod print;
 mod results;
@@ -39,7 +40,8 @@ pub struct Location {
 /// Everything that commands can set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The parameters that determine the operations. `whole_shape` adds the weights of the locations.
+    /// The parameters that determine the operations. `whole_shape` adds the weights of the
+    /// locations.
     pub shape: Shape,
     /// The seed of the generator.
     pub seed: u32,
@@ -73,18 +75,39 @@ impl Default for Settings {
 impl Settings {
     /// Returns the shape with the locations' weights.
     fn whole_shape(&self) -> Shape {
-        Shape { weights: self.locations.iter().map(|location| location.weight).collect(), ..self.shape.clone() }
+        Shape {
+            weights: self
+                .locations
+                .iter()
+                .map(|location| location.weight)
+                .collect(),
+            ..self.shape.clone()
+        }
     }
 
     /// Returns the answer to `show`.
     pub fn show(&self, working_directory: &str) -> String {
-        let Shape { size_low, size_high, number, transactions, subdirectories, bias_read, bias_create, .. } =
-            self.shape;
-        let mut text =
-            format!("Current configuration is:\nThe base number of files is {number}\nTransactions: {transactions}\n");
+        let Shape {
+            size_low,
+            size_high,
+            number,
+            transactions,
+            subdirectories,
+            bias_read,
+            bias_create,
+            ..
+        } = self.shape;
+        let mut text = format!(
+            "Current configuration is:\nThe base number of files is {number}\nTransactions: {transactions}\n"
+        );
         _ = match size_low == size_high {
             true => writeln!(text, "Files are {} in size", scaled(size_low)),
-            false => writeln!(text, "Files range between {} and {} in size", scaled(size_low), scaled(size_high)),
+            false => writeln!(
+                text,
+                "Files range between {} and {} in size",
+                scaled(size_low),
+                scaled(size_high)
+            ),
         };
         let (ies, here) = match self.locations.len() {
             0 => ("y", working_directory),
@@ -129,9 +152,9 @@ fn scaled(bytes: u32) -> String {
 
 // The command language: one line, one command.
 //
-// fsb accepts the input that PostMark accepts, with the same meaning. Input that PostMark accepts although it cannot
-// be meant (a size with a unit, because it reads only the digits; a high bound below the low one) is refused, or
-// executed with a remark.
+// fsb accepts the input that PostMark accepts, with the same meaning. Input that PostMark accepts
+// although it cannot be meant (a size with a unit, because it reads only the digits; a high bound
+// below the low one) is refused, or executed with a remark.
 
 /// Every command with its line of `help`.
 const COMMANDS: [(&str, &str); 17] = [
@@ -144,8 +167,14 @@ const COMMANDS: [(&str, &str); 17] = [
     ("set read", "Sets read block size"),
     ("set write", "Sets write block size"),
     ("set buffering", "Sets usage of buffered I/O"),
-    ("set bias read", "Sets the chance of choosing read over append"),
-    ("set bias create", "Sets the chance of choosing create over delete"),
+    (
+        "set bias read",
+        "Sets the chance of choosing read over append",
+    ),
+    (
+        "set bias create",
+        "Sets the chance of choosing create over delete",
+    ),
     ("set report", "Choose verbose or terse report format"),
     ("run", "Runs one iteration of benchmark"),
     ("load", "Read configuration file"),
@@ -187,8 +216,8 @@ pub enum Command {
 /// Parses a line and applies it to the settings.
 ///
 /// # Errors
-/// Fails if the line is not a command or if a value is invalid. The error names the closest known commands or the valid
-/// values.
+/// Fails if the line is not a command or if a value is invalid. The error names the closest known
+/// commands or the valid values.
 pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
     let line = line.trim();
     match line {
@@ -196,11 +225,15 @@ pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
         "?" => return Ok(Command::Help(None)),
         "exit" => return Ok(Command::Quit),
         _ if line.starts_with('#') => return Ok(Command::Done(None)),
-        _ if line.starts_with('!') => return Err("fsb postmark runs no shell commands: use a shell".to_owned()),
+        _ if line.starts_with('!') => {
+            return Err("fsb postmark runs no shell commands: use a shell".to_owned());
+        }
         _ => {}
     }
     let (name, value) = split(line).ok_or_else(|| {
-        let words = line.split_whitespace().take(if line.starts_with("set bias") { 3 } else { 2 });
+        let words = line
+            .split_whitespace()
+            .take(if line.starts_with("set bias") { 3 } else { 2 });
         let typed = match line.starts_with("set") {
             true => words.collect::<Vec<_>>().join(" "),
             false => words.take(1).collect(),
@@ -221,14 +254,24 @@ pub fn parse(line: &str, settings: &mut Settings) -> Result<Command, String> {
         "set subdirectories" => shape.subdirectories = number(name, value, SUBDIRECTORIES)? as u32,
         "set read" => settings.read_block = number(name, value, SIZE)? as u32,
         "set write" => settings.write_block = number(name, value, SIZE)? as u32,
-        "set buffering" => settings.buffered = word(name, value, [("true", true), ("false", false)])?,
+        "set buffering" => {
+            settings.buffered = word(name, value, [("true", true), ("false", false)])?
+        }
         "set bias read" => shape.bias_read = number(name, value, BIAS)? as i32,
         "set bias create" => shape.bias_create = number(name, value, BIAS)? as i32,
         "set report" => {
-            settings.style = word(name, value, [("verbose", Style::Verbose), ("terse", Style::Terse)])?;
+            settings.style = word(
+                name,
+                value,
+                [("verbose", Style::Verbose), ("terse", Style::Terse)],
+            )?;
         }
         "run" => return Ok(Command::Run(optional)),
-        "load" => return optional.map(Command::Load).ok_or_else(|| "load: name a file of commands".to_owned()),
+        "load" => {
+            return optional
+                .map(Command::Load)
+                .ok_or_else(|| "load: name a file of commands".to_owned());
+        }
         "show" => return Ok(Command::Show(optional)),
         "help" => return Ok(Command::Help(optional)),
         _ => return Ok(Command::Quit),
@@ -258,23 +301,38 @@ fn number(name: &str, text: &str, range: RangeInclusive<i64>) -> Result<i64, Str
     }
 }
 
-fn word<T: Copy, const N: usize>(name: &str, text: &str, known: [(&'static str, T); N]) -> Result<T, String> {
-    let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+fn word<T: Copy, const N: usize>(
+    name: &str,
+    text: &str,
+    known: [(&'static str, T); N],
+) -> Result<T, String> {
+    let found = known
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value);
     let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();
     found.ok_or_else(|| format!("{name}: give {}", words.join(" or ")))
 }
 
-/// Sets one bound, or two. Like PostMark, ignores a high bound below the low one, and returns a remark then.
+/// Sets one bound, or two. Like PostMark, ignores a high bound below the low one, and returns a
+/// remark then.
 fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, String> {
     let mut words = value.split_whitespace();
     let low = number("set size", words.next().unwrap_or_default(), SIZE)? as u32;
-    let high = words.next().map(|word| number("set size", word, SIZE)).transpose()?.map_or(low, |high| high as u32);
+    let high = words
+        .next()
+        .map(|word| number("set size", word, SIZE))
+        .transpose()?
+        .map_or(low, |high| high as u32);
     if let Some(more) = words.next() {
-        return Err(format!("set size: a low and a high bound, and nothing after them: '{more}'"));
+        return Err(format!(
+            "set size: a low and a high bound, and nothing after them: '{more}'"
+        ));
     }
     (settings.shape.size_low, settings.shape.size_high) = (low, high.max(low));
-    let remark =
-        format!("the high bound, {high}, is below the low one: all files begin with {low} bytes, as in PostMark");
+    let remark = format!(
+        "the high bound, {high}, is below the low one: all files begin with {low} bytes, as in PostMark"
+    );
     Ok((high < low).then_some(remark))
 }
 
@@ -282,9 +340,15 @@ fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, Stri
 fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
     let no_path = || "set location: name a directory".to_owned();
     if let Some(path) = value.strip_prefix('-') {
-        let known = settings.locations.iter().position(|location| location.path == path);
+        let known = settings
+            .locations
+            .iter()
+            .position(|location| location.path == path);
         let index = known.ok_or_else(|| {
-            let paths = settings.locations.iter().map(|location| location.path.as_str());
+            let paths = settings
+                .locations
+                .iter()
+                .map(|location| location.path.as_str());
             format!("set location: {}", unknown("location", path, paths))
         })?;
         settings.locations.remove(index);
@@ -295,7 +359,10 @@ fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
         None => (value, false),
     };
     let (path, weight) = match path.rsplit_once(' ') {
-        Some((path, weight)) => (path.trim_end(), number("set location: the weight", weight, WEIGHT)? as u32),
+        Some((path, weight)) => (
+            path.trim_end(),
+            number("set location: the weight", weight, WEIGHT)? as u32,
+        ),
         None => (path, 1),
     };
     if path.is_empty() {
@@ -310,12 +377,16 @@ fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
     if settings.locations.len() >= 1000 {
         return Err("set location: more than 1000 locations".to_owned());
     }
-    settings.locations.push(Location { path: path.to_owned(), weight });
+    settings.locations.push(Location {
+        path: path.to_owned(),
+        weight,
+    });
     Ok(())
 }
 
-/// Returns the text that every file begins with, and the generator in its state after that text. PostMark makes twice
-/// as many bytes as it ever writes, and the operations depend on how many it made.
+/// Returns the text that every file begins with, and the generator in its state after that text.
+/// PostMark makes twice as many bytes as it ever writes, and the operations depend on how many it
+/// made.
 pub fn source(settings: &Settings) -> (Vec<u8>, Twister) {
     let mut twister = Twister::new(settings.seed);
     let largest = settings.shape.size_high as usize;
@@ -331,8 +402,9 @@ pub fn pool(settings: &Settings, twister: Twister) -> Pool<Twister> {
 
 // The generator: MT19937 of 1998 as its authors seeded it in 1999, with the multiplier 69069.
 //
-// M. Matsumoto and T. Nishimura, "Mersenne Twister: A 623-dimensionally equidistributed uniform pseudorandom number
-// generator", 1998. Libraries of today seed it as its authors proposed in 2002, which gives other numbers.
+// M. Matsumoto and T. Nishimura, "Mersenne Twister: A 623-dimensionally equidistributed uniform
+// pseudorandom number generator", 1998. Libraries of today seed it as its authors proposed in 2002,
+// which gives other numbers.
 
 /// Words of state.
 const WORDS: usize = 624;
@@ -348,7 +420,8 @@ pub struct Twister {
 }
 
 impl Twister {
-    /// Seeds the state. Half of each word comes from one step of a linear congruence, half from the next.
+    /// Seeds the state. Half of each word comes from one step of a linear congruence, half from the
+    /// next.
     pub fn new(seed: u32) -> Twister {
         let mut linear = seed;
         let mut upper_half = || {
@@ -424,16 +497,39 @@ mod tests {
             "",
         ]);
         let shape = &settings.shape;
-        assert_eq!((shape.size_low, shape.size_high, shape.number, shape.transactions), (1000, 300_000, 20, 7));
-        assert_eq!((shape.subdirectories, shape.bias_read, shape.bias_create), (3, -1, 10));
-        assert_eq!((settings.read_block, settings.write_block, settings.seed), (4096, 8192, 9));
+        assert_eq!(
+            (
+                shape.size_low,
+                shape.size_high,
+                shape.number,
+                shape.transactions
+            ),
+            (1000, 300_000, 20, 7)
+        );
+        assert_eq!(
+            (shape.subdirectories, shape.bias_read, shape.bias_create),
+            (3, -1, 10)
+        );
+        assert_eq!(
+            (settings.read_block, settings.write_block, settings.seed),
+            (4096, 8192, 9)
+        );
         assert!(!settings.buffered && settings.style == Style::Terse);
     }
 
     #[test]
     fn locations_are_replaced_added_and_taken_away() {
-        let settings = all(&["set location /a", "set location /b 3", "set location +/c 2", "set location +/d"]);
-        let paths: Vec<_> = settings.locations.iter().map(|at| (at.path.as_str(), at.weight)).collect();
+        let settings = all(&[
+            "set location /a",
+            "set location /b 3",
+            "set location +/c 2",
+            "set location +/d",
+        ]);
+        let paths: Vec<_> = settings
+            .locations
+            .iter()
+            .map(|at| (at.path.as_str(), at.weight))
+            .collect();
         assert_eq!(paths, [("/b", 3), ("/c", 2), ("/d", 1)]);
         assert_eq!(settings.whole_shape().weights, [3, 2, 1]);
         let settings = all(&["set location /b 3", "set location +/c", "set location -/b"]);
@@ -445,7 +541,10 @@ mod tests {
 
     #[test]
     fn other_spellings_are_refused_with_the_right_command() {
-        assert_eq!(refused("set numbers 4"), "unknown command 'set numbers': did you mean 'set number'?");
+        assert_eq!(
+            refused("set numbers 4"),
+            "unknown command 'set numbers': did you mean 'set number'?"
+        );
         assert!(refused("ruin").contains("did you mean 'run'"));
         assert!(refused("set bias reed 4").contains("did you mean 'set bias read'"));
         assert!(refused("set size 1k").contains("'1k' is not a whole number"));
@@ -465,7 +564,10 @@ mod tests {
         let mut settings = Settings::default();
         let remark = parse("set size 500 100", &mut settings).unwrap();
         assert!(matches!(remark, Command::Done(Some(text)) if text.contains("below the low one")));
-        assert_eq!((settings.shape.size_low, settings.shape.size_high), (500, 500));
+        assert_eq!(
+            (settings.shape.size_low, settings.shape.size_high),
+            (500, 500)
+        );
     }
 
     #[test]
@@ -476,16 +578,21 @@ mod tests {
         assert_eq!(of("run to file"), Command::Run(Some("to file".to_owned())));
         assert_eq!(of("show f"), Command::Show(Some("f".to_owned())));
         assert_eq!(of("load f"), Command::Load("f".to_owned()));
-        assert_eq!((of("?"), of("help set b")), (Command::Help(None), Command::Help(Some("set b".to_owned()))));
+        assert_eq!(
+            (of("?"), of("help set b")),
+            (Command::Help(None), Command::Help(Some("set b".to_owned())))
+        );
         assert_eq!((of("quit"), of("exit")), (Command::Quit, Command::Quit));
     }
 
-    /// Compares with the content of PostMark's files: a character for each number. From a trace of Debian's PostMark
-    /// 1.53, seed 7.
+    /// Compares with the content of PostMark's files: a character for each number. From a trace of
+    /// Debian's PostMark 1.53, seed 7.
     #[test]
     fn it_gives_the_numbers_of_postmark() {
         let mut twister = Twister::new(7);
-        let text: String = (0..32).map(|_| char::from(32 + twister.below(95) as u8)).collect();
+        let text: String = (0..32)
+            .map(|_| char::from(32 + twister.below(95) as u8))
+            .collect();
         assert_eq!(text, "~D>WgrDWVc2w%/'Rj0VFG;M{dM}PfUkA");
     }
 }

@@ -33,12 +33,15 @@ pub fn banner(program: &str) -> String {
     )
 }
 
-/// Returns the answer to `help`: the commands that begin with the text, or all of them if none does.
+/// Returns the answer to `help`: the commands that begin with the text, or all of them if none
+/// does.
 pub fn help(beginning: Option<&str>) -> String {
     let begins = |name: &str| beginning.is_some_and(|beginning| name.starts_with(beginning));
     let any = COMMANDS.iter().any(|(name, _)| begins(name));
     let lines = COMMANDS.iter().filter(|(name, _)| !any || begins(name));
-    lines.map(|(name, about)| format!("{name} - {about}\n")).collect()
+    lines
+        .map(|(name, about)| format!("{name} - {about}\n"))
+        .collect()
 }
 
 /// The result of a run.
@@ -66,7 +69,14 @@ pub fn report(settings: &Settings, outcome: &PostmarkOutcome) -> String {
 }
 
 fn verbose(shape: &Shape, outcome: &PostmarkOutcome) -> String {
-    let PostmarkOutcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
+    let PostmarkOutcome {
+        tally,
+        deleted_alone,
+        total,
+        creation,
+        transactions,
+        deletion,
+    } = *outcome;
     let number = u64::from(shape.number);
     let mixed = [tally.created - number, tally.deleted - deleted_alone];
     let rate = |count: u64, seconds: f64| rate(per_second(count as f64, seconds));
@@ -74,7 +84,8 @@ fn verbose(shape: &Shape, outcome: &PostmarkOutcome) -> String {
         let (sum, per_second) = (f64::from(sum), per_second(f64::from(sum), total));
         [sum, per_second].map(scaled)
     };
-    let ([read, read_rate], [written, write_rate]) = (bytes(tally.single_read), bytes(tally.single_written));
+    let ([read, read_rate], [written, write_rate]) =
+        (bytes(tally.single_read), bytes(tally.single_written));
     format!(
         "Time:\n\
          \t{total:.6} seconds total\n\
@@ -110,7 +121,14 @@ fn verbose(shape: &Shape, outcome: &PostmarkOutcome) -> String {
 }
 
 fn terse(shape: &Shape, outcome: &PostmarkOutcome) -> String {
-    let PostmarkOutcome { tally, deleted_alone, total, creation, transactions, deletion } = *outcome;
+    let PostmarkOutcome {
+        tally,
+        deleted_alone,
+        total,
+        creation,
+        transactions,
+        deletion,
+    } = *outcome;
     let number = u64::from(shape.number);
     let rates = [
         (f64::from(shape.transactions), transactions),
@@ -125,14 +143,19 @@ fn terse(shape: &Shape, outcome: &PostmarkOutcome) -> String {
         (f64::from(tally.single_read), total),
         (f64::from(tally.single_written), total),
     ];
-    let rates: Vec<_> = rates.iter().map(|&(sum, seconds)| format!("{:.2}", per_second(sum, seconds))).collect();
+    let rates: Vec<_> = rates
+        .iter()
+        .map(|&(sum, seconds)| format!("{:.2}", per_second(sum, seconds)))
+        .collect();
     format!("{total:.6} {transactions:.6} {}\n", rates.join(" "))
 }
 
-/// Returns a note with the true sums of bytes. Returns `None` if PostMark's sums, in single precision, print the same.
+/// Returns a note with the true sums of bytes. Returns `None` if PostMark's sums, in single
+/// precision, print the same.
 pub fn rounded(tally: &Tally) -> Option<String> {
     let differs = |single: f32, whole: u64| scaled(f64::from(single)) != scaled(whole as f64);
-    let any = differs(tally.single_read, tally.bytes_read) || differs(tally.single_written, tally.bytes_written);
+    let any = differs(tally.single_read, tally.bytes_read)
+        || differs(tally.single_written, tally.bytes_written);
     any.then(|| {
         format!(
             "bytes are summed as PostMark sums them, in single precision; it read {} bytes and wrote {}",
@@ -147,7 +170,11 @@ fn per_second(sum: f64, seconds: f64) -> f64 {
 
 /// Prints whole numbers, as PostMark does, but small ones with two digits of their fraction.
 fn rate(value: f64) -> String {
-    if value == 0.0 || value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+    if value == 0.0 || value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
 }
 
 /// Returns bytes in the unit that PostMark chooses.

@@ -22,8 +22,8 @@ pub(crate) const TOOL: Tool = Tool {
     read,
 };
 
-/// The phrase of a line before its parenthesis, and the operation of the rate in the parenthesis. A phrase that occurs
-/// twice belongs to created files, then to deleted files.
+/// The phrase of a line before its parenthesis, and the operation of the rate in the parenthesis. A
+/// phrase that occurs twice belongs to created files, then to deleted files.
 #[rustfmt::skip] // a table reads as one
 static RATES: [(&str, &str); 9] = [
     ("seconds of transactions", "transaction"),
@@ -79,7 +79,8 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             version = found.split_whitespace().next().map(str::to_owned);
         }
         // One execution of PostMark can run several times, each with a report of its own.
-        let works = text.starts_with("Creating files") || text.starts_with("Creating subdirectories");
+        let works =
+            text.starts_with("Creating files") || text.starts_with("Creating subdirectories");
         if (text == "Time:" || works) && report.is_awaited {
             report.is_awaited = works;
             report.report_messages();
@@ -98,7 +99,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
     }
     runs.push(report.finish())?;
-    runs.finish(|| "it holds no verbose report; run PostMark with 'set report verbose', its default".to_owned())
+    runs.finish(|| {
+        "it holds no verbose report; run PostMark with 'set report verbose', its default".to_owned()
+    })
 }
 
 /// One report while it is read.
@@ -125,21 +128,37 @@ impl Report {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
         draft.run.clock_resolution = Some(1.0);
-        let (seconds, transaction_seconds, messages, settings) = (None, None, Vec::new(), Vec::new());
+        let (seconds, transaction_seconds, messages, settings) =
+            (None, None, Vec::new(), Vec::new());
         let (deleting, complete, is_awaited) = (false, false, false);
-        Report { draft, deleting, seconds, transaction_seconds, messages, settings, complete, is_awaited }
+        Report {
+            draft,
+            deleting,
+            seconds,
+            transaction_seconds,
+            messages,
+            settings,
+            complete,
+            is_awaited,
+        }
     }
 
     /// Takes the messages and settings that precede this report, which follow the last one.
     fn begin(&mut self, last: &mut Report) {
-        last.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
+        last.messages
+            .drain(..)
+            .for_each(|message| message.report(None, &mut self.draft));
         self.settings.clone_from(&last.settings);
-        self.settings.iter().for_each(|(name, value)| self.draft.setting(None, name, value));
+        self.settings
+            .iter()
+            .for_each(|(name, value)| self.draft.setting(None, name, value));
     }
 
     /// Reports the messages that were printed between the start of the run and its report.
     fn report_messages(&mut self) {
-        self.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
+        self.messages
+            .drain(..)
+            .for_each(|message| message.report(None, &mut self.draft));
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -158,12 +177,18 @@ impl Report {
             self.settings.push((name, value));
         }
         if let Some(seconds) = text.strip_suffix(" seconds total") {
-            self.seconds = number(seconds).or_else(|| fixed(seconds, FRACTION..=FRACTION).map(|number| number.value));
+            self.seconds = number(seconds)
+                .or_else(|| fixed(seconds, FRACTION..=FRACTION).map(|number| number.value));
         }
-        let Some((left, right)) = text.split_once(" (") else { return Ok(()) };
+        let Some((left, right)) = text.split_once(" (") else {
+            return Ok(());
+        };
         let Some(rate) = right.strip_suffix(" per second)") else {
             if right.contains("per second") || !line.ended {
-                self.draft.remark(line.number, format_args!("no line of the report, left out: '{}'", line.excerpt()));
+                self.draft.remark(
+                    line.number,
+                    format_args!("no line of the report, left out: '{}'", line.excerpt()),
+                );
             }
             return Ok(());
         };
@@ -172,29 +197,47 @@ impl Report {
             None => self.rate(line, left, rate)?,
         };
         if !known {
-            self.draft.remark(line.number, format_args!("no line of the report, left out: '{}'", line.excerpt()));
+            self.draft.remark(
+                line.number,
+                format_args!("no line of the report, left out: '{}'", line.excerpt()),
+            );
         }
         Ok(())
     }
 
     fn finish(mut self) -> Draft {
         if self.draft.has_values() && !self.complete {
-            self.draft.remark(None, ends_early(TOOL.name, "the line about bytes written"));
+            self.draft
+                .remark(None, ends_early(TOOL.name, "the line about bytes written"));
         }
         // No report follows these messages: the run did not end.
         self.report_messages();
         self.draft
     }
 
-    /// Adds a remark if an amount divided by the time is not the rate. PostMark rounds rates to whole numbers.
-    fn check(&mut self, line: &Line, (amount, unit): (Option<f64>, &str), seconds: Option<f64>, rate: f64) {
-        let Some((amount, seconds)) = amount.zip(seconds) else { return };
+    /// Adds a remark if an amount divided by the time is not the rate. PostMark rounds rates to
+    /// whole numbers.
+    fn check(
+        &mut self,
+        line: &Line,
+        (amount, unit): (Option<f64>, &str),
+        seconds: Option<f64>,
+        rate: f64,
+    ) {
+        let Some((amount, seconds)) = amount.zip(seconds) else {
+            return;
+        };
         // Where seconds have no fraction, zero seconds count as one.
-        let least = if self.draft.run.clock_resolution == Some(1.0) { 1.0 } else { 1e-6 };
+        let least = if self.draft.run.clock_resolution == Some(1.0) {
+            1.0
+        } else {
+            1e-6
+        };
         let expected = amount / f64::max(seconds, least);
         if (expected - rate).abs() > 1.0 + 0.02 * expected {
-            let text =
-                format!("{amount:.0} {unit} in {seconds} s are {expected:.0}/s, but PostMark prints {rate:.0}/s");
+            let text = format!(
+                "{amount:.0} {unit} in {seconds} s are {expected:.0}/s, but PostMark prints {rate:.0}/s"
+            );
             self.draft.remark(line.number, text);
         }
     }
@@ -208,44 +251,92 @@ impl Report {
         // The lines about created files come first, also where a line was moved.
         self.deleting = what == "deleted" || (self.deleting && what != "created");
         let later = what.starts_with("Mixed") && self.deleting;
-        let operation = RATES.iter().filter(|(known, _)| *known == what).nth(usize::from(later)).map(|(_, name)| *name);
-        let (Some(operation), Some(number)) = (operation, number(found)) else { return Ok(false) };
+        let operation = RATES
+            .iter()
+            .filter(|(known, _)| *known == what)
+            .nth(usize::from(later))
+            .map(|(_, name)| *name);
+        let (Some(operation), Some(number)) = (operation, number(found)) else {
+            return Ok(false);
+        };
         match operation {
             "transaction" => self.look_at_seconds(line, left),
             "create" | "delete" => self.check(line, (count(left), "files"), self.seconds, number),
-            "read" | "append" => self.check(line, (count(left), "files"), self.transaction_seconds, number),
+            "read" | "append" => self.check(
+                line,
+                (count(left), "files"),
+                self.transaction_seconds,
+                number,
+            ),
             _ => {}
         }
-        let name = Name { workload: None, operation };
-        self.draft.add(name, &OPERATION_RATE, "per second", place(line), rate(number))?;
+        let name = Name {
+            workload: None,
+            operation,
+        };
+        self.draft.add(
+            name,
+            &OPERATION_RATE,
+            "per second",
+            place(line),
+            rate(number),
+        )?;
         Ok(true)
     }
 
     /// Reads `157.24 megabytes read (157.24 megabytes per second)`.
-    fn bytes(&mut self, line: &Line, left: &str, number: &str, unit: &str) -> Result<bool, ReadError> {
-        let Some(factor) = factor(unit) else { return Ok(false) };
+    fn bytes(
+        &mut self,
+        line: &Line,
+        left: &str,
+        number: &str,
+        unit: &str,
+    ) -> Result<bool, ReadError> {
+        let Some(factor) = factor(unit) else {
+            return Ok(false);
+        };
         let operation = match left.rsplit(' ').next() {
             Some("read") => "read",
             Some("written") => "write",
             _ => return Ok(false),
         };
-        let Some(number) = fixed(number, 2..=2) else { return Ok(false) };
+        let Some(number) = fixed(number, 2..=2) else {
+            return Ok(false);
+        };
         if number.comma {
-            self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
+            self.draft
+                .remark_once(line.number, "numbers have a decimal comma; read as such");
         }
         self.complete |= operation == "write";
         let mut words = left.split(' ');
-        let amount = words.next().and_then(|amount| fixed(amount, 2..=2)).zip(words.next().and_then(self::factor));
+        let amount = words
+            .next()
+            .and_then(|amount| fixed(amount, 2..=2))
+            .zip(words.next().and_then(self::factor));
         // The rate has two digits, so that kilobytes are exact enough for the check.
         let amount = amount.map(|(amount, factor)| amount.value * factor / 1024.0);
-        self.check(line, (amount, "kilobytes"), self.seconds, number.value * factor / 1024.0);
-        let name = Name { workload: None, operation };
-        self.draft.add(name, &THROUGHPUT, &format!("{unit} per second"), place(line), rate(number.value * factor))?;
+        self.check(
+            line,
+            (amount, "kilobytes"),
+            self.seconds,
+            number.value * factor / 1024.0,
+        );
+        let name = Name {
+            workload: None,
+            operation,
+        };
+        self.draft.add(
+            name,
+            &THROUGHPUT,
+            &format!("{unit} per second"),
+            place(line),
+            rate(number.value * factor),
+        )?;
         Ok(true)
     }
 
-    /// Adds a remark on the precision of the rates. PostMark subtracts times in whole seconds, and uses one second if
-    /// the difference is zero. Seconds with a fraction come from `fsb postmark`.
+    /// Adds a remark on the precision of the rates. PostMark subtracts times in whole seconds, and
+    /// uses one second if the difference is zero. Seconds with a fraction come from `fsb postmark`.
     fn look_at_seconds(&mut self, line: &Line, left: &str) {
         let seconds = left.split(' ').next().unwrap_or_default();
         if let Some(fraction) = fixed(seconds, FRACTION..=FRACTION) {
@@ -259,7 +350,9 @@ impl Report {
             "PostMark rounds times to whole seconds, and this run took one or less: its rates are unreliable".to_owned()
         } else {
             let percent = 100.0 / seconds as f64;
-            format!("PostMark rounds times to whole seconds: after {seconds} s each rate may be off by {percent:.0} %")
+            format!(
+                "PostMark rounds times to whole seconds: after {seconds} s each rate may be off by {percent:.0} %"
+            )
         };
         self.draft.remark(line.number, text);
     }
@@ -267,7 +360,9 @@ impl Report {
 
 /// Parses a rate: a whole number, or a small one of `fsb postmark` with its fraction.
 fn number(text: &str) -> Option<f64> {
-    whole(text.as_bytes()).map(|number| number as f64).or_else(|| fixed(text, 2..=2).map(|Decimal { value, .. }| value))
+    whole(text.as_bytes())
+        .map(|number| number as f64)
+        .or_else(|| fixed(text, 2..=2).map(|Decimal { value, .. }| value))
 }
 
 /// Returns the number of files that begins a line.
@@ -277,12 +372,23 @@ fn count(left: &str) -> Option<f64> {
 
 /// Returns the bytes of a unit.
 fn factor(unit: &str) -> Option<f64> {
-    let known = [("bytes", 0), ("kilobytes", 10), ("megabytes", 20), ("gigabytes", 30)];
-    known.into_iter().find(|(name, _)| *name == unit).map(|(_, shift)| f64::from(1u32 << shift))
+    let known = [
+        ("bytes", 0),
+        ("kilobytes", 10),
+        ("megabytes", 20),
+        ("gigabytes", 30),
+    ];
+    known
+        .into_iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, shift)| f64::from(1u32 << shift))
 }
 
 fn place(line: &Line) -> Position {
-    Position { line: line.number, ..Position::default() }
+    Position {
+        line: line.number,
+        ..Position::default()
+    }
 }
 
 // Published results of PostMark.
@@ -342,9 +448,18 @@ pub fn benas() -> Vec<PublishedRate> {
 }
 
 /// Columns that are not file systems.
-const OTHERS: [&str; 7] = ["test", "size_low_bytes", "size_high_bytes", "files", "transactions", "metric", "unit"];
+const OTHERS: [&str; 7] = [
+    "test",
+    "size_low_bytes",
+    "size_high_bytes",
+    "files",
+    "transactions",
+    "metric",
+    "unit",
+];
 
-/// Returns the rates of one of our tables. `test` returns the beginning of a row's name and the workload.
+/// Returns the rates of one of our tables. `test` returns the beginning of a row's name and the
+/// workload.
 fn rates(
     table: &str,
     test: impl Fn(&dyn Fn(&str) -> Option<String>) -> Option<(&'static str, &'static str)>,
@@ -353,31 +468,59 @@ fn rates(
     let head = reader.headers().cloned().unwrap_or_default();
     let mut rates = Vec::new();
     for record in reader.records().flatten() {
-        let column = |name: &str| head.iter().position(|known| known == name).and_then(|at| record.get(at));
+        let column = |name: &str| {
+            head.iter()
+                .position(|known| known == name)
+                .and_then(|at| record.get(at))
+        };
         let found = test(&|name| column(name).map(str::to_owned));
-        let (Some((test, workload)), Some(operation), Some(unit)) = (found, column("metric"), column("unit")) else {
+        let (Some((test, workload)), Some(operation), Some(unit)) =
+            (found, column("metric"), column("unit"))
+        else {
             continue;
         };
-        let Some((metric, factor)) = metric_of(operation).zip(factor_of(unit)) else { continue };
-        for (file_system, value) in head.iter().zip(&record).filter(|(name, _)| !OTHERS.contains(name)) {
-            let Ok(value) = value.parse::<f64>() else { continue };
+        let Some((metric, factor)) = metric_of(operation).zip(factor_of(unit)) else {
+            continue;
+        };
+        for (file_system, value) in head
+            .iter()
+            .zip(&record)
+            .filter(|(name, _)| !OTHERS.contains(name))
+        {
+            let Ok(value) = value.parse::<f64>() else {
+                continue;
+            };
             let (operation, file_system) = (operation.to_owned(), file_system.to_owned());
-            rates.push(PublishedRate { test, operation, workload, metric, file_system, value: value * factor });
+            rates.push(PublishedRate {
+                test,
+                operation,
+                workload,
+                metric,
+                file_system,
+                value: value * factor,
+            });
         }
     }
     rates
 }
 
-/// Returns our metric for an operation. Deletion is the one after the transactions, because only that is as much faster
-/// than creation as was published.
+/// Returns our metric for an operation. Deletion is the one after the transactions, because only
+/// that is as much faster than creation as was published.
 fn metric_of(operation: &str) -> Option<&'static str> {
-    let known =
-        [("read", "read_rate"), ("write", "write_rate"), ("create", "create_rate"), ("delete", "delete_alone_rate")];
-    known.into_iter().find(|(name, _)| *name == operation).map(|(_, metric)| metric)
+    let known = [
+        ("read", "read_rate"),
+        ("write", "write_rate"),
+        ("create", "create_rate"),
+        ("delete", "delete_alone_rate"),
+    ];
+    known
+        .into_iter()
+        .find(|(name, _)| *name == operation)
+        .map(|(_, metric)| metric)
 }
 
-/// Returns the factor from a unit to bytes or files per second. PostMark's megabytes are of 1024 kilobytes since its
-/// version 1.5.
+/// Returns the factor from a unit to bytes or files per second. PostMark's megabytes are of 1024
+/// kilobytes since its version 1.5.
 fn factor_of(unit: &str) -> Option<f64> {
     match unit {
         "KB/s" => Some(1024.0),
@@ -397,11 +540,22 @@ mod tests {
         assert_eq!(dordevic.len(), 6 * 5);
         let of = |rates: &[PublishedRate], row: &str, file_system: &str| {
             let named = |rate: &&PublishedRate| format!("{}{}", rate.test, rate.operation) == row;
-            rates.iter().filter(named).find(|rate| rate.file_system == file_system).map(|rate| rate.value).unwrap()
+            rates
+                .iter()
+                .filter(named)
+                .find(|rate| rate.file_system == file_system)
+                .map(|rate| rate.value)
+                .unwrap()
         };
         assert_eq!(of(&dordevic, "test 1: read", "ext2"), 4.67 * 1_048_576.0);
-        assert_eq!(of(&dordevic, "test 2: write", "ext3-journal"), 143.3 * 1024.0);
-        assert_eq!(of(&dordevic, "test 3: write", "reiserfs"), 10.64 * 1_048_576.0);
+        assert_eq!(
+            of(&dordevic, "test 2: write", "ext3-journal"),
+            143.3 * 1024.0
+        );
+        assert_eq!(
+            of(&dordevic, "test 3: write", "reiserfs"),
+            10.64 * 1_048_576.0
+        );
         let benas = benas();
         assert_eq!(benas.len(), 4 * 4);
         assert_eq!(of(&benas, "delete", "ext4"), 9347.57);

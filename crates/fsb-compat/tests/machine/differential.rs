@@ -1,4 +1,5 @@
-//! The readers beside independent ones in Python, on damaged output: no number differs without a word about it.
+//! The readers beside independent ones in Python, on damaged output: no number differs without a
+//! word about it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,10 +15,25 @@ const EACH: usize = 200;
 
 /// The real outputs of each tool.
 const OUTPUTS: [(&str, &[&str]); 10] = [
-    ("bonnie++", &["testdata/tool-output/bonnie++-2.00a.txt", "tests/golden/bonnie++/2.00a-small.csv"]),
+    (
+        "bonnie++",
+        &[
+            "testdata/tool-output/bonnie++-2.00a.txt",
+            "tests/golden/bonnie++/2.00a-small.csv",
+        ],
+    ),
     ("fio", &["testdata/tool-output/fio-3.33.json"]),
-    ("filebench", &["testdata/tool-output/filebench-1.5-varmail.txt"]),
-    ("io500", &["tests/golden/io500/two-tasks-summary.txt", "tests/golden/io500/two-tasks-terminal.txt"]),
+    (
+        "filebench",
+        &["testdata/tool-output/filebench-1.5-varmail.txt"],
+    ),
+    (
+        "io500",
+        &[
+            "tests/golden/io500/two-tasks-summary.txt",
+            "tests/golden/io500/two-tasks-terminal.txt",
+        ],
+    ),
     (
         "ior",
         &[
@@ -34,10 +50,28 @@ const OUTPUTS: [(&str, &[&str]); 10] = [
             "testdata/iozone-aa/ext4/ext4_1.iozone",
         ],
     ),
-    ("mdtest", &["tests/golden/mdtest/3.3-two-runs.txt", "tests/golden/mdtest/4.1-three-iterations.txt"]),
+    (
+        "mdtest",
+        &[
+            "tests/golden/mdtest/3.3-two-runs.txt",
+            "tests/golden/mdtest/4.1-three-iterations.txt",
+        ],
+    ),
     ("phoronix", &["testdata/tool-output/phoronix-10.8.6.xml"]),
-    ("postmark", &["testdata/tool-output/postmark-1.53.txt", "tests/golden/postmark/1.53-two-runs.txt"]),
-    ("sysbench", &["tests/golden/sysbench/1.0.20-rndrw.txt", "tests/golden/sysbench/1.0.20-seqrd.txt"]),
+    (
+        "postmark",
+        &[
+            "testdata/tool-output/postmark-1.53.txt",
+            "tests/golden/postmark/1.53-two-runs.txt",
+        ],
+    ),
+    (
+        "sysbench",
+        &[
+            "tests/golden/sysbench/1.0.20-rndrw.txt",
+            "tests/golden/sysbench/1.0.20-seqrd.txt",
+        ],
+    ),
 ];
 
 fn path(name: &str) -> PathBuf {
@@ -69,8 +103,12 @@ fn damaged(text: &str, random: &mut Random) -> String {
         1 => lines.insert(other, lines[at].clone()),
         2 => lines.swap(at, other),
         3 | 4 => {
-            let digits: Vec<usize> =
-                text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(at, _)| at).collect();
+            let digits: Vec<usize> = text
+                .bytes()
+                .enumerate()
+                .filter(|(_, byte)| byte.is_ascii_digit())
+                .map(|(at, _)| at)
+                .collect();
             let at = digits[random.below(digits.len())];
             return format!("{}{}{}", &text[..at], random.below(10), &text[at + 1..]);
         }
@@ -109,7 +147,12 @@ fn independent(texts: &[(&str, String)]) -> Vec<Values> {
         .unwrap();
     let mut requests = String::new();
     for (tool, text) in texts {
-        writeln!(requests, "{}", serde_json::json!({ "tool": tool, "text": text })).unwrap();
+        writeln!(
+            requests,
+            "{}",
+            serde_json::json!({ "tool": tool, "text": text })
+        )
+        .unwrap();
     }
     let mut input = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || input.write_all(requests.as_bytes()).unwrap());
@@ -121,21 +164,29 @@ fn independent(texts: &[(&str, String)]) -> Vec<Values> {
         let mut values = Values::new();
         let found: Vec<(u32, String, String, f64)> = serde_json::from_str(line).unwrap();
         for (line, operation, metric, value) in found {
-            values.entry((line, operation, metric)).or_default().push(value);
+            values
+                .entry((line, operation, metric))
+                .or_default()
+                .push(value);
         }
         values
     };
     found.lines().map(parse).collect()
 }
 
-/// Returns whether a reader reported anything that explains a difference in a line: a remark on it, a gap there, a
-/// failure of the work, or a remark that names the line of another value.
+/// Returns whether a reader reported anything that explains a difference in a line: a remark on it,
+/// a gap there, a failure of the work, or a remark that names the line of another value.
 fn is_explained(runs: &[Run], (line, operation, metric): &Place) -> bool {
     runs.iter().any(|run| {
         let remark = run.warnings.iter().any(|remark| {
-            let after =
-                remark.text.contains("those after it are left out") && remark.line.is_some_and(|at| at <= *line);
-            let places_unknown = ["the JSON is cut or damaged here", "is printed as", "occurs twice", "is not a count"];
+            let after = remark.text.contains("those after it are left out")
+                && remark.line.is_some_and(|at| at <= *line);
+            let places_unknown = [
+                "the JSON is cut or damaged here",
+                "is printed as",
+                "occurs twice",
+                "is not a count",
+            ];
             let after = after || places_unknown.iter().any(|text| remark.text.contains(text));
             let named = remark.text.contains(&format!("line {line} has"));
             after || named || remark.line == Some(*line) || remark.text.contains("not shown")
@@ -148,22 +199,39 @@ fn is_explained(runs: &[Run], (line, operation, metric): &Place) -> bool {
     })
 }
 
-/// Returns the differences that nothing explains. In a last line that may be cut, the readers of fsb know more numbers to
-/// be complete: a test in `quick` proves that a cut gives no other value.
+/// Returns the differences that nothing explains. In a last line that may be cut, the readers of
+/// fsb know more numbers to be complete: a test in `quick` proves that a cut gives no other value.
 fn silent(ours: &[Run], theirs: &Values, text: &str) -> Vec<String> {
     let found = values(ours);
     let cut = text.lines().count() as u32;
-    let places = found.keys().chain(theirs.keys().filter(|place| !found.contains_key(*place)));
+    let places = found
+        .keys()
+        .chain(theirs.keys().filter(|place| !found.contains_key(*place)));
     let places = places.filter(|place| place.0 != cut);
     let differ = |place: &&Place| {
-        let [ours, theirs] = [&found, theirs].map(|values| values.get(*place).map_or(&[][..], Vec::as_slice));
+        let [ours, theirs] =
+            [&found, theirs].map(|values| values.get(*place).map_or(&[][..], Vec::as_slice));
         // A zero is a gap, or a value that the test does not have.
-        let theirs: Vec<f64> = theirs.iter().copied().filter(|value| *value != 0.0).collect();
+        let theirs: Vec<f64> = theirs
+            .iter()
+            .copied()
+            .filter(|value| *value != 0.0)
+            .collect();
         let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.abs();
         ours.len() != theirs.len() || !ours.iter().zip(&theirs).all(close)
     };
-    let text = |place: &Place| format!("{place:?}: {:?}, and {:?}", found.get(place), theirs.get(place));
-    places.filter(differ).filter(|place| !is_explained(ours, place)).map(text).collect()
+    let text = |place: &Place| {
+        format!(
+            "{place:?}: {:?}, and {:?}",
+            found.get(place),
+            theirs.get(place)
+        )
+    };
+    places
+        .filter(differ)
+        .filter(|place| !is_explained(ours, place))
+        .map(text)
+        .collect()
 }
 
 #[test]
@@ -175,7 +243,11 @@ fn no_number_of_damaged_output_differs_silently() {
         for number in 0..EACH {
             let text = std::fs::read_to_string(path(outputs[number % outputs.len()])).unwrap();
             // The first ones are whole, the others have one damage or two.
-            let damages = if number < outputs.len() { 0 } else { 1 + random.below(2) };
+            let damages = if number < outputs.len() {
+                0
+            } else {
+                1 + random.below(2)
+            };
             let text = (0..damages).fold(text, |text, _| damaged(&text, &mut random));
             texts.push((tool, text));
         }
@@ -185,15 +257,25 @@ fn no_number_of_damaged_output_differs_silently() {
     let (mut problems, mut compared) = (Vec::new(), 0);
     for ((tool, text), theirs) in texts.iter().zip(&theirs) {
         let reader = TOOLS.iter().find(|known| known.name == *tool).unwrap();
-        let Ok(runs) = (reader.read)(&mut text.as_bytes()) else { continue };
+        let Ok(runs) = (reader.read)(&mut text.as_bytes()) else {
+            continue;
+        };
         compared += theirs.len();
         let found = silent(&runs, theirs, text);
         if !found.is_empty() {
-            let remarks: Vec<String> =
-                runs.iter().flat_map(|run| run.warnings.iter().map(ToString::to_string)).collect();
+            let remarks: Vec<String> = runs
+                .iter()
+                .flat_map(|run| run.warnings.iter().map(ToString::to_string))
+                .collect();
             problems.push(format!("{tool}: {found:#?}\n{remarks:#?}\n{text}"));
         }
     }
     assert!(compared > OUTPUTS.len() * EACH, "{compared}");
-    assert!(problems.is_empty(), "{} of {} texts:\n{}", problems.len(), texts.len(), problems.join("\n"));
+    assert!(
+        problems.is_empty(),
+        "{} of {} texts:\n{}",
+        problems.len(),
+        texts.len(),
+        problems.join("\n")
+    );
 }

@@ -13,9 +13,22 @@ use crate::{at, check, every_file, golden, parse, remarks, series, shared};
 #[test]
 fn names_are_unique_and_described_in_a_line() {
     for (index, tool) in TOOLS.iter().enumerate() {
-        assert!(TOOLS[..index].iter().all(|other| other.name != tool.name), "{}", tool.name);
-        for text in [tool.title, tool.about, tool.looks_for, tool.values, tool.repetition] {
-            assert!(!text.is_empty() && !text.contains('\n') && text.len() < 100, "{text}");
+        assert!(
+            TOOLS[..index].iter().all(|other| other.name != tool.name),
+            "{}",
+            tool.name
+        );
+        for text in [
+            tool.title,
+            tool.about,
+            tool.looks_for,
+            tool.values,
+            tool.repetition,
+        ] {
+            assert!(
+                !text.is_empty() && !text.contains('\n') && text.len() < 100,
+                "{text}"
+            );
         }
     }
 }
@@ -24,7 +37,11 @@ fn names_are_unique_and_described_in_a_line() {
 fn each_file_is_recognised_by_its_tool_and_no_other() {
     for (name, path) in every_file() {
         let head = fs::read(&path).unwrap();
-        let takers: Vec<_> = TOOLS.iter().filter(|tool| (tool.recognise)(&head)).map(|tool| tool.name).collect();
+        let takers: Vec<_> = TOOLS
+            .iter()
+            .filter(|tool| (tool.recognise)(&head))
+            .map(|tool| tool.name)
+            .collect();
         assert_eq!(takers, [name], "{}", path.display());
     }
 }
@@ -35,11 +52,26 @@ fn every_run_knows_its_tool_version_and_path() {
         let Ok(runs) = read_file(&path) else { continue };
         for run in &runs {
             crate::check(run);
-            assert_eq!((run.tool.as_str(), run.path.as_str()), (name, path.to_str().unwrap()));
+            assert_eq!(
+                (run.tool.as_str(), run.path.as_str()),
+                (name, path.to_str().unwrap())
+            );
             // Versions of IO500 have the names of its lists; a log of fio has none.
-            let starts = |version: &str| version.starts_with(|c: char| c.is_ascii_digit()) || name == "io500";
-            assert!(run.version.as_deref().map_or(has_no_version(name, &path), starts), "{}", path.display());
-            assert!(run.series.iter().all(|series| !series.found_unit.is_empty()));
+            let starts = |version: &str| {
+                version.starts_with(|c: char| c.is_ascii_digit()) || name == "io500"
+            };
+            assert!(
+                run.version
+                    .as_deref()
+                    .map_or(has_no_version(name, &path), starts),
+                "{}",
+                path.display()
+            );
+            assert!(
+                run.series
+                    .iter()
+                    .all(|series| !series.found_unit.is_empty())
+            );
         }
     }
 }
@@ -54,11 +86,17 @@ fn has_no_version(tool: &str, path: &Path) -> bool {
 #[test]
 fn forms_that_are_not_read_say_how_to_get_one_that_is() {
     for (path, hint) in [
-        (shared("tool-output/fio-3.33-normal.txt"), "--output-format=json"),
+        (
+            shared("tool-output/fio-3.33-normal.txt"),
+            "--output-format=json",
+        ),
         (golden("postmark/1.53-terse.txt"), "set report verbose"),
     ] {
         let message = read_file(&path).unwrap_err().to_string();
-        assert!(message.contains(hint) && message.contains(path.to_str().unwrap()), "{message}");
+        assert!(
+            message.contains(hint) && message.contains(path.to_str().unwrap()),
+            "{message}"
+        );
     }
 }
 
@@ -78,14 +116,24 @@ fn a_file_of_no_tool_is_refused_with_the_list_of_tools() {
     assert!(message.contains("iconv"), "{message}");
     for content in [&b"hello\nworld\n"[..], &[0; 100_000], b"\x7fELF\x02\x01"] {
         let message = refusal(directory.path(), content);
-        let kind = if content.contains(&0) { "binary data" } else { "text" };
+        let kind = if content.contains(&0) {
+            "binary data"
+        } else {
+            "text"
+        };
         assert!(content[0] == 0x7f || message.contains(kind), "{message}");
-        assert!(message.contains(&format!("none of {} readers", TOOLS.len())), "{message}");
+        assert!(
+            message.contains(&format!("none of {} readers", TOOLS.len())),
+            "{message}"
+        );
         assert!(message.contains("'fsb list tools'"), "{message}");
     }
     let message = read_file(&directory.path().join("none")).unwrap_err();
     assert!(matches!(message.problem, Problem::Io(_)));
-    assert!(matches!(read_file(directory.path()).unwrap_err().problem, Problem::Io(_)));
+    assert!(matches!(
+        read_file(directory.path()).unwrap_err().problem,
+        Problem::Io(_)
+    ));
 }
 
 #[test]
@@ -93,22 +141,67 @@ fn a_tool_without_results_says_what_is_missing() {
     let directory = tempfile::tempdir().unwrap();
     for (content, why) in [
         ("\tIozone: Performance Test of File I/O\n", "no table"),
-        ("{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  ]\n}\n", "no job"),
-        ("{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  {", "line 4"),
+        (
+            "{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  ]\n}\n",
+            "no job",
+        ),
+        (
+            "{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n  {",
+            "line 4",
+        ),
         ("1.98,2.00a,host,1,1,64M\n", "no CSV line with values"),
-        ("PostMark v1.51 : 8/14/01\nError: cannot set location\n", "no verbose report"),
-        ("Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n", "no summary"),
-        ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n</PhoronixTestSuite>\n", "no result of a bar graph"),
-        ("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n  <Result>\n", "line 4"),
-        ("sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\nCPU speed:\n", "no result of its file test"),
-        ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\nOptions:\n", "no line of an iteration"),
-        ("mdtest-4.0.0 was launched with 2 total task(s) on 1 node(s)\n", "no summary"),
-        ("{\"results\": [{\"command\": \"x\", \"mean\": 1, \"stddev\": 0", "the JSON is cut"),
-        ("pgbench (15.18)\nstarting vacuum...end.\n", "no final report"),
-        ("FSUse%        Count         Size    Files/sec     App Overhead\n", "no row"),
-        ("dbench version 4.00 - Copyright Andrew Tridgell 1999-2004\n", "no line 'Throughput"),
-        ("4 KiB <<< d (ext4 /dev/vda 252.0 GiB): request=1 time=88.0 us (warmup)\n", "no statistics"),
-        ("---\nsystem-info:\n      stress-ng-version: 0.15.06\n...\n", "no metrics"),
+        (
+            "PostMark v1.51 : 8/14/01\nError: cannot set location\n",
+            "no verbose report",
+        ),
+        (
+            "Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n",
+            "no summary",
+        ),
+        (
+            "<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n</PhoronixTestSuite>\n",
+            "no result of a bar graph",
+        ),
+        (
+            "<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n  <Result>\n",
+            "line 4",
+        ),
+        (
+            "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\nCPU speed:\n",
+            "no result of its file test",
+        ),
+        (
+            "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\nOptions:\n",
+            "no line of an iteration",
+        ),
+        (
+            "mdtest-4.0.0 was launched with 2 total task(s) on 1 node(s)\n",
+            "no summary",
+        ),
+        (
+            "{\"results\": [{\"command\": \"x\", \"mean\": 1, \"stddev\": 0",
+            "the JSON is cut",
+        ),
+        (
+            "pgbench (15.18)\nstarting vacuum...end.\n",
+            "no final report",
+        ),
+        (
+            "FSUse%        Count         Size    Files/sec     App Overhead\n",
+            "no row",
+        ),
+        (
+            "dbench version 4.00 - Copyright Andrew Tridgell 1999-2004\n",
+            "no line 'Throughput",
+        ),
+        (
+            "4 KiB <<< d (ext4 /dev/vda 252.0 GiB): request=1 time=88.0 us (warmup)\n",
+            "no statistics",
+        ),
+        (
+            "---\nsystem-info:\n      stress-ng-version: 0.15.06\n...\n",
+            "no metrics",
+        ),
         ("{\"params\": {\"files_per_thread\": 1}}", "no rate"),
     ] {
         let message = refusal(directory.path(), content.as_bytes());
@@ -121,19 +214,44 @@ fn a_large_file_of_zeros_is_refused_from_its_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("zeros");
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-    assert!(read_file(&path).unwrap_err().to_string().contains("binary data"));
+    assert!(
+        read_file(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("binary data")
+    );
 }
 
 // A file cut anywhere gives values of the whole file, and no other.
 
-type Key<'a> = (Option<&'a str>, &'a str, &'a str, Option<u64>, Option<u64>, u64, u32);
+type Key<'a> = (
+    Option<&'a str>,
+    &'a str,
+    &'a str,
+    Option<u64>,
+    Option<u64>,
+    u64,
+    u32,
+);
 
 fn values(runs: &[Run]) -> HashSet<Key<'_>> {
     let mut values = HashSet::new();
     for series in runs.iter().flat_map(|run| &run.series) {
-        let (workload, operation, metric) = (series.workload.as_deref(), &*series.operation, &*series.metric);
+        let (workload, operation, metric) = (
+            series.workload.as_deref(),
+            &*series.operation,
+            &*series.metric,
+        );
         values.extend(series.points.iter().map(|point| {
-            (workload, operation, metric, point.file_size, point.record_size, point.value.to_bits(), point.line)
+            (
+                workload,
+                operation,
+                metric,
+                point.file_size,
+                point.record_size,
+                point.value.to_bits(),
+                point.line,
+            )
         }));
     }
     values
@@ -147,10 +265,16 @@ fn cut(tool: &str, path: &Path, step: usize) {
     let whole = values(&whole);
     let mut most = 0;
     for end in (0..content.len()).step_by(step) {
-        let Ok(runs) = (tool.read)(&mut &content[..end]) else { continue };
+        let Ok(runs) = (tool.read)(&mut &content[..end]) else {
+            continue;
+        };
         let found = values(&runs);
         let strange: Vec<_> = found.difference(&whole).collect();
-        assert!(strange.is_empty(), "{} cut at {end}: {strange:?}", path.display());
+        assert!(
+            strange.is_empty(),
+            "{} cut at {end}: {strange:?}",
+            path.display()
+        );
         most = most.max(found.len());
     }
     assert!(most > 0, "{}", path.display());
@@ -160,20 +284,42 @@ fn cut(tool: &str, path: &Path, step: usize) {
 fn a_cut_text_gives_no_value_that_the_whole_does_not() {
     let files = every_file().into_iter().filter(|(tool, path)| {
         let path = path.to_string_lossy();
-        // One document of smallfile and one array of ioping are results only as a whole. Logs and progress lines are
-        // added up, so that fewer of them have another sum. A run that was aborted or failed has no value.
+        // One document of smallfile and one array of ioping are results only as a whole. Logs and
+        // progress lines are added up, so that fewer of them have another sum. A run that was
+        // aborted or failed has no value.
         let is_whole = ["smallfile", "ioping"].contains(tool) && path.ends_with(".json")
-            || ["periods", "log-", "alone", "progress", "aborted", "failures", "3.2-create"]
-                .iter()
-                .any(|part| path.contains(part));
-        !tool.starts_with("fio") && !is_whole && !path.contains("terse") && !path.contains("iozone-")
+            || [
+                "periods",
+                "log-",
+                "alone",
+                "progress",
+                "aborted",
+                "failures",
+                "3.2-create",
+            ]
+            .iter()
+            .any(|part| path.contains(part));
+        !tool.starts_with("fio")
+            && !is_whole
+            && !path.contains("terse")
+            && !path.contains("iozone-")
     });
     for (tool, path) in files {
         let is_long = fs::metadata(&path).unwrap().len() > 3000;
         cut(tool, &path, if is_long { 3 } else { 1 });
     }
-    for (name, step) in [("single", 1), ("throughput", 1), ("R-b", 7), ("directio", 13), ("N", 13)] {
-        cut("iozone", &shared(&format!("tool-output/iozone-3.471-{name}.txt")), step);
+    for (name, step) in [
+        ("single", 1),
+        ("throughput", 1),
+        ("R-b", 7),
+        ("directio", 13),
+        ("N", 13),
+    ] {
+        cut(
+            "iozone",
+            &shared(&format!("tool-output/iozone-3.471-{name}.txt")),
+            step,
+        );
     }
     cut("iozone", &shared("iozone-2010/xfs/xfs1.iozone"), 61);
 }
@@ -197,17 +343,38 @@ fn lines_may_end_as_on_windows() {
     for (tool, path) in every_file() {
         let text = fs::read_to_string(&path).unwrap();
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
-        let Ok(runs) = (tool.read)(&mut text.as_bytes()) else { continue };
+        let Ok(runs) = (tool.read)(&mut text.as_bytes()) else {
+            continue;
+        };
         let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
-        assert_eq!((tool.read)(&mut windows.as_bytes()).unwrap(), runs, "{}", path.display());
+        assert_eq!(
+            (tool.read)(&mut windows.as_bytes()).unwrap(),
+            runs,
+            "{}",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn a_repeated_cell_keeps_the_first_and_names_both_lines() {
-    let run = parse("iozone", &table().replace(ROW, &format!("{ROW}\n{}", ROW.replace("2444640", "9999999"))));
-    assert_eq!(at(series(&run, "write", "throughput"), 64, 8).unwrap().value, 2_444_640.0 * 1024.0);
-    assert_eq!(remarks(&run)[0], "31: file size 64 kB with record size 8 kB is in line 30 too; the first is kept");
+    let run = parse(
+        "iozone",
+        &table().replace(
+            ROW,
+            &format!("{ROW}\n{}", ROW.replace("2444640", "9999999")),
+        ),
+    );
+    assert_eq!(
+        at(series(&run, "write", "throughput"), 64, 8)
+            .unwrap()
+            .value,
+        2_444_640.0 * 1024.0
+    );
+    assert_eq!(
+        remarks(&run)[0],
+        "31: file size 64 kB with record size 8 kB is in line 30 too; the first is kept"
+    );
     assert!(run.series.iter().all(|series| series.points.len() == 81));
 }
 
@@ -215,9 +382,21 @@ fn a_repeated_cell_keeps_the_first_and_names_both_lines() {
 fn a_repeated_rate_keeps_the_first_too() {
     let text = fs::read_to_string(shared("tool-output/iozone-3.471-throughput.txt")).unwrap();
     let line = "\tParent sees throughput for  2 rewriters \t= 1467412.76 kB/sec\n";
-    let run = parse("iozone", &text.replace(line, &format!("{line}{}", line.replace("1467412.76", "9.00"))));
-    assert_eq!(series(&run, "rewrite", "throughput_parent").points[0].value, 1_467_412.76 * 1024.0);
-    assert_eq!(remarks(&run), ["38: rewrite: second value after line 37; the first is kept"]);
+    let run = parse(
+        "iozone",
+        &text.replace(
+            line,
+            &format!("{line}{}", line.replace("1467412.76", "9.00")),
+        ),
+    );
+    assert_eq!(
+        series(&run, "rewrite", "throughput_parent").points[0].value,
+        1_467_412.76 * 1024.0
+    );
+    assert_eq!(
+        remarks(&run),
+        ["38: rewrite: second value after line 37; the first is kept"]
+    );
 }
 
 #[test]
@@ -226,13 +405,22 @@ fn bad_rows_are_left_out_with_their_line_and_the_rest_is_read() {
         (ROW.replace("2444640", "24446x0"), "no row of the table"),
         (ROW.replace("2444640", "2444,64"), "no row of the table"),
         (ROW.replace("  2444640", " -2444640"), "no row of the table"),
-        (ROW.replace("2444640", "99999999999999999999999"), "not a number that fits"),
-        (ROW.replace("      64       8", "       8      64"), "file size 8 kB with record size 64 kB"),
+        (
+            ROW.replace("2444640", "99999999999999999999999"),
+            "not a number that fits",
+        ),
+        (
+            ROW.replace("      64       8", "       8      64"),
+            "file size 8 kB with record size 64 kB",
+        ),
         (format!("{ROW}  1234567"), "15 numbers under 14 headings"),
         (format!("\0\0\0{ROW}"), "no row of the table"),
     ] {
         let run = parse("iozone", &table().replace(ROW, &bad));
-        assert!(run.series.iter().all(|series| series.points.len() == 80), "{bad}");
+        assert!(
+            run.series.iter().all(|series| series.points.len() == 80),
+            "{bad}"
+        );
         let first = &remarks(&run)[0];
         assert!(first.starts_with("30: ") && first.contains(why), "{first}");
     }
@@ -240,27 +428,45 @@ fn bad_rows_are_left_out_with_their_line_and_the_rest_is_read() {
 
 #[test]
 fn a_wrapped_counter_is_rejected() {
-    let run = parse("iozone", &table().replace(ROW, &ROW.replace("2444640", "18014398509481983")));
+    let run = parse(
+        "iozone",
+        &table().replace(ROW, &ROW.replace("2444640", "18014398509481983")),
+    );
     assert_eq!(series(&run, "write", "throughput").points.len(), 80);
     assert_eq!(series(&run, "rewrite", "throughput").points.len(), 81);
-    assert!(remarks(&run)[0].contains("is not a possible measurement"), "{:?}", remarks(&run));
+    assert!(
+        remarks(&run)[0].contains("is not a possible measurement"),
+        "{:?}",
+        remarks(&run)
+    );
 }
 
 #[test]
 fn remarks_on_a_file_full_of_rubbish_are_bounded() {
     let rubbish = "something else wrote here\n".repeat(5_000);
-    let run = parse("iozone", &table().replace(ROW, &format!("{ROW}\n{rubbish}")));
+    let run = parse(
+        "iozone",
+        &table().replace(ROW, &format!("{ROW}\n{rubbish}")),
+    );
     assert!(run.warnings.len() < 50);
-    assert!(run.warnings.last().unwrap().text.ends_with("more remarks are not shown"));
+    assert!(
+        run.warnings
+            .last()
+            .unwrap()
+            .text
+            .ends_with("more remarks are not shown")
+    );
     assert!(run.series.iter().all(|series| series.points.len() == 81));
 }
 
 #[test]
 fn a_stopped_run_says_so() {
     let text = table();
-    let run = parse("iozone", &text[..text.find("\niozone test complete").unwrap()]);
-    let expected =
-        "the output ends early: the line 'iozone test complete.' is missing; IOzone was stopped, or the file is cut";
+    let run = parse(
+        "iozone",
+        &text[..text.find("\niozone test complete").unwrap()],
+    );
+    let expected = "the output ends early: the line 'iozone test complete.' is missing; IOzone was stopped, or the file is cut";
     assert_eq!(remarks(&run), [expected]);
     assert!(run.series.iter().all(|series| series.points.len() == 81));
 }

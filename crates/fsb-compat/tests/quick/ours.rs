@@ -18,5 +18,12 @@ pub fn ours(settings: &Settings) -> Option<PostmarkOutcome> {
     while pool.remove_next().is_some() {}
     let tally = *pool.tally();
     let deleted_alone = tally.deleted - before;
-    Some(PostmarkOutcome { tally, deleted_alone, total: 1.0, creation: 1.0, transactions: 1.0, deletion: 1.0 })
+    Some(PostmarkOutcome {
+        tally,
+        deleted_alone,
+        total: 1.0,
+        creation: 1.0,
+        transactions: 1.0,
+        deletion: 1.0,
+    })
 }

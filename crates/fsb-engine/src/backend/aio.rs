@@ -1,8 +1,9 @@
 //! POSIX asynchronous I/O: `aio_read`, `aio_write`, `aio_suspend`.
 //!
-//! The C library makes the calls in its own threads (glibc: one thread per file, one request after another). A depth
-//! therefore costs context switches and gains little on one file. The benchmark measures exactly that. The library's
-//! lists grow on demand, so a session issues its maximum number of requests once before the clock starts.
+//! The C library makes the calls in its own threads (glibc: one thread per file, one request after
+//! another). A depth therefore costs context switches and gains little on one file. The benchmark
+//! measures exactly that. The library's lists grow on demand, so a session issues its maximum
+//! number of requests once before the clock starts.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -14,7 +15,8 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Completion, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
+    Backend, Capabilities, Completion, Directory, Flush, IoRequest, OpenFlags, Queued, Session,
+    Setup, Slot, Verb,
 };
 use crate::EngineError;
 
@@ -32,15 +34,26 @@ impl Backend for PosixAio {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { depth: 1024, helped: true, sequential: false, ..Capabilities::PLAIN }
+        Capabilities {
+            depth: 1024,
+            helped: true,
+            sequential: false,
+            ..Capabilities::PLAIN
+        }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
         let depth = setup.depth.max(1) as usize;
         let blocks = (0..depth).map(|_| ControlBlock::new()).collect();
         let under_way = Vec::with_capacity(depth);
-        let mut session = AioSession { files: Table::new(setup), blocks, under_way };
-        session.warm_up().map_err(|errno| EngineError::system("start asynchronous I/O (aio_read)", errno))?;
+        let mut session = AioSession {
+            files: Table::new(setup),
+            blocks,
+            under_way,
+        };
+        session
+            .warm_up()
+            .map_err(|errno| EngineError::system("start asynchronous I/O (aio_read)", errno))?;
         Ok(Box::new(session))
     }
 }
@@ -60,8 +73,8 @@ impl ControlBlock {
     ///
     /// # Safety
     ///
-    /// The library does not use this block. Block, memory and descriptor stay in place until [`ControlBlock::finished`]
-    /// has returned `Some`.
+    /// The library does not use this block. Block, memory and descriptor stay in place until
+    /// [`ControlBlock::finished`] has returned `Some`.
     #[inline]
     pub(crate) unsafe fn submit(
         &self,
@@ -72,7 +85,8 @@ impl ControlBlock {
     ) -> Result<(), Errno> {
         let offset = libc::off_t::try_from(offset).map_err(|_| Errno::FBIG)?;
         let block = self.0.get();
-        // SAFETY: the conditions of this function guarantee that the library does not use the block and that all stays in place.
+        // SAFETY: the conditions of this function guarantee that the library does not use the block
+        // and that all stays in place.
         let refused = unsafe {
             (*block).aio_fildes = file.as_raw_fd();
             (*block).aio_buf = memory.cast();
@@ -84,11 +98,15 @@ impl ControlBlock {
                 Verb::Write => libc::aio_write(block) != 0,
             }
         };
-        if refused { Err(files::last_errno()) } else { Ok(()) }
+        if refused {
+            Err(files::last_errno())
+        } else {
+            Ok(())
+        }
     }
 
-    /// Returns the number of bytes moved, or `None` while the request is in flight. After it has returned `Some`, a
-    /// further call returns an error.
+    /// Returns the number of bytes moved, or `None` while the request is in flight. After it has
+    /// returned `Some`, a further call returns an error.
     #[inline]
     fn finished(&self) -> Option<Result<usize, Errno>> {
         // SAFETY: the block is a valid one.
@@ -118,7 +136,14 @@ impl ControlBlock {
 /// Sleeps until one of the requests is finished, or a signal arrives.
 fn suspend(under_way: &[*const libc::aiocb]) -> Result<(), Errno> {
     // SAFETY: all pointers of the list are to blocks that the library has.
-    if unsafe { libc::aio_suspend(under_way.as_ptr(), under_way.len() as libc::c_int, ptr::null()) } == 0 {
+    if unsafe {
+        libc::aio_suspend(
+            under_way.as_ptr(),
+            under_way.len() as libc::c_int,
+            ptr::null(),
+        )
+    } == 0
+    {
         return Ok(());
     }
     match files::last_errno() {
@@ -143,10 +168,16 @@ impl AioSession {
         let mut memory = vec![0; depth];
         let mut done = Vec::with_capacity(depth);
         for (tag, byte) in memory.iter_mut().enumerate() {
-            let request =
-                IoRequest { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
-            // SAFETY: each request has a byte of its own, and the code below waits for all of them, also after an
-            // error.
+            let request = IoRequest {
+                slot: Slot(0),
+                verb: Verb::Read,
+                offset: 0,
+                memory: byte,
+                length: 1,
+                tag: tag as u32,
+            };
+            // SAFETY: each request has a byte of its own, and the code below waits for all of them,
+            // also after an error.
             if let Err(errno) = unsafe { self.start(file.as_raw_fd(), &request) } {
                 self.wait_for_all();
                 return Err(errno);
@@ -163,11 +194,16 @@ impl AioSession {
     #[inline]
     unsafe fn start(&mut self, file: RawFd, request: &IoRequest) -> Result<Queued, Errno> {
         let block = self.blocks.get(request.tag as usize).ok_or(Errno::INVAL)?;
-        // SAFETY: the block lives as long as the session, and the library does not have it: its tag is of one request
-        // at a time. The caller vouches for the memory and the descriptor.
+        // SAFETY: the block lives as long as the session, and the library does not have it: its tag
+        // is of one request at a time. The caller vouches for the memory and the descriptor.
         let started = unsafe {
             let file = BorrowedFd::borrow_raw(file);
-            block.submit(file, request.verb, (request.memory, request.length), request.offset)
+            block.submit(
+                file,
+                request.verb,
+                (request.memory, request.length),
+                request.offset,
+            )
         };
         match started {
             Ok(()) => {
@@ -182,7 +218,8 @@ impl AioSession {
     fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
         let (blocks, first) = (&self.blocks, self.blocks.as_ptr().cast::<libc::aiocb>());
         self.under_way.retain(|&block| {
-            // SAFETY: both point into the blocks of this session, which have nothing beside the library's.
+            // SAFETY: both point into the blocks of this session, which have nothing beside the
+            // library's.
             let tag = unsafe { block.offset_from(first) } as u32;
             match blocks[tag as usize].finished() {
                 None => true,
@@ -201,7 +238,8 @@ impl AioSession {
                 return;
             }
             if suspend(&self.under_way).is_err() {
-                // The library may write into memory that is about to be freed, so the process cannot continue.
+                // The library may write into memory that is about to be freed, so the process
+                // cannot continue.
                 std::process::abort();
             }
         }
@@ -209,7 +247,13 @@ impl AioSession {
 }
 
 impl Session for AioSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
@@ -222,7 +266,8 @@ impl Session for AioSession {
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?.as_raw_fd();
-        // SAFETY: the caller vouches for the memory until the request is reaped; dropping the session waits for it.
+        // SAFETY: the caller vouches for the memory until the request is reaped; dropping the
+        // session waits for it.
         unsafe { self.start(file, request) }
     }
 

@@ -19,21 +19,42 @@ use crate::{worker, workload};
 
 const FILE_SIZE: usize = 80 << 10;
 
-/// Returns the backends that touch files, without those that this kernel (io_uring can be forbidden) or the file system
-/// of the temporary directory (O_DIRECT) refuses.
+/// Returns the backends that touch files, without those that this kernel (io_uring can be
+/// forbidden) or the file system of the temporary directory (O_DIRECT) refuses.
 fn real() -> impl Iterator<Item = &'static dyn Backend> {
-    REGISTRY.iter().copied().filter(|backend| backend.capabilities().real && !refused(*backend))
+    REGISTRY
+        .iter()
+        .copied()
+        .filter(|backend| backend.capabilities().real && !refused(*backend))
 }
 
 fn refused(backend: &dyn Backend) -> bool {
     let root = scratch(backend);
-    let place = ProbeTarget { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
-    let setup = Setup { files: 1, held: true, depth: 1, record_size: 4096, memory: Vec::new() };
-    match backend.examine(&place).and_then(|_| backend.session(&setup)) {
+    let place = ProbeTarget {
+        directory: root.path(),
+        file: None,
+        verb: Verb::Write,
+        record_size: 4096,
+    };
+    let setup = Setup {
+        files: 1,
+        held: true,
+        depth: 1,
+        record_size: 4096,
+        memory: Vec::new(),
+    };
+    match backend
+        .examine(&place)
+        .and_then(|_| backend.session(&setup))
+    {
         Ok(_) => false,
         Err(refusal) => {
             // No macro, because libraries do not print, and a test checks their sources for that.
-            let _ = writeln!(std::io::stderr(), "SKIPPED: backend {}: {refusal}", backend.name());
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: backend {}: {refusal}",
+                backend.name()
+            );
             true
         }
     }
@@ -52,23 +73,31 @@ fn scratch(backend: &dyn Backend) -> tempfile::TempDir {
 /// Returns the depths to try.
 fn depths(backend: &dyn Backend) -> impl Iterator<Item = u32> {
     let most = backend.capabilities().depth;
-    [1, 2, 4, 32].into_iter().filter(move |&depth| depth <= most)
+    [1, 2, 4, 32]
+        .into_iter()
+        .filter(move |&depth| depth <= most)
 }
 
 /// Performs the steps of a workload with all its operations.
 fn perform(root: &Path, steps: &[Step], workload: &serde_json::Value) -> Result<(), EngineError> {
     let workload: fsb_model::WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
-    let job = workload::parse(&workload, &SIZING).map_err(|error| EngineError::new(error.to_string()))?;
+    let job =
+        workload::parse(&workload, &SIZING).map_err(|error| EngineError::new(error.to_string()))?;
     for &step in steps {
-        worker::perform(&task(step, &workload, root, job.profile().operations), &mut Open::default())?;
+        worker::perform(
+            &task(step, &workload, root, job.profile().operations),
+            &mut Open::default(),
+        )?;
     }
     Ok(())
 }
 
 /// Reads all files of the set below a root, in order.
 fn contents(root: &Path) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(root.join("fsb-set/d00000")).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(root.join("fsb-set/d00000"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
@@ -76,20 +105,28 @@ fn contents(root: &Path) -> Vec<Vec<u8>> {
 /// Returns the complete content of each file of a set.
 fn expected(files: u64, size: usize) -> Vec<Vec<u8>> {
     let stride = size.next_multiple_of(4096) as u64;
-    (0..files).map(|file| Data::new(SEED, size).window(file * stride, size).to_vec()).collect()
+    (0..files)
+        .map(|file| Data::new(SEED, size).window(file * stride, size).to_vec())
+        .collect()
 }
 
 /// Returns the record sizes that a backend must support in files of `FILE_SIZE`.
 fn records(backend: &dyn Backend) -> Vec<u64> {
     let granule = backend.capabilities().granule;
-    [1025, 4096, 4608, 40_960, FILE_SIZE as u64].into_iter().filter(|record| record % granule == 0).collect()
+    [1025, 4096, 4608, 40_960, FILE_SIZE as u64]
+        .into_iter()
+        .filter(|record| record % granule == 0)
+        .collect()
 }
 
 #[test]
 fn writes_store_the_requested_bytes() {
     for backend in real() {
         let name = backend.name();
-        for (record, depth) in records(backend).iter().flat_map(|&record| depths(backend).map(move |d| (record, d))) {
+        for (record, depth) in records(backend)
+            .iter()
+            .flat_map(|&record| depths(backend).map(move |d| (record, d)))
+        {
             for (access, files) in [("sequential", 1), ("random", 1), ("sequential", 3)] {
                 let size = FILE_SIZE as u64 / record * record;
                 let root = scratch(backend);
@@ -104,8 +141,12 @@ fn writes_store_the_requested_bytes() {
                     let length = fs::metadata(&path).unwrap().len();
                     fs::write(&path, vec![0; length as usize]).unwrap();
                 }
-                perform(root.path(), &[Step::Measure], &workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
-                assert!(contents(root.path()) == expected(files, size as usize), "{workload}");
+                perform(root.path(), &[Step::Measure], &workload)
+                    .unwrap_or_else(|error| panic!("{workload}: {error}"));
+                assert!(
+                    contents(root.path()) == expected(files, size as usize),
+                    "{workload}"
+                );
             }
         }
     }
@@ -123,9 +164,15 @@ fn appended_records_stay_in_order() {
             let done = perform(root.path(), &[Step::Prepare, Step::Measure], &workload);
             if backend.capabilities().appends {
                 done.unwrap();
-                assert!(contents(root.path()) == expected(1, size as usize), "{workload}");
+                assert!(
+                    contents(root.path()) == expected(1, size as usize),
+                    "{workload}"
+                );
             } else {
-                assert!(done.unwrap_err().message.contains("cannot append"), "{workload}");
+                assert!(
+                    done.unwrap_err().message.contains("cannot append"),
+                    "{workload}"
+                );
             }
         }
     }
@@ -135,7 +182,8 @@ fn appended_records_stay_in_order() {
 fn files_are_created_and_sets_are_opened_one_by_one() {
     for backend in real() {
         let root = scratch(backend);
-        let set = json!({"backend": backend.name(), "files": 40, "file_size": 8192, "block_size": 4096});
+        let set =
+            json!({"backend": backend.name(), "files": 40, "file_size": 8192, "block_size": 4096});
         for (name, steps) in [
             ("create", &[Step::Prepare, Step::Measure][..]),
             ("write", &[Step::Prepare, Step::Measure]),
@@ -146,11 +194,17 @@ fn files_are_created_and_sets_are_opened_one_by_one() {
             if name == "read" {
                 workload["cache"] = "any".into();
             }
-            perform(root.path(), steps, &workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
+            perform(root.path(), steps, &workload)
+                .unwrap_or_else(|error| panic!("{workload}: {error}"));
             assert!(contents(root.path()) == expected(40, 8192), "{workload}");
         }
         perform(root.path(), &[Step::Cleanup], &json!({"name": "read"})).unwrap();
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());
+        assert_eq!(
+            fs::read_dir(root.path()).unwrap().count(),
+            0,
+            "{}",
+            backend.name()
+        );
     }
 }
 
@@ -169,21 +223,48 @@ const FILE: &CStr = c"d00000/f00000000";
 
 fn fixture(backend: &dyn Backend, depth: u32) -> Fixture {
     let root = scratch(backend);
-    perform(root.path(), &[Step::Prepare], &json!({"name": "read", "file_size": FILE_SIZE})).unwrap();
+    perform(
+        root.path(),
+        &[Step::Prepare],
+        &json!({"name": "read", "file_size": FILE_SIZE}),
+    )
+    .unwrap();
     let set = root.path().join("fsb-set");
     let mut memory = Memory::new(RECORD * depth as usize);
     let all = (memory.as_mut().as_mut_ptr(), RECORD * depth as usize);
-    let setup = Setup { files: 1, held: true, depth, record_size: RECORD as u64, memory: vec![all] };
+    let setup = Setup {
+        files: 1,
+        held: true,
+        depth,
+        record_size: RECORD as u64,
+        memory: vec![all],
+    };
     let mut session = backend.session(&setup).unwrap();
     let handle = backend.namespace().open_root(&set).unwrap();
-    let slot = session.open(&handle, FILE, Purpose::Read.into(), FILE_SIZE as u64).unwrap();
-    Fixture { session, slot, handle, memory, expected: expected(1, FILE_SIZE).remove(0), _root: root }
+    let slot = session
+        .open(&handle, FILE, Purpose::Read.into(), FILE_SIZE as u64)
+        .unwrap();
+    Fixture {
+        session,
+        slot,
+        handle,
+        memory,
+        expected: expected(1, FILE_SIZE).remove(0),
+        _root: root,
+    }
 }
 
 impl Fixture {
     fn read(&mut self, tag: u32, offset: u64) -> IoRequest {
         let memory = self.memory.as_mut()[tag as usize * RECORD..].as_mut_ptr();
-        IoRequest { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
+        IoRequest {
+            slot: self.slot,
+            verb: Verb::Read,
+            offset,
+            memory,
+            length: RECORD,
+            tag,
+        }
     }
 
     /// Reads a record and waits for it.
@@ -207,7 +288,9 @@ impl Fixture {
 
 #[test]
 fn reads_return_the_written_bytes() {
-    for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
+    for (backend, depth) in
+        real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth)))
+    {
         let mut fixture = fixture(backend, depth);
         let records = (FILE_SIZE / RECORD) as u64;
         let mut offsets = (0..records).map(|record| record * 7 % records * RECORD as u64);
@@ -222,10 +305,13 @@ fn reads_return_the_written_bytes() {
                 let Some(offset) = offsets.next() else { break };
                 let request = fixture.read(tag, offset);
                 loop {
-                    // SAFETY: each tag has memory of its own, which outlives the session's requests: all are waited
-                    // for.
+                    // SAFETY: each tag has memory of its own, which outlives the session's
+                    // requests: all are waited for.
                     match unsafe { fixture.session.queue(&request) }.unwrap() {
-                        Queued::Done(moved) => done.push(Completion { tag, result: Ok(moved) }),
+                        Queued::Done(moved) => done.push(Completion {
+                            tag,
+                            result: Ok(moved),
+                        }),
                         Queued::Pending => {}
                         Queued::Busy => {
                             fixture.session.commit().unwrap();
@@ -243,9 +329,15 @@ fn reads_return_the_written_bytes() {
             }
             for Completion { tag, result } in done.drain(..) {
                 assert_eq!(result, Ok(RECORD), "{}", backend.name());
-                let offset = under_way[tag as usize].take().expect("a request comes back once");
+                let offset = under_way[tag as usize]
+                    .take()
+                    .expect("a request comes back once");
                 let got = &fixture.memory.as_mut()[tag as usize * RECORD..][..RECORD];
-                assert!(got == &fixture.expected[offset..][..RECORD], "{} at {offset}", backend.name());
+                assert!(
+                    got == &fixture.expected[offset..][..RECORD],
+                    "{} at {offset}",
+                    backend.name()
+                );
                 seen += 1;
             }
         }
@@ -255,7 +347,9 @@ fn reads_return_the_written_bytes() {
 
 #[test]
 fn a_session_that_is_dropped_leaves_no_memory_half_written() {
-    for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
+    for (backend, depth) in
+        real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth)))
+    {
         let mut fixture = fixture(backend, depth);
         for tag in 0..depth {
             let request = fixture.read(tag, u64::from(tag) * RECORD as u64 % FILE_SIZE as u64);
@@ -264,7 +358,12 @@ fn a_session_that_is_dropped_leaves_no_memory_half_written() {
             assert!(queued.is_ok(), "{}: {queued:?}", backend.name());
         }
         fixture.session.commit().unwrap();
-        let Fixture { session, mut memory, expected, .. } = fixture;
+        let Fixture {
+            session,
+            mut memory,
+            expected,
+            ..
+        } = fixture;
         drop(session);
         for (index, got) in memory.as_mut().chunks(RECORD).enumerate() {
             let whole = got == &expected[index * RECORD % FILE_SIZE..][..RECORD];
@@ -279,18 +378,58 @@ fn ends_and_mistakes_are_told() {
     for backend in real() {
         let name = backend.name();
         let mut fixture = fixture(backend, 1);
-        assert_eq!(fixture.read_one(FILE_SIZE as u64), Ok(0), "{name} beyond the end");
+        assert_eq!(
+            fixture.read_one(FILE_SIZE as u64),
+            Ok(0),
+            "{name} beyond the end"
+        );
         assert_eq!(fixture.read_one(0), Ok(RECORD), "{name} after the end");
-        let mut open = |path: &CStr, purpose| fixture.session.open(&fixture.handle, path, purpose, RECORD as u64);
-        assert_eq!(open(FILE, Purpose::Read.into()), Err(Errno::MFILE), "{name} has one slot");
+        let mut open = |path: &CStr, purpose| {
+            fixture
+                .session
+                .open(&fixture.handle, path, purpose, RECORD as u64)
+        };
+        assert_eq!(
+            open(FILE, Purpose::Read.into()),
+            Err(Errno::MFILE),
+            "{name} has one slot"
+        );
         fixture.session.close(fixture.slot).unwrap();
-        let mut open = |path: &CStr, purpose| fixture.session.open(&fixture.handle, path, purpose, RECORD as u64);
-        assert_eq!(open(c"nothing", Purpose::Read.into()), Err(Errno::NOENT), "{name}");
-        assert_eq!(open(c"d00000", Purpose::Write.into()), Err(Errno::ISDIR), "{name}");
-        assert_eq!(open(FILE, Purpose::Create.into()), Err(Errno::EXIST), "{name}");
-        assert_eq!(fixture.read_one(0), Err(Errno::BADF), "{name} after closing");
-        assert_eq!(fixture.session.close(fixture.slot), Err(Errno::BADF), "{name}");
-        assert_eq!(fixture.session.flush(fixture.slot, Flush::All), Err(Errno::BADF), "{name}");
+        let mut open = |path: &CStr, purpose| {
+            fixture
+                .session
+                .open(&fixture.handle, path, purpose, RECORD as u64)
+        };
+        assert_eq!(
+            open(c"nothing", Purpose::Read.into()),
+            Err(Errno::NOENT),
+            "{name}"
+        );
+        assert_eq!(
+            open(c"d00000", Purpose::Write.into()),
+            Err(Errno::ISDIR),
+            "{name}"
+        );
+        assert_eq!(
+            open(FILE, Purpose::Create.into()),
+            Err(Errno::EXIST),
+            "{name}"
+        );
+        assert_eq!(
+            fixture.read_one(0),
+            Err(Errno::BADF),
+            "{name} after closing"
+        );
+        assert_eq!(
+            fixture.session.close(fixture.slot),
+            Err(Errno::BADF),
+            "{name}"
+        );
+        assert_eq!(
+            fixture.session.flush(fixture.slot, Flush::All),
+            Err(Errno::BADF),
+            "{name}"
+        );
     }
 }
 
@@ -298,10 +437,29 @@ fn ends_and_mistakes_are_told() {
 fn a_file_that_became_shorter_is_a_short_read() {
     for backend in real() {
         let mut fixture = fixture(backend, 1);
-        let path = fixture._root.path().join("fsb-set").join(FILE.to_str().unwrap());
-        fs::OpenOptions::new().write(true).open(path).unwrap().set_len(2 * RECORD as u64).unwrap();
-        assert_eq!(fixture.read_one(RECORD as u64), Ok(RECORD), "{}", backend.name());
-        assert_eq!(fixture.read_one(2 * RECORD as u64), Ok(0), "{}", backend.name());
+        let path = fixture
+            ._root
+            .path()
+            .join("fsb-set")
+            .join(FILE.to_str().unwrap());
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_len(2 * RECORD as u64)
+            .unwrap();
+        assert_eq!(
+            fixture.read_one(RECORD as u64),
+            Ok(RECORD),
+            "{}",
+            backend.name()
+        );
+        assert_eq!(
+            fixture.read_one(2 * RECORD as u64),
+            Ok(0),
+            "{}",
+            backend.name()
+        );
     }
 }
 
@@ -310,18 +468,37 @@ fn a_place_is_examined_and_left_as_it_was() {
     for backend in real() {
         let root = scratch(backend);
         for verb in [Verb::Read, Verb::Write] {
-            let place = ProbeTarget { directory: root.path(), file: None, verb, record_size: 4096 };
-            let found = backend.examine(&place).unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
-            assert!(found.is_none() || backend.capabilities().direct, "{}", backend.name());
-            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());
+            let place = ProbeTarget {
+                directory: root.path(),
+                file: None,
+                verb,
+                record_size: 4096,
+            };
+            let found = backend
+                .examine(&place)
+                .unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
+            assert!(
+                found.is_none() || backend.capabilities().direct,
+                "{}",
+                backend.name()
+            );
+            assert_eq!(
+                fs::read_dir(root.path()).unwrap().count(),
+                0,
+                "{}",
+                backend.name()
+            );
         }
     }
 }
 
-/// All calls that a workload may make beside transfers, on one file: streams of mail servers make some of them too.
+/// All calls that a workload may make beside transfers, on one file: streams of mail servers make
+/// some of them too.
 #[test]
 fn every_sequential_backend_makes_all_calls() {
-    for backend in real().filter(|backend| backend.capabilities().sequential || backend.name() == "stdio") {
+    for backend in
+        real().filter(|backend| backend.capabilities().sequential || backend.name() == "stdio")
+    {
         let name = backend.name();
         let root = scratch(backend);
         let namespace = backend.namespace();
@@ -329,7 +506,14 @@ fn every_sequential_backend_makes_all_calls() {
         let mut session = backend.session(&Setup::plain(2)).unwrap();
         let flags = OpenFlags::READ_WRITE.creating(0o600);
         let file = session.open(&directory, c"file", flags, 0).unwrap();
-        assert_eq!((session.write(file, b"hello "), session.write(file, b"world")), (Ok(6), Ok(5)), "{name}");
+        assert_eq!(
+            (
+                session.write(file, b"hello "),
+                session.write(file, b"world")
+            ),
+            (Ok(6), Ok(5)),
+            "{name}"
+        );
         session.rewind(file).unwrap();
         let (mut memory, mut found) = ([0; 4], Vec::new());
         let bytes = session.read_to_end(file, &mut memory, 11, &mut |at, piece| {
@@ -337,39 +521,102 @@ fn every_sequential_backend_makes_all_calls() {
             found.extend_from_slice(piece);
             ControlFlow::Continue(())
         });
-        assert_eq!((bytes, found.as_slice()), (Ok(11), b"hello world".as_slice()), "{name}");
+        assert_eq!(
+            (bytes, found.as_slice()),
+            (Ok(11), b"hello world".as_slice()),
+            "{name}"
+        );
         assert_eq!(session.seek_to_end(file, 11), Ok(11), "{name}");
-        assert_eq!((session.write(file, b"!"), session.flush(file, Flush::Data)), (Ok(1), Ok(())), "{name}");
-        assert_eq!((session.write_at(file, b"H", 0), session.flush(file, Flush::All)), (Ok(1), Ok(())), "{name}");
-        assert_eq!((session.read_at(file, &mut memory, 9, 12), &memory[..3]), (Ok(3), b"ld!".as_slice()), "{name}");
+        assert_eq!(
+            (session.write(file, b"!"), session.flush(file, Flush::Data)),
+            (Ok(1), Ok(())),
+            "{name}"
+        );
+        assert_eq!(
+            (
+                session.write_at(file, b"H", 0),
+                session.flush(file, Flush::All)
+            ),
+            (Ok(1), Ok(())),
+            "{name}"
+        );
+        assert_eq!(
+            (session.read_at(file, &mut memory, 9, 12), &memory[..3]),
+            (Ok(3), b"ld!".as_slice()),
+            "{name}"
+        );
         assert_eq!(session.size(file, 12), Ok(12), "{name}");
         session.lock(file, RangeLock::Exclusive, 0, 5).unwrap();
         session.lock(file, RangeLock::Release, 0, 5).unwrap();
         session.set_mode(file, Mode::from_raw_mode(0o640)).unwrap();
-        assert_eq!((session.truncate(file, 20), session.size(file, 20)), (Ok(()), Ok(20)), "{name}");
-        assert_eq!((session.truncate(file, 12), session.size(file, 12)), (Ok(()), Ok(12)), "{name}");
-        let copy = session.open(&directory, c"copy", OpenFlags::WRITE.creating(0o644), 0).unwrap();
+        assert_eq!(
+            (session.truncate(file, 20), session.size(file, 20)),
+            (Ok(()), Ok(20)),
+            "{name}"
+        );
+        assert_eq!(
+            (session.truncate(file, 12), session.size(file, 12)),
+            (Ok(()), Ok(12)),
+            "{name}"
+        );
+        let copy = session
+            .open(&directory, c"copy", OpenFlags::WRITE.creating(0o644), 0)
+            .unwrap();
         assert_eq!(session.copy_range(file, 6, copy, 100), Ok(6), "{name}");
         for slot in [copy, file] {
             session.close(slot).unwrap();
         }
-        assert_eq!(fs::read(root.path().join("file")).unwrap(), b"Hello world!", "{name}");
-        assert_eq!(fs::read(root.path().join("copy")).unwrap(), b"world!", "{name}");
-        namespace.make_directory(&directory, c"below", Mode::from_raw_mode(0o755)).unwrap();
+        assert_eq!(
+            fs::read(root.path().join("file")).unwrap(),
+            b"Hello world!",
+            "{name}"
+        );
+        assert_eq!(
+            fs::read(root.path().join("copy")).unwrap(),
+            b"world!",
+            "{name}"
+        );
+        namespace
+            .make_directory(&directory, c"below", Mode::from_raw_mode(0o755))
+            .unwrap();
         namespace.link(&directory, c"file", c"below/hard").unwrap();
-        namespace.symbolic_link(&directory, c"../file", c"below/soft").unwrap();
+        namespace
+            .symbolic_link(&directory, c"../file", c"below/soft")
+            .unwrap();
         let mut buffer = [MaybeUninit::uninit(); 64];
-        assert_eq!(namespace.read_link(&directory, c"below/soft", &mut buffer, 7), Ok(7), "{name}");
-        assert_eq!(namespace.remove_directory(&directory, c"below"), Err(Errno::NOTEMPTY), "{name}");
+        assert_eq!(
+            namespace.read_link(&directory, c"below/soft", &mut buffer, 7),
+            Ok(7),
+            "{name}"
+        );
+        assert_eq!(
+            namespace.remove_directory(&directory, c"below"),
+            Err(Errno::NOTEMPTY),
+            "{name}"
+        );
         let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        assert_eq!(namespace.set_owner(&directory, c"file", owner, group), Ok(()), "{name}");
-        let path = std::ffi::CString::new(root.path().join("file").into_os_string().into_encoded_bytes()).unwrap();
+        assert_eq!(
+            namespace.set_owner(&directory, c"file", owner, group),
+            Ok(()),
+            "{name}"
+        );
+        let path = std::ffi::CString::new(
+            root.path()
+                .join("file")
+                .into_os_string()
+                .into_encoded_bytes(),
+        )
+        .unwrap();
         assert_eq!(namespace.file_system(&path), Ok(()), "{name}");
         // The kernel may refuse user attributes on a file system in memory.
         match namespace.set_attribute(&path, c"user.fsb", b"value") {
             Err(errno) => assert_eq!(errno, Errno::OPNOTSUPP, "{name}"),
             Ok(()) => {
-                assert_eq!(namespace.get_attribute(&path, c"user.fsb", &mut buffer, 5), Ok(5), "{name}");
+                assert_eq!(
+                    namespace.get_attribute(&path, c"user.fsb", &mut buffer, 5),
+                    Ok(5),
+                    "{name}"
+                );
                 let length = namespace.list_attributes(&path, &mut buffer, 9).unwrap();
                 assert!(length > c"user.fsb".count_bytes(), "{name}");
             }

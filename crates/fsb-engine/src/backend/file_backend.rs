@@ -11,7 +11,8 @@ use crate::EngineError;
 /// Opens a session whose files are opened with these flags.
 type OpenSession = fn(OFlags, &Setup) -> Result<Box<dyn Session>, EngineError>;
 
-/// A backend that opens files with flags of its own. Backends that differ in these flags alone are constants of it.
+/// A backend that opens files with flags of its own. Backends that differ in these flags alone are
+/// constants of it.
 #[derive(Debug)]
 pub(crate) struct FileBackend {
     pub(super) name: &'static str,
@@ -35,7 +36,11 @@ impl Backend for FileBackend {
     }
 
     fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
+        if self.capabilities.direct {
+            direct::examine(place).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {

@@ -1,5 +1,5 @@
-//! The arguments of calls, and common parts of sessions over descriptors: a table of open files, and the calls on
-//! descriptors.
+//! The arguments of calls, and common parts of sessions over descriptors: a table of open files,
+//! and the calls on descriptors.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,7 +14,8 @@ use rustix::io::{Errno, retry_on_intr};
 pub struct Setup {
     /// The maximum number of files open at once.
     pub files: usize,
-    /// Whether files are opened before the clock starts and stay open. Their registration then stays, too.
+    /// Whether files are opened before the clock starts and stay open. Their registration then
+    /// stays, too.
     pub held: bool,
     /// The maximum number of requests in flight.
     pub depth: u32,
@@ -41,21 +42,36 @@ pub struct OpenFlags {
 }
 
 impl OpenFlags {
-    pub const READ: OpenFlags = OpenFlags { flags: OFlags::RDONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
+    pub const READ: OpenFlags = OpenFlags {
+        flags: OFlags::RDONLY.union(OFlags::CLOEXEC),
+        mode: Mode::empty(),
+    };
     /// Writing, without the right to read.
-    pub const WRITE: OpenFlags = OpenFlags { flags: OFlags::WRONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
-    pub const READ_WRITE: OpenFlags = OpenFlags { flags: OFlags::RDWR.union(OFlags::CLOEXEC), mode: Mode::empty() };
+    pub const WRITE: OpenFlags = OpenFlags {
+        flags: OFlags::WRONLY.union(OFlags::CLOEXEC),
+        mode: Mode::empty(),
+    };
+    pub const READ_WRITE: OpenFlags = OpenFlags {
+        flags: OFlags::RDWR.union(OFlags::CLOEXEC),
+        mode: Mode::empty(),
+    };
     /// Writing at the end.
     pub const APPEND: OpenFlags = OpenFlags::WRITE.with(OFlags::APPEND);
 
     /// Returns the flags with further ones.
     pub const fn with(self, more: OFlags) -> OpenFlags {
-        OpenFlags { flags: self.flags.union(more), ..self }
+        OpenFlags {
+            flags: self.flags.union(more),
+            ..self
+        }
     }
 
     /// Adds the flags to create the file, which must not exist, with these permissions.
     pub const fn creating(self, mode: u32) -> OpenFlags {
-        OpenFlags { mode: Mode::from_raw_mode(mode), ..self.with(OFlags::CREATE.union(OFlags::EXCL)) }
+        OpenFlags {
+            mode: Mode::from_raw_mode(mode),
+            ..self.with(OFlags::CREATE.union(OFlags::EXCL))
+        }
     }
 
     /// Returns whether the file can be written to.
@@ -101,7 +117,13 @@ pub struct FlushRange {
 impl Setup {
     /// Returns a setup for one request at a time, on up to `files` files.
     pub const fn plain(files: usize) -> Setup {
-        Setup { files, held: false, depth: 1, record_size: 0, memory: Vec::new() }
+        Setup {
+            files,
+            held: false,
+            depth: 1,
+            record_size: 0,
+            memory: Vec::new(),
+        }
     }
 }
 
@@ -141,7 +163,11 @@ impl<T> Table<T> {
 
     /// Returns an empty slot. Returns `MFILE` if there is none.
     pub(super) fn free(&self) -> Result<Slot, Errno> {
-        let free = self.0.iter().position(Option::is_none).ok_or(Errno::MFILE)?;
+        let free = self
+            .0
+            .iter()
+            .position(Option::is_none)
+            .ok_or(Errno::MFILE)?;
         Ok(Slot(free as u32))
     }
 
@@ -152,27 +178,41 @@ impl<T> Table<T> {
 
     #[inline]
     pub(super) fn get(&self, slot: Slot) -> Result<&T, Errno> {
-        self.0.get(slot.0 as usize).and_then(Option::as_ref).ok_or(Errno::BADF)
+        self.0
+            .get(slot.0 as usize)
+            .and_then(Option::as_ref)
+            .ok_or(Errno::BADF)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: Slot) -> Result<&mut T, Errno> {
-        self.0.get_mut(slot.0 as usize).and_then(Option::as_mut).ok_or(Errno::BADF)
+        self.0
+            .get_mut(slot.0 as usize)
+            .and_then(Option::as_mut)
+            .ok_or(Errno::BADF)
     }
 
     /// Empties a slot and returns its content.
     pub(super) fn take(&mut self, slot: Slot) -> Result<T, Errno> {
-        self.0.get_mut(slot.0 as usize).and_then(Option::take).ok_or(Errno::BADF)
+        self.0
+            .get_mut(slot.0 as usize)
+            .and_then(Option::take)
+            .ok_or(Errno::BADF)
     }
 }
 
-pub(crate) fn open(at: &Directory, path: &CStr, OpenFlags { flags, mode }: OpenFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(
+    at: &Directory,
+    path: &CStr,
+    OpenFlags { flags, mode }: OpenFlags,
+) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| rustix::fs::openat(at.fd(), path, flags, mode))
 }
 
 /// Closes a descriptor and returns the kernel's result.
 pub(crate) fn close(file: OwnedFd) -> Result<(), Errno> {
-    // SAFETY: the descriptor was owned, and `into_raw_fd` gave it up, so no other code closes or uses it.
+    // SAFETY: the descriptor was owned, and `into_raw_fd` gave it up, so no other code closes or
+    // uses it.
     unsafe { rustix::io::try_close(file.into_raw_fd()) }
 }
 
@@ -181,10 +221,21 @@ pub(crate) fn flush(file: impl AsFd, what: Flush) -> Result<(), Errno> {
     retry_on_intr(|| match what {
         Flush::Data => rustix::fs::fdatasync(&file),
         Flush::All => rustix::fs::fsync(&file),
-        Flush::Range(FlushRange { offset, length, flags }) => {
+        Flush::Range(FlushRange {
+            offset,
+            length,
+            flags,
+        }) => {
             let file = file.as_fd().as_raw_fd();
             // SAFETY: the call takes no pointer, and the descriptor is open.
-            match unsafe { libc::sync_file_range(file, offset as libc::off64_t, length as libc::off64_t, flags) } {
+            match unsafe {
+                libc::sync_file_range(
+                    file,
+                    offset as libc::off64_t,
+                    length as libc::off64_t,
+                    flags,
+                )
+            } {
                 0 => Ok(()),
                 _ => Err(last_errno()),
             }
@@ -217,7 +268,12 @@ pub(crate) fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usi
 }
 
 /// fallocate(2).
-pub(crate) fn allocate(file: impl AsFd, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+pub(crate) fn allocate(
+    file: impl AsFd,
+    how: FallocateFlags,
+    offset: u64,
+    length: u64,
+) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fallocate(&file, how, offset, length))
 }
 
@@ -227,7 +283,12 @@ pub(crate) fn truncate(file: impl AsFd, size: u64) -> Result<(), Errno> {
 }
 
 /// copy_file_range(2), to the second file's own position.
-pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: usize) -> Result<usize, Errno> {
+pub(crate) fn copy_range(
+    from: impl AsFd,
+    offset: u64,
+    to: impl AsFd,
+    length: usize,
+) -> Result<usize, Errno> {
     retry_on_intr(|| {
         let mut offset = offset;
         rustix::fs::copy_file_range(&from, Some(&mut offset), &to, None, length)
@@ -235,7 +296,12 @@ pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: us
 }
 
 /// Takes or releases an fcntl lock on a range. Waits until the lock is available.
-pub(crate) fn lock(file: impl AsFd, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
+pub(crate) fn lock(
+    file: impl AsFd,
+    lock: RangeLock,
+    offset: u64,
+    length: u64,
+) -> Result<(), Errno> {
     let kind = match lock {
         RangeLock::Shared => libc::F_RDLCK,
         RangeLock::Exclusive => libc::F_WRLCK,

@@ -1,8 +1,8 @@
 //! Linux's asynchronous I/O: `io_submit` and `io_getevents`, the calls of the library libaio.
 //!
-//! Past the page cache, the kernel submits the requests and returns. Through the page cache, `io_submit` itself moves
-//! the data, and a depth gains nothing. The calls are made directly, as the library only wraps them. A session submits
-//! all queued requests with one call.
+//! Past the page cache, the kernel submits the requests and returns. Through the page cache,
+//! `io_submit` itself moves the data, and a depth gains nothing. The calls are made directly, as
+//! the library only wraps them. A session submits all queued requests with one call.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
-    direct,
+    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
+    Setup, Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -25,7 +25,11 @@ pub(crate) static LIBAIO: FileBackend = FileBackend {
     name: "libaio",
     about: "io_submit and io_getevents through the page cache: the kernel moves the data before io_submit returns",
     flags: OFlags::empty(),
-    capabilities: Capabilities { depth: DEPTH, sequential: false, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        depth: DEPTH,
+        sequential: false,
+        ..Capabilities::PLAIN
+    },
     session: open_session,
 };
 
@@ -34,7 +38,10 @@ pub(crate) static LIBAIO_DIRECT: FileBackend = FileBackend {
     name: "libaio-direct",
     about: "io_submit and io_getevents past the page cache (O_DIRECT), in batches",
     flags: OFlags::DIRECT,
-    capabilities: Capabilities { depth: DEPTH, ..direct::CAPABILITIES },
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..direct::CAPABILITIES
+    },
     session: open_session,
 };
 
@@ -92,15 +99,20 @@ struct AioContext {
 impl AioContext {
     fn new(depth: usize) -> Result<AioContext, EngineError> {
         let mut id: libc::c_ulong = 0;
-        // SAFETY: the kernel writes the context's number to the pointer, which is valid for the call.
+        // SAFETY: the kernel writes the context's number to the pointer, which is valid for the
+        // call.
         if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_uint, &raw mut id) } == 0 {
             return Ok(AioContext { id, under_way: 0 });
         }
         let errno = files::last_errno();
         let mut error = EngineError::system("set up asynchronous I/O (io_setup)", errno);
         error.message += match errno {
-            Errno::AGAIN => ": too many requests are reserved (sysctl fs.aio-max-nr); raise it or use a smaller depth",
-            Errno::NOSYS => ": the kernel lacks io_submit, or a container's filter forbids it; use another backend",
+            Errno::AGAIN => {
+                ": too many requests are reserved (sysctl fs.aio-max-nr); raise it or use a smaller depth"
+            }
+            Errno::NOSYS => {
+                ": the kernel lacks io_submit, or a container's filter forbids it; use another backend"
+            }
             _ => "",
         };
         Err(error)
@@ -110,22 +122,32 @@ impl AioContext {
     ///
     /// # Safety
     ///
-    /// The pointers are to valid control blocks, whose memory stays valid until the requests are finished.
+    /// The pointers are to valid control blocks, whose memory stays valid until the requests are
+    /// finished.
     unsafe fn submit(&mut self, blocks: &[*mut ControlBlock]) -> Result<usize, Errno> {
         // SAFETY: the caller vouches for the blocks; the kernel copies them during the call.
-        let accepted = unsafe { libc::syscall(libc::SYS_io_submit, self.id, blocks.len(), blocks.as_ptr()) };
+        let accepted =
+            unsafe { libc::syscall(libc::SYS_io_submit, self.id, blocks.len(), blocks.as_ptr()) };
         let accepted = usize::try_from(accepted).map_err(|_| files::last_errno())?;
         self.under_way += accepted;
         Ok(accepted)
     }
 
-    /// Waits for at least `least` finished requests and returns how many there are. A signal ends the wait.
+    /// Waits for at least `least` finished requests and returns how many there are. A signal ends
+    /// the wait.
     fn wait(&mut self, least: usize, events: &mut [Event]) -> Result<usize, Errno> {
         let least = least.min(self.under_way);
         // SAFETY: the kernel writes at most as many events as the slice has.
         let taken = unsafe {
             let forever = ptr::null_mut::<libc::timespec>();
-            libc::syscall(libc::SYS_io_getevents, self.id, least, events.len(), events.as_mut_ptr(), forever)
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.id,
+                least,
+                events.len(),
+                events.as_mut_ptr(),
+                forever,
+            )
         };
         let taken = match usize::try_from(taken) {
             Ok(taken) => taken,
@@ -144,7 +166,8 @@ impl Drop for AioContext {
         let mut events = [Event::default(); 64];
         while self.under_way > 0 {
             if self.wait(1, &mut events).is_err() {
-                // The kernel may write into memory that is about to be freed, so the process cannot continue.
+                // The kernel may write into memory that is about to be freed, so the process cannot
+                // continue.
                 std::process::abort();
             }
         }
@@ -167,19 +190,25 @@ struct AioSession {
 }
 
 impl AioSession {
-    /// Submits the queued requests, as far as the kernel accepts them. One that it refuses is finished with the error.
+    /// Submits the queued requests, as far as the kernel accepts them. One that it refuses is
+    /// finished with the error.
     fn submit(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
         while !self.queued.is_empty() {
             self.pointers.clear();
-            self.pointers.extend(self.queued.iter_mut().map(ptr::from_mut));
-            // SAFETY: the pointers are to the queued blocks, and the callers of `queue` vouch for the memory.
+            self.pointers
+                .extend(self.queued.iter_mut().map(ptr::from_mut));
+            // SAFETY: the pointers are to the queued blocks, and the callers of `queue` vouch for
+            // the memory.
             match unsafe { self.context.submit(&self.pointers) } {
                 Ok(accepted) => drop(self.queued.drain(..accepted)),
                 Err(Errno::AGAIN) if self.context.under_way > 0 => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(errno) => {
                     let block = self.queued.remove(0);
-                    done.push(Completion { tag: block.data as u32, result: Err(errno) });
+                    done.push(Completion {
+                        tag: block.data as u32,
+                        result: Err(errno),
+                    });
                 }
             }
         }
@@ -189,18 +218,28 @@ impl AioSession {
     /// Takes finished requests and waits for at least `least`.
     fn take_finished(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         let taken = self.context.wait(least, &mut self.events)?;
-        done.extend(self.events[..taken].iter().map(|event| Completion {
-            tag: event.data as u32,
-            result: usize::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
+        done.extend(self.events[..taken].iter().map(|event| {
+            Completion {
+                tag: event.data as u32,
+                result: usize::try_from(event.result)
+                    .map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
+            }
         }));
         Ok(())
     }
 }
 
 impl Session for AioSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        self.files
+            .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
@@ -216,7 +255,11 @@ impl Session for AioSession {
         }
         self.queued.push(ControlBlock {
             data: u64::from(request.tag),
-            opcode: if request.verb == Verb::Read { READ } else { WRITE },
+            opcode: if request.verb == Verb::Read {
+                READ
+            } else {
+                WRITE
+            },
             file: file as u32,
             memory: request.memory as u64,
             length: request.length as u64,
@@ -232,7 +275,11 @@ impl Session for AioSession {
             self.submit(done)?;
             let missing = wanted.saturating_sub(done.len());
             // Requests that the kernel did not accept need the place of a finished one.
-            let least = if self.queued.is_empty() { missing } else { missing.max(1) };
+            let least = if self.queued.is_empty() {
+                missing
+            } else {
+                missing.max(1)
+            };
             self.take_finished(least, done)?;
             if done.len() >= wanted && self.queued.is_empty() {
                 return Ok(());

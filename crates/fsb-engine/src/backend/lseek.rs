@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb, direct,
+    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
+    Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -20,7 +21,11 @@ pub(crate) static LSEEK: FileBackend = FileBackend {
     name: "lseek",
     about: "read and write through the page cache, after an lseek if the record does not follow the last one",
     flags: OFlags::empty(),
-    capabilities: Capabilities { appends: false, sequential: false, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        appends: false,
+        sequential: false,
+        ..Capabilities::PLAIN
+    },
     session: open_session,
 };
 
@@ -29,13 +34,19 @@ pub(crate) static LSEEK_DIRECT: FileBackend = FileBackend {
     name: "lseek-direct",
     about: "read and write past the page cache (O_DIRECT), after an lseek if the record does not follow the last one",
     flags: OFlags::DIRECT,
-    capabilities: Capabilities { appends: false, ..direct::CAPABILITIES },
+    capabilities: Capabilities {
+        appends: false,
+        ..direct::CAPABILITIES
+    },
     session: open_session,
 };
 
 /// Opens a session whose files are opened with `flags`.
 fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-    Ok(Box::new(LseekSession { files: Table::new(setup), flags }))
+    Ok(Box::new(LseekSession {
+        files: Table::new(setup),
+        flags,
+    }))
 }
 
 #[derive(Debug)]
@@ -53,10 +64,22 @@ struct Positioned {
 }
 
 impl Session for LseekSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let file = files::open(at, path, flags.with(self.flags))?;
-        self.files.put(slot, Positioned { file, position: Some(0) });
+        self.files.put(
+            slot,
+            Positioned {
+                file,
+                position: Some(0),
+            },
+        );
         Ok(slot)
     }
 

@@ -1,15 +1,16 @@
 //! Backends: the ways in which calls reach the kernel.
 //!
-//! All file work of workloads goes through this module. A new call is a method of [`Session`] or [`Namespace`]: the
-//! default makes the kernel's call, `null` has one that does nothing, and workloads never check whether files are
-//! touched.
+//! All file work of workloads goes through this module. A new call is a method of [`Session`] or
+//! [`Namespace`]: the default makes the kernel's call, `null` has one that does nothing, and
+//! workloads never check whether files are touched.
 //!
-//! A backend has two parts. Each thread has one [`Session`], which opens files and moves data: the thread *queues*
-//! requests, *commits* queued requests to the kernel together, and *reaps* finished ones. A synchronous backend
-//! finishes a request when it is queued and needs neither of the other two calls. The [`Namespace`] makes the calls on
-//! names (stat, rename, …), which most backends leave to the kernel's usual calls. The [`Capabilities`] describe a
-//! backend, and the function `check` compares them with a workload before anything runs. [`Backend::examine`] asks the
-//! file system for the rest, before the clock starts.
+//! A backend has two parts. Each thread has one [`Session`], which opens files and moves data: the
+//! thread *queues* requests, *commits* queued requests to the kernel together, and *reaps* finished
+//! ones. A synchronous backend finishes a request when it is queued and needs neither of the other
+//! two calls. The [`Namespace`] makes the calls on names (stat, rename, …), which most backends
+//! leave to the kernel's usual calls. The [`Capabilities`] describe a backend, and the function
+//! `check` compares them with a workload before anything runs. [`Backend::examine`] asks the file
+//! system for the rest, before the clock starts.
 //!
 //! A new backend is a file in this directory (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
@@ -100,33 +101,70 @@ pub(crate) struct Demands {
     pub(crate) whole_file: Option<u64>,
 }
 
-/// The limit of the memory that all requests of a thread may point into: the largest buffer that io_uring registers.
+/// The limit of the memory that all requests of a thread may point into: the largest buffer that
+/// io_uring registers.
 const LARGEST_ARENA: u64 = 1 << 30;
 
-/// Checks whether the backend meets the demands. The error holds the parameter at fault and the reason.
+/// Checks whether the backend meets the demands. The error holds the parameter at fault and the
+/// reason.
 pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'static str, String)> {
-    let Capabilities { depth, direct, appends, granule, .. } = backend.capabilities();
-    let Demands { record_size, whole_file, .. } = demands;
+    let Capabilities {
+        depth,
+        direct,
+        appends,
+        granule,
+        ..
+    } = backend.capabilities();
+    let Demands {
+        record_size,
+        whole_file,
+        ..
+    } = demands;
     let name = backend.name();
     if demands.depth > depth {
-        return Err(("depth", format!("{} is more than backend {name} can do: at most {depth}", demands.depth)));
+        return Err((
+            "depth",
+            format!(
+                "{} is more than backend {name} can do: at most {depth}",
+                demands.depth
+            ),
+        ));
     }
-    if u64::from(demands.depth) * record_size.next_multiple_of(PAGE as u64) > LARGEST_ARENA && demands.depth > 1 {
+    if u64::from(demands.depth) * record_size.next_multiple_of(PAGE as u64) > LARGEST_ARENA
+        && demands.depth > 1
+    {
         let (records, most) = (Bytes(record_size), Bytes(LARGEST_ARENA));
-        return Err(("depth", format!("{} records of {records} at once are more than {most}", demands.depth)));
+        return Err((
+            "depth",
+            format!(
+                "{} records of {records} at once are more than {most}",
+                demands.depth
+            ),
+        ));
     }
     if demands.appends && demands.depth > 1 {
-        return Err(("depth", "appending adds one record after the other: use 1".to_owned()));
+        return Err((
+            "depth",
+            "appending adds one record after the other: use 1".to_owned(),
+        ));
     }
     if direct && matches!(demands.cache, CacheState::Warm | CacheState::Out) {
-        let cannot =
-            if demands.cache == CacheState::Warm { "its data is never warm" } else { "its data is never cached" };
-        return Err(("cache", format!("backend {name} bypasses the page cache: {cannot}")));
+        let cannot = if demands.cache == CacheState::Warm {
+            "its data is never warm"
+        } else {
+            "its data is never cached"
+        };
+        return Err((
+            "cache",
+            format!("backend {name} bypasses the page cache: {cannot}"),
+        ));
     }
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));
     }
-    let odd = |bytes: u64| format!("{bytes} is not a multiple of {granule} bytes, as backend {name} needs");
+    let odd = |bytes: u64| {
+        format!("{bytes} is not a multiple of {granule} bytes, as backend {name} needs")
+    };
     if !record_size.is_multiple_of(granule) {
         return Err(("block_size", odd(record_size)));
     }
@@ -143,27 +181,123 @@ mod tests {
     #[test]
     fn members_have_names_of_their_own_and_a_line_about_them() {
         for (index, backend) in REGISTRY.iter().enumerate() {
-            assert!(!backend.about().is_empty() && !backend.about().contains('\n'), "{}", backend.name());
-            assert!(REGISTRY[..index].iter().all(|other| other.name() != backend.name()), "{}", backend.name());
-            assert_eq!(find(backend.name()).ok().map(Backend::name), Some(backend.name()));
+            assert!(
+                !backend.about().is_empty() && !backend.about().contains('\n'),
+                "{}",
+                backend.name()
+            );
+            assert!(
+                REGISTRY[..index]
+                    .iter()
+                    .all(|other| other.name() != backend.name()),
+                "{}",
+                backend.name()
+            );
+            assert_eq!(
+                find(backend.name()).ok().map(Backend::name),
+                Some(backend.name())
+            );
             assert!(backend.capabilities().depth >= 1 && backend.capabilities().granule >= 1);
         }
-        assert!(find("psinc").err().unwrap().message.contains("did you mean 'psync'"));
+        assert!(
+            find("psinc")
+                .err()
+                .unwrap()
+                .message
+                .contains("did you mean 'psync'")
+        );
     }
 
     #[test]
     fn unsupported_parameters_of_a_backend_are_refused_by_name() {
-        let usual = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: 4096, whole_file: None };
+        let usual = Demands {
+            depth: 1,
+            cache: CacheState::Any,
+            appends: false,
+            record_size: 4096,
+            whole_file: None,
+        };
         let psync = find("psync").unwrap();
         assert_eq!(check(psync, usual), Ok(()));
         let (key, message) = check(psync, Demands { depth: 32, ..usual }).unwrap_err();
-        assert_eq!((key, message.as_str()), ("depth", "32 is more than backend psync can do: at most 1"));
+        assert_eq!(
+            (key, message.as_str()),
+            ("depth", "32 is more than backend psync can do: at most 1")
+        );
         let skeleton = find("skeleton").unwrap();
-        assert_eq!(check(skeleton, Demands { cache: CacheState::Warm, ..usual }).unwrap_err().0, "cache");
-        assert_eq!(check(skeleton, Demands { appends: true, ..usual }).unwrap_err().0, "backend");
-        assert_eq!(check(skeleton, Demands { record_size: 1000, ..usual }).unwrap_err().0, "block_size");
-        assert_eq!(check(skeleton, Demands { whole_file: Some(1000), ..usual }).unwrap_err().0, "file_size");
-        assert_eq!(check(skeleton, Demands { depth: 4, record_size: 1 << 29, ..usual }).unwrap_err().0, "depth");
-        assert_eq!(check(skeleton, Demands { depth: 2, appends: true, ..usual }).unwrap_err().0, "depth");
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    cache: CacheState::Warm,
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "cache"
+        );
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    appends: true,
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "backend"
+        );
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    record_size: 1000,
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "block_size"
+        );
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    whole_file: Some(1000),
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "file_size"
+        );
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    depth: 4,
+                    record_size: 1 << 29,
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "depth"
+        );
+        assert_eq!(
+            check(
+                skeleton,
+                Demands {
+                    depth: 2,
+                    appends: true,
+                    ..usual
+                }
+            )
+            .unwrap_err()
+            .0,
+            "depth"
+        );
     }
 }

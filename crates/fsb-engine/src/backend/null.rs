@@ -1,5 +1,5 @@
-//! A backend that touches nothing: every call succeeds at once. It shows the overhead of the engine, and with the fake
-//! clock whole runs are exactly reproducible.
+//! A backend that touches nothing: every call succeeds at once. It shows the overhead of the
+//! engine, and with the fake clock whole runs are exactly reproducible.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -11,7 +11,8 @@ use rustix::fs::{FallocateFlags, Gid, Mode, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{
-    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, RangeLock, Session, Setup, Slot,
+    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, RangeLock,
+    Session, Setup, Slot,
 };
 use crate::EngineError;
 
@@ -29,7 +30,10 @@ impl Backend for Null {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { real: false, ..Capabilities::PLAIN }
+        Capabilities {
+            real: false,
+            ..Capabilities::PLAIN
+        }
     }
 
     fn plain(&self) -> Option<&'static dyn Backend> {
@@ -51,7 +55,13 @@ struct NullSession {
 
 /// Every call succeeds at once, and files have the size that the caller passes.
 impl Session for NullSession {
-    fn open(&mut self, _at: &Directory, _path: &CStr, _flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        _at: &Directory,
+        _path: &CStr,
+        _flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         self.next = self.next.wrapping_add(1);
         Ok(Slot(self.next))
     }
@@ -78,7 +88,13 @@ impl Session for NullSession {
         Ok(Slot(self.next))
     }
 
-    fn read_at(&mut self, _slot: Slot, memory: &mut [u8], offset: u64, size: u64) -> Result<usize, Errno> {
+    fn read_at(
+        &mut self,
+        _slot: Slot,
+        memory: &mut [u8],
+        offset: u64,
+        size: u64,
+    ) -> Result<usize, Errno> {
         Ok((memory.len() as u64).min(size.saturating_sub(offset)) as usize)
     }
 
@@ -116,7 +132,13 @@ impl Session for NullSession {
         Ok(size)
     }
 
-    fn allocate(&mut self, _slot: Slot, _how: FallocateFlags, _offset: u64, _length: u64) -> Result<(), Errno> {
+    fn allocate(
+        &mut self,
+        _slot: Slot,
+        _how: FallocateFlags,
+        _offset: u64,
+        _length: u64,
+    ) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -124,7 +146,13 @@ impl Session for NullSession {
         Ok(())
     }
 
-    fn copy_range(&mut self, _from: Slot, _offset: u64, _to: Slot, length: usize) -> Result<usize, Errno> {
+    fn copy_range(
+        &mut self,
+        _from: Slot,
+        _offset: u64,
+        _to: Slot,
+        length: usize,
+    ) -> Result<usize, Errno> {
         Ok(length)
     }
 
@@ -140,7 +168,13 @@ impl Session for NullSession {
         Ok(())
     }
 
-    fn lock(&mut self, _slot: Slot, _lock: RangeLock, _offset: u64, _length: u64) -> Result<(), Errno> {
+    fn lock(
+        &mut self,
+        _slot: Slot,
+        _lock: RangeLock,
+        _offset: u64,
+        _length: u64,
+    ) -> Result<(), Errno> {
         Ok(())
     }
 }
@@ -190,7 +224,13 @@ impl Namespace for Null {
         Ok(())
     }
 
-    fn set_owner(&self, _at: &Directory, _name: &CStr, _owner: Uid, _group: Gid) -> Result<(), Errno> {
+    fn set_owner(
+        &self,
+        _at: &Directory,
+        _name: &CStr,
+        _owner: Uid,
+        _group: Gid,
+    ) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -218,7 +258,12 @@ impl Namespace for Null {
         Ok(expected)
     }
 
-    fn list_attributes(&self, _path: &CStr, _names: &mut [MaybeUninit<u8>], expected: usize) -> Result<usize, Errno> {
+    fn list_attributes(
+        &self,
+        _path: &CStr,
+        _names: &mut [MaybeUninit<u8>],
+        expected: usize,
+    ) -> Result<usize, Errno> {
         Ok(expected)
     }
 

@@ -12,8 +12,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
-    direct,
+    Backend, Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
+    Setup, Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -40,7 +40,10 @@ pub(crate) static OSYNC: FileBackend = FileBackend {
     name: "osync",
     about: "pread and pwrite through the page cache; each write returns when data and attributes are durable (O_SYNC)",
     flags: OFlags::SYNC,
-    capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        synced: true,
+        ..Capabilities::PLAIN
+    },
     session: open_session,
 };
 
@@ -49,13 +52,19 @@ pub(crate) static DSYNC: FileBackend = FileBackend {
     name: "dsync",
     about: "pread and pwrite through the page cache; each write returns when its data is durable (O_DSYNC)",
     flags: fsb_sys::open_flags::DSYNC,
-    capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        synced: true,
+        ..Capabilities::PLAIN
+    },
     session: open_session,
 };
 
 /// Opens a session whose files are opened with `flags`.
 fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-    Ok(Box::new(PsyncSession { files: Table::new(setup), flags }))
+    Ok(Box::new(PsyncSession {
+        files: Table::new(setup),
+        flags,
+    }))
 }
 
 #[derive(Debug)]
@@ -65,9 +74,16 @@ struct PsyncSession {
 }
 
 impl Session for PsyncSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        self.files
+            .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
@@ -119,11 +135,16 @@ impl Backend for Psyncv {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { sequential: false, ..Capabilities::PLAIN }
+        Capabilities {
+            sequential: false,
+            ..Capabilities::PLAIN
+        }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(PsyncvSession { files: Table::new(setup) }))
+        Ok(Box::new(PsyncvSession {
+            files: Table::new(setup),
+        }))
     }
 }
 
@@ -133,7 +154,13 @@ struct PsyncvSession {
 }
 
 impl Session for PsyncvSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
@@ -150,15 +177,22 @@ impl Session for PsyncvSession {
         let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
         let moved = match request.verb {
             Verb::Read => {
-                let mut parts = [const { None }; PARTS].map(|_: Option<()>| IoSliceMut::new(&mut []));
-                let count =
-                    parts.iter_mut().zip(memory.chunks_mut(part)).map(|(to, part)| *to = IoSliceMut::new(part)).count();
+                let mut parts =
+                    [const { None }; PARTS].map(|_: Option<()>| IoSliceMut::new(&mut []));
+                let count = parts
+                    .iter_mut()
+                    .zip(memory.chunks_mut(part))
+                    .map(|(to, part)| *to = IoSliceMut::new(part))
+                    .count();
                 retry_on_intr(|| rustix::io::preadv(file, &mut parts[..count], request.offset))?
             }
             Verb::Write => {
                 let mut parts = [IoSlice::new(&[]); PARTS];
-                let count =
-                    parts.iter_mut().zip(memory.chunks(part)).map(|(to, part)| *to = IoSlice::new(part)).count();
+                let count = parts
+                    .iter_mut()
+                    .zip(memory.chunks(part))
+                    .map(|(to, part)| *to = IoSlice::new(part))
+                    .count();
                 retry_on_intr(|| rustix::io::pwritev(file, &parts[..count], request.offset))?
             }
         };

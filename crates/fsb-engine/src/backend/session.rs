@@ -1,5 +1,6 @@
-//! The interface of a backend: its capabilities, a thread's session with open files and requests, and the calls on
-//! names. Also temporary files with which backends probe the capabilities of a file system.
+//! The interface of a backend: its capabilities, a thread's session with open files and requests,
+//! and the calls on names. Also temporary files with which backends probe the capabilities of a
+//! file system.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::observed::Direct;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps, Uid, XattrFlags,
+};
 use rustix::io::Errno;
 
 use super::files::{self, Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
@@ -37,8 +40,8 @@ pub struct IoRequest {
     pub offset: u64,
     pub memory: *mut u8,
     pub length: usize,
-    /// Returned with the completion. It is below [`Setup::depth`](super::Setup::depth), and no two requests in flight
-    /// share one.
+    /// Returned with the completion. It is below [`Setup::depth`](super::Setup::depth), and no two
+    /// requests in flight share one.
     pub tag: u32,
 }
 
@@ -62,17 +65,24 @@ pub struct Completion {
     pub result: Result<usize, Errno>,
 }
 
-/// One thread's open files, and the calls on them. No method may allocate, lock or log, because all of them run against
-/// the clock.
+/// One thread's open files, and the calls on them. No method may allocate, lock or log, because all
+/// of them run against the clock.
 ///
-/// A session over descriptors returns the descriptor of a file ([`Session::descriptor`]), and the calls that are the
-/// same for all backends use it. If a call takes the size that a file has or should have, only a session that touches
-/// no files uses it, because otherwise the kernel knows the size.
+/// A session over descriptors returns the descriptor of a file ([`Session::descriptor`]), and the
+/// calls that are the same for all backends use it. If a call takes the size that a file has or
+/// should have, only a session that touches no files uses it, because otherwise the kernel knows
+/// the size.
 ///
 /// Dropping a session waits for the requests in flight, because their memory is freed after it.
 pub trait Session {
     /// Opens a file, relative to a directory. `size` is the present or future size of the file.
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, size: u64) -> Result<Slot, Errno>;
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        size: u64,
+    ) -> Result<Slot, Errno>;
 
     /// Closes the file and returns the kernel's result.
     fn close(&mut self, slot: Slot) -> Result<(), Errno>;
@@ -81,13 +91,13 @@ pub trait Session {
     ///
     /// # Safety
     ///
-    /// `request.memory` must be valid for `request.length` bytes, and for writing if the verb is [`Verb::Read`]. It
-    /// must not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error,
-    /// or until its completion was reaped.
+    /// `request.memory` must be valid for `request.length` bytes, and for writing if the verb is
+    /// [`Verb::Read`]. It must not be used otherwise until the request is finished: until this call
+    /// returns [`Queued::Done`] or an error, or until its completion was reaped.
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno>;
 
-    /// Announces that no more requests follow before the next [`Session::reap`]. The session submits everything to the
-    /// kernel now, or with the call that reaps.
+    /// Announces that no more requests follow before the next [`Session::reap`]. The session
+    /// submits everything to the kernel now, or with the call that reaps.
     fn commit(&mut self) -> Result<(), Errno> {
         Ok(())
     }
@@ -109,7 +119,13 @@ pub trait Session {
     }
 
     /// Reads at an offset and returns the number of bytes. For sessions of depth 1.
-    fn read_at(&mut self, slot: Slot, memory: &mut [u8], offset: u64, _size: u64) -> Result<usize, Errno> {
+    fn read_at(
+        &mut self,
+        slot: Slot,
+        memory: &mut [u8],
+        offset: u64,
+        _size: u64,
+    ) -> Result<usize, Errno> {
         files::read_at(self.descriptor(slot)?, memory, offset)
     }
 
@@ -128,13 +144,14 @@ pub trait Session {
         files::write(self.descriptor(slot)?, bytes)
     }
 
-    /// Moves the file's own position to its end, where `size` bytes should be. Returns the new position.
+    /// Moves the file's own position to its end, where `size` bytes should be. Returns the new
+    /// position.
     fn seek_to_end(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
         rustix::fs::seek(self.descriptor(slot)?, SeekFrom::End(0))
     }
 
-    /// Reads a file from its own position to its end, `memory` by `memory`, and calls `visit` with each piece and where
-    /// it begins: how many bytes came.
+    /// Reads a file from its own position to its end, `memory` by `memory`, and calls `visit` with
+    /// each piece and where it begins: how many bytes came.
     fn read_to_end(
         &mut self,
         slot: Slot,
@@ -167,7 +184,13 @@ pub trait Session {
     }
 
     /// Allocates, frees, zeroes or removes a range of a file's bytes: fallocate.
-    fn allocate(&mut self, slot: Slot, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+    fn allocate(
+        &mut self,
+        slot: Slot,
+        how: FallocateFlags,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
         files::allocate(self.descriptor(slot)?, how, offset, length)
     }
 
@@ -176,8 +199,15 @@ pub trait Session {
         files::truncate(self.descriptor(slot)?, size)
     }
 
-    /// Copies a range of one file to the other one's own position, within the kernel. Returns the number of bytes.
-    fn copy_range(&mut self, from: Slot, offset: u64, to: Slot, length: usize) -> Result<usize, Errno> {
+    /// Copies a range of one file to the other one's own position, within the kernel. Returns the
+    /// number of bytes.
+    fn copy_range(
+        &mut self,
+        from: Slot,
+        offset: u64,
+        to: Slot,
+        length: usize,
+    ) -> Result<usize, Errno> {
         files::copy_range(self.descriptor(from)?, offset, self.descriptor(to)?, length)
     }
 
@@ -205,12 +235,13 @@ pub trait Session {
 /// The capabilities of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether the backend touches files. A backend that does not is for tests, and no files are prepared or removed
-    /// for it.
+    /// Whether the backend touches files. A backend that does not is for tests, and no files are
+    /// prepared or removed for it.
     pub real: bool,
     /// The maximum number of requests in flight. 1 means synchronous.
     pub depth: u32,
-    /// Whether it bypasses the page cache. Data is then never warm, and timed calls wait for the device.
+    /// Whether it bypasses the page cache. Data is then never warm, and timed calls wait for the
+    /// device.
     pub direct: bool,
     /// Whether written data is on the device when the call returns.
     pub synced: bool,
@@ -218,12 +249,14 @@ pub struct Capabilities {
     pub appends: bool,
     /// Records must be a multiple of this number of bytes.
     pub granule: u64,
-    /// Whether an open file is faster the second time, because it keeps state. A mapping keeps its pages.
+    /// Whether an open file is faster the second time, because it keeps state. A mapping keeps its
+    /// pages.
     pub remembers: bool,
-    /// Whether other threads of this process make the calls. A descriptor must then mean the same file in all of them.
+    /// Whether other threads of this process make the calls. A descriptor must then mean the same
+    /// file in all of them.
     pub helped: bool,
-    /// Whether the session makes all calls itself, also those at a file's own position, and others see the effects at
-    /// once. Such a session serves workloads that make any call.
+    /// Whether the session makes all calls itself, also those at a file's own position, and others
+    /// see the effects at once. Such a session serves workloads that make any call.
     pub sequential: bool,
 }
 
@@ -266,8 +299,8 @@ pub trait Backend: Sync {
     /// Returns its capabilities.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns the backend that makes calls on the same files for work that is not measured. Returns `None` for the plain
-    /// calls of psync.
+    /// Returns the backend that makes calls on the same files for work that is not measured.
+    /// Returns `None` for the plain calls of psync.
     fn plain(&self) -> Option<&'static dyn Backend> {
         None
     }
@@ -277,13 +310,15 @@ pub trait Backend: Sync {
         &KernelNamespace
     }
 
-    /// Checks a place before the clock starts. Returns an error with the reason if the backend cannot serve it. A
-    /// direct backend returns the properties that it found out. Others return `None`.
+    /// Checks a place before the clock starts. Returns an error with the reason if the backend
+    /// cannot serve it. A direct backend returns the properties that it found out. Others return
+    /// `None`.
     fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         Ok(None)
     }
 
-    /// Creates the session that one thread moves its data through. Called in that thread, before the clock starts.
+    /// Creates the session that one thread moves its data through. Called in that thread, before
+    /// the clock starts.
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
 }
 
@@ -336,8 +371,9 @@ pub trait Namespace: Sync {
     ) -> Result<usize, Errno> {
         rustix::fs::readlinkat_raw(at.fd(), name, target).map(|(target, _)| target.len())
     }
-    /// Sets an extended attribute. Like the three calls below, it takes a path from the root or from the working
-    /// directory, because Linux before 6.13 has no form of it that takes a directory.
+    /// Sets an extended attribute. Like the three calls below, it takes a path from the root or
+    /// from the working directory, because Linux before 6.13 has no form of it that takes a
+    /// directory.
     fn set_attribute(&self, path: &CStr, name: &CStr, value: &[u8]) -> Result<(), Errno> {
         rustix::fs::setxattr(path, name, value, XattrFlags::empty())
     }
@@ -351,16 +387,22 @@ pub trait Namespace: Sync {
     ) -> Result<usize, Errno> {
         rustix::fs::getxattr(path, name, value).map(|(value, _)| value.len())
     }
-    /// Lists the names of the extended attributes and returns their length, which should be `expected`.
-    fn list_attributes(&self, path: &CStr, names: &mut [MaybeUninit<u8>], _expected: usize) -> Result<usize, Errno> {
+    /// Lists the names of the extended attributes and returns their length, which should be
+    /// `expected`.
+    fn list_attributes(
+        &self,
+        path: &CStr,
+        names: &mut [MaybeUninit<u8>],
+        _expected: usize,
+    ) -> Result<usize, Errno> {
         rustix::fs::listxattr(path, names).map(|(names, _)| names.len())
     }
     /// Asks for the sizes and the free space of the file system: statfs.
     fn file_system(&self, path: &CStr) -> Result<(), Errno> {
         rustix::fs::statfs(path).map(drop)
     }
-    /// Calls `visit` with the name of each entry except `.` and `..` until `visit` breaks off. `expected` is the number
-    /// of entries. Only an implementation that touches no files uses it.
+    /// Calls `visit` with the name of each entry except `.` and `..` until `visit` breaks off.
+    /// `expected` is the number of entries. Only an implementation that touches no files uses it.
     fn list(
         &self,
         directory: &Directory,
@@ -378,7 +420,9 @@ pub trait Namespace: Sync {
 #[derive(Debug)]
 pub struct KernelNamespace;
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
 
 /// From linux/magic.h.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
@@ -438,10 +482,15 @@ impl Namespace for KernelNamespace {
 
     fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno> {
         rustix::fs::syncfs(directory.fd())?;
-        // Over FUSE, syncfs writes what the kernel holds to the device, but the device does not flush its cache (seen with
-        // ntfs-3g); the server makes it do so when a directory is synced.
+        // Over FUSE, syncfs writes what the kernel holds to the device, but the device does not
+        // flush its cache (seen with ntfs-3g); the server makes it do so when a directory is
+        // synced.
         let over_fuse = rustix::fs::fstatfs(directory.fd())?.f_type == FUSE_SUPER_MAGIC;
-        if over_fuse { rustix::fs::fsync(directory.fd()) } else { Ok(()) }
+        if over_fuse {
+            rustix::fs::fsync(directory.fd())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -456,7 +505,10 @@ impl ProbeFile {
     /// Returns the place's own file, or creates a temporary one.
     pub(super) fn create(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
         match place.file {
-            Some(path) => Ok(ProbeFile { path: path.to_owned(), ours: false }),
+            Some(path) => Ok(ProbeFile {
+                path: path.to_owned(),
+                ours: false,
+            }),
             None => ProbeFile::new(place.directory, "trial").map(|(trial, _)| trial),
         }
     }
@@ -464,7 +516,11 @@ impl ProbeFile {
     /// Creates a new file. Returns it with a descriptor for reading and writing.
     pub(super) fn new(directory: &Path, name: &str) -> Result<(ProbeFile, File), EngineError> {
         let path = directory.join(name);
-        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
         let file = opened.map_err(|error| EngineError::io("create", &path, &error))?;
         Ok((ProbeFile { path, ours: true }, file))
     }
@@ -476,7 +532,11 @@ impl ProbeFile {
     /// Opens it for a direction, always with read access, because a mapping needs it.
     pub(super) fn open(&self, verb: Verb, flags: OFlags) -> io::Result<File> {
         let writes = verb == Verb::Write;
-        OpenOptions::new().read(true).write(writes).custom_flags(flags.bits() as i32).open(&self.path)
+        OpenOptions::new()
+            .read(true)
+            .write(writes)
+            .custom_flags(flags.bits() as i32)
+            .open(&self.path)
     }
 }
 

@@ -1,17 +1,19 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot become outdated. Builds do not
-//! include it.
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot become
+//! outdated. Builds do not include it.
 //!
 //! To add a backend:
 //!
-//! 1. Copy this file to `backend/NAME.rs`, and add `mod NAME;` and `&NAME::Name` to `backend/mod.rs`.
-//! 2. Say what it can do in `capabilities`. Everything a workload asks for is checked against that, nowhere else.
+//! 1. Copy this file to `backend/NAME.rs`, and add `mod NAME;` and `&NAME::Name` to
+//!    `backend/mod.rs`.
+//! 2. Say what it can do in `capabilities`. Everything a workload asks for is checked against that,
+//!    nowhere else.
 //! 3. Reserve all it needs in `session`: once the clock runs nothing may allocate, lock or log.
-//! 4. Keep to the life of a request: `queue` it, `commit` what was queued, `reap` what is finished. A synchronous
-//!    backend answers `Queued::Done` from `queue` and leaves the other two out.
+//! 4. Keep to the life of a request: `queue` it, `commit` what was queued, `reap` what is finished.
+//!    A synchronous backend answers `Queued::Done` from `queue` and leaves the other two out.
 //! 5. Run the tests. The conformance tests of workloads and backends include it by themselves.
 //!
-//! This one keeps up to three requests, executes them in `commit`, and returns the newest ones first, one more than
-//! asked. An asynchronous backend may do all of this to its caller.
+//! This one keeps up to three requests, executes them in `commit`, and returns the newest ones
+//! first, one more than asked. An asynchronous backend may do all of this to its caller.
 
 use std::ffi::CStr;
 
@@ -20,8 +22,8 @@ use rustix::io::Errno;
 
 use super::psync::PSYNC;
 use super::{
-    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session,
-    Setup, Slot, Verb,
+    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget,
+    Queued, Session, Setup, Slot, Verb,
 };
 use crate::EngineError;
 
@@ -41,14 +43,29 @@ impl Backend for Skeleton {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { depth: 4, direct: true, appends: false, granule: 512, sequential: false, ..Capabilities::PLAIN }
+        Capabilities {
+            depth: 4,
+            direct: true,
+            appends: false,
+            granule: 512,
+            sequential: false,
+            ..Capabilities::PLAIN
+        }
     }
 
-    /// Checks the properties that only the file itself has: the alignment for direct I/O, a file system without mmap.
+    /// Checks the properties that only the file itself has: the alignment for direct I/O, a file
+    /// system without mmap.
     fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if place.record_size > 1 << 30 {
-            let ProbeTarget { directory, record_size, .. } = place;
-            return Err(EngineError::new(format!("{}: records of {record_size} bytes", directory.display())));
+            let ProbeTarget {
+                directory,
+                record_size,
+                ..
+            } = place;
+            return Err(EngineError::new(format!(
+                "{}: records of {record_size} bytes",
+                directory.display()
+            )));
         }
         Ok(None)
     }
@@ -71,7 +88,13 @@ struct SkeletonSession {
 }
 
 impl Session for SkeletonSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        size: u64,
+    ) -> Result<Slot, Errno> {
         self.files.open(at, path, flags, size)
     }
 
@@ -90,7 +113,8 @@ impl Session for SkeletonSession {
 
     fn commit(&mut self) -> Result<(), Errno> {
         for mut request in self.queued.drain(..) {
-            // Half of the length, if that leaves whole sectors, because callers must cope with short writes, too.
+            // Half of the length, if that leaves whole sectors, because callers must cope with
+            // short writes, too.
             let halves = request.length.is_multiple_of(1024) && request.offset.is_multiple_of(8192);
             if request.verb == Verb::Write && halves {
                 request.length /= 2;
@@ -101,7 +125,10 @@ impl Session for SkeletonSession {
                 Ok(Queued::Pending | Queued::Busy) => Err(Errno::IO),
                 Err(errno) => Err(errno),
             };
-            self.finished.push(Completion { tag: request.tag, result });
+            self.finished.push(Completion {
+                tag: request.tag,
+                result,
+            });
         }
         Ok(())
     }

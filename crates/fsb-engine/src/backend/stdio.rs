@@ -1,8 +1,8 @@
 //! The C library's streams: `fread` and `fwrite` with the buffer that the library chooses.
 //!
-//! Written data is in the library's buffer until the buffer is full, flushed or closed, so a device error may be
-//! reported that late. A stream has its own position, so `fseeko` runs only for a record that does not begin at the end
-//! of the last one. The call discards the buffer.
+//! Written data is in the library's buffer until the buffer is full, flushed or closed, so a device
+//! error may be reported that late. A stream has its own position, so `fseeko` runs only for a
+//! record that does not begin at the end of the last one. The call discards the buffer.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -12,7 +12,10 @@ use rustix::fs::{OFlags, Timestamps};
 use rustix::io::Errno;
 
 use super::files::{self, Table};
-use super::{Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb};
+use super::{
+    Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot,
+    Verb,
+};
 use crate::EngineError;
 
 /// The registry entry.
@@ -22,8 +25,14 @@ pub(crate) struct Stdio;
 /// The open flags of fopen's "r", "w" and "a".
 const OPENED: [(OFlags, &CStr); 3] = [
     (OFlags::RDONLY, c"r"),
-    (OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::TRUNC), c"w"),
-    (OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::APPEND), c"a"),
+    (
+        OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::TRUNC),
+        c"w",
+    ),
+    (
+        OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::APPEND),
+        c"a",
+    ),
 ];
 
 impl Backend for Stdio {
@@ -37,11 +46,16 @@ impl Backend for Stdio {
 
     fn capabilities(&self) -> Capabilities {
         // Other streams see the data that one stream has written only later.
-        Capabilities { sequential: false, ..Capabilities::PLAIN }
+        Capabilities {
+            sequential: false,
+            ..Capabilities::PLAIN
+        }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(StdioSession { files: Table::new(setup) }))
+        Ok(Box::new(StdioSession {
+            files: Table::new(setup),
+        }))
     }
 }
 
@@ -60,17 +74,32 @@ struct Positioned {
 impl StdioSession {
     fn put(&mut self, slot: Slot, stream: Stream, appends: bool) -> Slot {
         let position = if appends { None } else { Some(0) };
-        self.files.put(slot, Positioned { stream, position, appends });
+        self.files.put(
+            slot,
+            Positioned {
+                stream,
+                position,
+                appends,
+            },
+        );
         slot
     }
 }
 
 impl Session for StdioSession {
     /// Uses fopen if it has such flags and the path needs no directory, otherwise open and fdopen.
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let appends = flags.flags.contains(OFlags::APPEND);
-        let named = OPENED.iter().find(|(known, _)| at.0.is_none() && *known == flags.flags);
+        let named = OPENED
+            .iter()
+            .find(|(known, _)| at.0.is_none() && *known == flags.flags);
         let stream = match named {
             Some((_, mode)) => Stream::open(path, mode)?,
             None => return self.adopt(files::open(at, path, flags)?, flags),
@@ -118,7 +147,13 @@ impl Session for StdioSession {
         self.files.get(slot).map(|file| file.stream.descriptor())
     }
 
-    fn read_at(&mut self, slot: Slot, memory: &mut [u8], offset: u64, _size: u64) -> Result<usize, Errno> {
+    fn read_at(
+        &mut self,
+        slot: Slot,
+        memory: &mut [u8],
+        offset: u64,
+        _size: u64,
+    ) -> Result<usize, Errno> {
         let file = self.files.get_mut(slot)?;
         file.seek(offset)?;
         file.read(memory)
@@ -198,15 +233,20 @@ impl Positioned {
         flushed
     }
 
-    /// Advances the position. After an error the position is unknown, because part of the buffer may have been written.
+    /// Advances the position. After an error the position is unknown, because part of the buffer
+    /// may have been written.
     #[inline]
     fn moved(&mut self, moved: Result<usize, Errno>) -> Result<usize, Errno> {
-        self.position = self.position.zip(moved.ok()).map(|(position, moved)| position + moved as u64);
+        self.position = self
+            .position
+            .zip(moved.ok())
+            .map(|(position, moved)| position + moved as u64);
         moved
     }
 }
 
-/// An open `FILE`. If it is dropped without [`Stream::close`], it is closed and write errors are lost.
+/// An open `FILE`. If it is dropped without [`Stream::close`], it is closed and write errors are
+/// lost.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// Absent once it is closed.
@@ -221,17 +261,24 @@ impl Stream {
         // SAFETY: two C strings that live until the call returns.
         let file = unsafe { libc::fopen(path.as_ptr(), mode.as_ptr()) };
         let file = NonNull::new(file).ok_or_else(files::last_errno)?;
-        Ok(Stream { file: Some(file), _buffer: Vec::new() })
+        Ok(Stream {
+            file: Some(file),
+            _buffer: Vec::new(),
+        })
     }
 
     /// fdopen(3), for a descriptor that was opened in a way that fits the mode.
     fn from_descriptor(descriptor: OwnedFd, mode: &CStr) -> Result<Stream, Errno> {
-        // SAFETY: the descriptor is open and owned here. If the library does not take it, it is closed on return.
+        // SAFETY: the descriptor is open and owned here. If the library does not take it, it is
+        // closed on return.
         let file = unsafe { libc::fdopen(descriptor.as_raw_fd(), mode.as_ptr()) };
         let file = NonNull::new(file).ok_or_else(files::last_errno)?;
         // The library owns the descriptor now.
         let _ = descriptor.into_raw_fd();
-        Ok(Stream { file: Some(file), _buffer: Vec::new() })
+        Ok(Stream {
+            file: Some(file),
+            _buffer: Vec::new(),
+        })
     }
 
     /// Returns the stream, which is open until [`Stream::close`] or the end of `self`.
@@ -248,11 +295,16 @@ impl Stream {
     /// setvbuf(3): a buffer of `size` bytes.
     pub(crate) fn set_buffer(&mut self, size: usize) -> Result<(), Errno> {
         let mut buffer = vec![0u8; size];
-        // SAFETY: the stream is open and nothing was read or written yet; the buffer's memory does not move when the
-        // vector does, and is kept until the stream is closed.
-        let set = unsafe { libc::setvbuf(self.file(), buffer.as_mut_ptr().cast(), libc::_IOFBF, size) };
+        // SAFETY: the stream is open and nothing was read or written yet; the buffer's memory does
+        // not move when the vector does, and is kept until the stream is closed.
+        let set =
+            unsafe { libc::setvbuf(self.file(), buffer.as_mut_ptr().cast(), libc::_IOFBF, size) };
         self._buffer = buffer;
-        if set == 0 { Ok(()) } else { Err(files::last_errno()) }
+        if set == 0 {
+            Ok(())
+        } else {
+            Err(files::last_errno())
+        }
     }
 
     /// fread(3) until the memory is full or the file ends.
@@ -262,7 +314,8 @@ impl Stream {
         while moved < memory.len() {
             let rest = &mut memory[moved..];
             // SAFETY: the stream is open, and the memory is ours to write to.
-            let count = unsafe { libc::fread(rest.as_mut_ptr().cast(), 1, rest.len(), self.file()) };
+            let count =
+                unsafe { libc::fread(rest.as_mut_ptr().cast(), 1, rest.len(), self.file()) };
             moved += count;
             if moved < memory.len() && !self.goes_on()? {
                 break;
@@ -309,7 +362,9 @@ impl Stream {
         match whence {
             libc::SEEK_SET => Ok(offset as u64),
             // SAFETY: the stream is open.
-            _ => u64::try_from(unsafe { libc::ftello(self.file()) }).map_err(|_| files::last_errno()),
+            _ => {
+                u64::try_from(unsafe { libc::ftello(self.file()) }).map_err(|_| files::last_errno())
+            }
         }
     }
 
@@ -320,7 +375,10 @@ impl Stream {
     }
 
     /// Repeats the call if a signal interrupts it. Clears the stream's error state after any error.
-    fn again_if_interrupted(&mut self, call: impl Fn(*mut libc::FILE) -> libc::c_int) -> Result<(), Errno> {
+    fn again_if_interrupted(
+        &mut self,
+        call: impl Fn(*mut libc::FILE) -> libc::c_int,
+    ) -> Result<(), Errno> {
         while call(self.file()) != 0 {
             let errno = files::last_errno();
             // SAFETY: the stream is open.
@@ -332,17 +390,25 @@ impl Stream {
         Ok(())
     }
 
-    /// fclose(3): writes the rest of the buffer, closes the stream and returns the library's result.
+    /// fclose(3): writes the rest of the buffer, closes the stream and returns the library's
+    /// result.
     pub(crate) fn close(&mut self) -> Result<(), Errno> {
-        let Some(file) = self.file.take() else { return Ok(()) };
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
         // SAFETY: the stream is open, and `take` makes sure that it is closed once.
-        if unsafe { libc::fclose(file.as_ptr()) } == 0 { Ok(()) } else { Err(files::last_errno()) }
+        if unsafe { libc::fclose(file.as_ptr()) } == 0 {
+            Ok(())
+        } else {
+            Err(files::last_errno())
+        }
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A stream that is dropped while open has failed before, and the caller reports that earlier error.
+        // A stream that is dropped while open has failed before, and the caller reports that
+        // earlier error.
         let _ = self.close();
     }
 }

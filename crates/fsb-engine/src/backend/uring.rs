@@ -1,9 +1,10 @@
-//! io_uring: requests are written into memory that is shared with the kernel, and submitted in batches, one call each.
+//! io_uring: requests are written into memory that is shared with the kernel, and submitted in
+//! batches, one call each.
 //!
-//! Files that stay open and all memory are registered, so that the kernel need not look up files and pin memory for
-//! each request. Only the thread that created a ring uses it, which saves the kernel its locks. The kernel processes
-//! completions when the thread asks for them and does not interrupt it. On older kernels the ring works without these
-//! options.
+//! Files that stay open and all memory are registered, so that the kernel need not look up files
+//! and pin memory for each request. Only the thread that created a ring uses it, which saves the
+//! kernel its locks. The kernel processes completions when the thread asks for them and does not
+//! interrupt it. On older kernels the ring works without these options.
 
 use std::ffi::CStr;
 
@@ -15,8 +16,8 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
-    direct,
+    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
+    Setup, Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -27,7 +28,11 @@ pub(crate) static URING: FileBackend = FileBackend {
     name: "uring",
     about: "io_uring through the page cache, with registered files and memory, submitted and reaped in batches",
     flags: OFlags::empty(),
-    capabilities: Capabilities { depth: DEPTH, sequential: false, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        depth: DEPTH,
+        sequential: false,
+        ..Capabilities::PLAIN
+    },
     session: open_session,
 };
 
@@ -36,7 +41,10 @@ pub(crate) static URING_DIRECT: FileBackend = FileBackend {
     name: "uring-direct",
     about: "io_uring past the page cache (O_DIRECT), with registered files and memory, in batches",
     flags: OFlags::DIRECT,
-    capabilities: Capabilities { depth: DEPTH, ..direct::CAPABILITIES },
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..direct::CAPABILITIES
+    },
     session: open_session,
 };
 
@@ -61,8 +69,17 @@ fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, Engine
 fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     // Linux 6.6, 6.1, 5.19 and before.
     let kinds: [fn(&mut Builder) -> &mut Builder; 4] = [
-        |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_no_sqarray(),
-        |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun(),
+        |ring| {
+            ring.setup_submit_all()
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+                .setup_no_sqarray()
+        },
+        |ring| {
+            ring.setup_submit_all()
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+        },
         |ring| ring.setup_submit_all().setup_coop_taskrun(),
         |ring| ring,
     ];
@@ -81,25 +98,32 @@ fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
         error.message += &locked_memory("its queues do not fit", "depth");
     }
     error.message += match refusal {
-        Errno::PERM => ": io_uring is disabled (sysctl kernel.io_uring_disabled); enable it or use another backend",
-        Errno::NOSYS => ": the kernel lacks io_uring, or a container's filter forbids it; use another backend",
+        Errno::PERM => {
+            ": io_uring is disabled (sysctl kernel.io_uring_disabled); enable it or use another backend"
+        }
+        Errno::NOSYS => {
+            ": the kernel lacks io_uring, or a container's filter forbids it; use another backend"
+        }
         _ => "",
     };
     Err(error)
 }
 
-/// Explains a lack of locked memory. The limit holds for all memory that the processes of a user lock together, so a
-/// request far below it fails if others have used it up.
+/// Explains a lack of locked memory. The limit holds for all memory that the processes of a user
+/// lock together, so a request far below it fails if others have used it up.
 fn locked_memory(what: &str, parameters: &str) -> String {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
-    let limit = limit.map(|bytes| format!(" of {}", Bytes(bytes))).unwrap_or_default();
+    let limit = limit
+        .map(|bytes| format!(" of {}", Bytes(bytes)))
+        .unwrap_or_default();
     format!(
         ": {what} within the limit{limit} on locked memory (ulimit -l), which all processes of this user share; wait for \
          the others, raise it, or use a smaller {parameters}"
     )
 }
 
-/// A ring and its requests in flight. Dropping it waits for them, because the kernel may write into memory until then.
+/// A ring and its requests in flight. Dropping it waits for them, because the kernel may write into
+/// memory until then.
 pub(crate) struct Ring {
     ring: IoUring,
     /// Requests that were queued and not reaped.
@@ -109,14 +133,18 @@ pub(crate) struct Ring {
 impl Ring {
     /// Creates a ring with the newest options that the kernel supports.
     pub(crate) fn new(depth: u32) -> Result<Ring, EngineError> {
-        Ok(Ring { ring: make_ring(depth)?, under_way: 0 })
+        Ok(Ring {
+            ring: make_ring(depth)?,
+            under_way: 0,
+        })
     }
 
     /// Queues a request. Returns whether there was space.
     ///
     /// # Safety
     ///
-    /// The memory that the entry points to stays valid until its completion is reaped, or until this value is dropped.
+    /// The memory that the entry points to stays valid until its completion is reaped, or until
+    /// this value is dropped.
     #[inline]
     pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: guaranteed by the caller; `drop` waits for requests in flight.
@@ -134,7 +162,10 @@ impl Ring {
                 moved @ 0.. => Ok(moved as usize),
                 error => Err(Errno::from_raw_os_error(-error)),
             };
-            each(Completion { tag: finished.user_data() as u32, result });
+            each(Completion {
+                tag: finished.user_data() as u32,
+                result,
+            });
             taken += 1;
         }
         self.under_way -= taken;
@@ -155,7 +186,8 @@ impl Ring {
     fn wait_for_all(&mut self) {
         while self.under_way > 0 {
             if self.enter(1).is_err() {
-                // The kernel may write into memory that is about to be freed, so the process cannot continue.
+                // The kernel may write into memory that is about to be freed, so the process cannot
+                // continue.
                 std::process::abort();
             }
             self.take_finished(drop);
@@ -191,13 +223,21 @@ const LARGEST_PIECE: usize = 1 << 30;
 impl UringSession {
     /// Pins the memory. Pieces that are too large for it are used as they are.
     fn register_memory(&mut self, setup: &Setup) -> Result<(), EngineError> {
-        let pieces = setup.memory.iter().filter(|(_, length)| (1..=LARGEST_PIECE).contains(length));
-        let vectors: Vec<_> =
-            pieces.map(|&(start, length)| libc::iovec { iov_base: start.cast(), iov_len: length }).collect();
+        let pieces = setup
+            .memory
+            .iter()
+            .filter(|(_, length)| (1..=LARGEST_PIECE).contains(length));
+        let vectors: Vec<_> = pieces
+            .map(|&(start, length)| libc::iovec {
+                iov_base: start.cast(),
+                iov_len: length,
+            })
+            .collect();
         if vectors.is_empty() {
             return Ok(());
         }
-        // SAFETY: the caller that makes a session vouches for its memory until the session is dropped.
+        // SAFETY: the caller that makes a session vouches for its memory until the session is
+        // dropped.
         unsafe { self.ring.ring.submitter().register_buffers(&vectors) }.map_err(|error| {
             let errno = files::errno_of(&error);
             let mut refusal = EngineError::system("register memory with io_uring", errno);
@@ -222,8 +262,12 @@ impl UringSession {
         let submitter = self.ring.ring.submitter();
         let none = vec![-1; files];
         // Before Linux 5.19 there was no other word for "none".
-        let registered = submitter.register_files_sparse(files as u32).or_else(|_| submitter.register_files(&none));
-        registered.map_err(|error| EngineError::system("register files with io_uring", files::errno_of(&error)))
+        let registered = submitter
+            .register_files_sparse(files as u32)
+            .or_else(|_| submitter.register_files(&none));
+        registered.map_err(|error| {
+            EngineError::system("register files with io_uring", files::errno_of(&error))
+        })
     }
 
     /// Puts a descriptor, or -1 for none, into a slot of the kernel's table.
@@ -231,7 +275,11 @@ impl UringSession {
         if !self.registers {
             return Ok(());
         }
-        let updated = self.ring.ring.submitter().register_files_update(slot.0, &[file]);
+        let updated = self
+            .ring
+            .ring
+            .submitter()
+            .register_files_update(slot.0, &[file]);
         updated.map(drop).map_err(|error| files::errno_of(&error))
     }
 
@@ -244,23 +292,37 @@ impl UringSession {
             false => (file.as_raw_fd(), squeue::Flags::empty()),
         };
         let (file, start, length) = (types::Fd(number), request.memory, request.length as u32);
-        let inside = |&(begin, end): &(usize, usize)| begin <= start as usize && start as usize + request.length <= end;
+        let inside = |&(begin, end): &(usize, usize)| {
+            begin <= start as usize && start as usize + request.length <= end
+        };
         let entry = match (request.verb, self.memory.iter().position(inside)) {
-            (Verb::Read, Some(piece)) => {
-                opcode::ReadFixed::new(file, start, length, piece as u16).offset(request.offset).build()
-            }
+            (Verb::Read, Some(piece)) => opcode::ReadFixed::new(file, start, length, piece as u16)
+                .offset(request.offset)
+                .build(),
             (Verb::Write, Some(piece)) => {
-                opcode::WriteFixed::new(file, start, length, piece as u16).offset(request.offset).build()
+                opcode::WriteFixed::new(file, start, length, piece as u16)
+                    .offset(request.offset)
+                    .build()
             }
-            (Verb::Read, None) => opcode::Read::new(file, start, length).offset(request.offset).build(),
-            (Verb::Write, None) => opcode::Write::new(file, start, length).offset(request.offset).build(),
+            (Verb::Read, None) => opcode::Read::new(file, start, length)
+                .offset(request.offset)
+                .build(),
+            (Verb::Write, None) => opcode::Write::new(file, start, length)
+                .offset(request.offset)
+                .build(),
         };
         Ok(entry.flags(flags).user_data(u64::from(request.tag)))
     }
 }
 
 impl Session for UringSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let file = files::open(at, path, flags.with(self.flags))?;
         self.register(slot, file.as_raw_fd())?;
@@ -277,8 +339,13 @@ impl Session for UringSession {
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let entry = self.entry(request)?;
-        // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the session waits for it.
-        Ok(if unsafe { self.ring.push(&entry) } { Queued::Pending } else { Queued::Busy })
+        // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the
+        // session waits for it.
+        Ok(if unsafe { self.ring.push(&entry) } {
+            Queued::Pending
+        } else {
+            Queued::Busy
+        })
     }
 
     fn reap(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
@@ -303,7 +370,8 @@ impl Session for UringSession {
 impl Drop for UringSession {
     fn drop(&mut self) {
         self.ring.wait_for_all();
-        // The kernel takes a ring apart some time later: files would be open, and a file system busy, until then.
+        // The kernel takes a ring apart some time later: files would be open, and a file system
+        // busy, until then.
         if self.registers {
             let _ = self.ring.ring.submitter().unregister_files();
         }

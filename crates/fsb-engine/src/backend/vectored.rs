@@ -10,7 +10,8 @@ use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
 use super::files::{self, Table};
 use super::{
-    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb, direct,
+    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
+    Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -19,7 +20,10 @@ pub(crate) static PREADV2: FileBackend = FileBackend {
     name: "preadv2",
     about: "preadv2 and pwritev2 through the page cache, one call per operation, its memory in one part",
     flags: OFlags::empty(),
-    capabilities: Capabilities { sequential: false, ..Capabilities::PLAIN },
+    capabilities: Capabilities {
+        sequential: false,
+        ..Capabilities::PLAIN
+    },
     session: |flags, setup| open_session(flags, setup, ReadWriteFlags::empty()),
 };
 
@@ -42,8 +46,16 @@ pub(crate) static PREADV2_HIPRI: FileBackend = FileBackend {
 };
 
 /// Opens a session whose files are opened with `flags`, and whose calls have the flags `call`.
-fn open_session(flags: OFlags, setup: &Setup, call: ReadWriteFlags) -> Result<Box<dyn Session>, EngineError> {
-    Ok(Box::new(VectoredSession { files: Table::new(setup), flags, call }))
+fn open_session(
+    flags: OFlags,
+    setup: &Setup,
+    call: ReadWriteFlags,
+) -> Result<Box<dyn Session>, EngineError> {
+    Ok(Box::new(VectoredSession {
+        files: Table::new(setup),
+        flags,
+        call,
+    }))
 }
 
 #[derive(Debug)]
@@ -54,9 +66,16 @@ struct VectoredSession {
 }
 
 impl Session for VectoredSession {
-    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+    fn open(
+        &mut self,
+        at: &Directory,
+        path: &CStr,
+        flags: OpenFlags,
+        _size: u64,
+    ) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        self.files
+            .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
@@ -70,12 +89,17 @@ impl Session for VectoredSession {
         // SAFETY: the caller vouches for the memory until this call returns.
         let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
         let moved = match request.verb {
-            Verb::Read => {
-                retry_on_intr(|| rustix::io::preadv2(file, &mut [IoSliceMut::new(memory)], request.offset, self.call))?
-            }
-            Verb::Write => {
-                retry_on_intr(|| rustix::io::pwritev2(file, &[IoSlice::new(memory)], request.offset, self.call))?
-            }
+            Verb::Read => retry_on_intr(|| {
+                rustix::io::preadv2(
+                    file,
+                    &mut [IoSliceMut::new(memory)],
+                    request.offset,
+                    self.call,
+                )
+            })?,
+            Verb::Write => retry_on_intr(|| {
+                rustix::io::pwritev2(file, &[IoSlice::new(memory)], request.offset, self.call)
+            })?,
         };
         Ok(Queued::Done(moved))
     }

@@ -1,12 +1,16 @@
-//! Does one step of a trial, given as JSON on the command line, and prints the report: for strace and for trying
-//! things out. The gate opens by itself.
+//! Does one step of a trial, given as JSON on the command line, and prints the report: for strace
+//! and for trying things out. The gate opens by itself.
 //!
 //! ```console
 //! $ engine-step '{"step":"prepare","workload":{"name":"append","file_size":"64K"},"sizing":{"size":67108864,"cpus":2},
 //!                 "root":"/srv/data","seed":1,"operations":16,"repetition":0,"evict":false,"clock":"monotonic"}'
 //! ```
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints the report of a step")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it prints the report of a step"
+)]
 
 use std::process::ExitCode;
 

@@ -1,13 +1,15 @@
-//! IOzone's operations, one pass over one file at a time, with the very calls that IOzone 3.471 makes.
+//! IOzone's operations, one pass over one file at a time, with the very calls that IOzone 3.471
+//! makes.
 //!
-//! The workloads of this crate's registry are made for fair comparison: incompressible data, restored states,
-//! latencies. IOzone has its own conventions: the flags of open, the syncs and reads before the clock starts, and the
-//! calls between the last record and the end of the clock. A comparison with IOzone's results needs these, so this
-//! module implements them separately, and the tests compare its calls with traces of the real tool.
+//! The workloads of this crate's registry are made for fair comparison: incompressible data,
+//! restored states, latencies. IOzone has its own conventions: the flags of open, the syncs and
+//! reads before the clock starts, and the calls between the last record and the end of the clock. A
+//! comparison with IOzone's results needs these, so this module implements them separately, and the
+//! tests compare its calls with traces of the real tool.
 //!
-//! A [`Phase`] is data. [`perform`] performs it alone. [`perform_together`] performs several that start and stop
-//! together, in threads or in processes that are this program again ([`child_main`]). [`IoMethod`] determines the calls
-//! that move a record.
+//! A [`Phase`] is data. [`perform`] performs it alone. [`perform_together`] performs several that
+//! start and stop together, in threads or in processes that are this program again
+//! ([`child_main`]). [`IoMethod`] determines the calls that move a record.
 
 mod open;
 mod phase;
@@ -42,15 +44,22 @@ pub use open::{Existing, bring_to_rest, examine, remove};
 pub use phase::{Check, Corruption};
 pub use phase::{IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest};
 
-// Performs one pass over a file in the order of its records: the work before the clock, within it and after it.
+// Performs one pass over a file in the order of its records: the work before the clock, within it
+// and after it.
 
 /// Performs a phase alone, in this thread.
 ///
 /// # Errors
-/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is
-/// set.
+/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after
+/// `interrupted` is set.
 pub fn perform(phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, group: None, thread: false }.perform()
+    Pass {
+        phase,
+        interrupted,
+        group: None,
+        thread: false,
+    }
+    .perform()
 }
 
 /// Performs a phase as one of several; `thread` is whether they are threads of one process.
@@ -60,7 +69,13 @@ fn perform_with(
     group: &GroupState,
     thread: bool,
 ) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, group: Some(group), thread }.perform()
+    Pass {
+        phase,
+        interrupted,
+        group: Some(group),
+        thread,
+    }
+    .perform()
 }
 
 /// The memory that the phases of a group share. All zeros at first.
@@ -98,7 +113,10 @@ impl Pass<'_> {
             group.start.answer(ready.is_ok());
         }
         let (mut file, mut purger) = ready?;
-        if self.group.is_some_and(|group| !group.start.wait(Some(self.interrupted))) {
+        if self
+            .group
+            .is_some_and(|group| !group.start.wait(Some(self.interrupted)))
+        {
             return Err(PhaseError::Interrupted);
         }
         if self.group.is_some() && self.locks() {
@@ -107,8 +125,8 @@ impl Pass<'_> {
         self.measure(file, purger.as_mut())
     }
 
-    /// Returns whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end
-    /// only.
+    /// Returns whether `-W` is about this pass: alone, IOzone locks for reading and writing from
+    /// the start to the end only.
     fn locks(&self) -> bool {
         use Operation::{Read, Rewrite, Write};
         self.group.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
@@ -116,7 +134,12 @@ impl Pass<'_> {
 
     /// Does everything before the clock, except the lock of passes in a group.
     fn prepare(&self) -> Result<(Box<dyn Records + '_>, Option<Purger>), PhaseError> {
-        let Phase { operation, cpu, purge, .. } = self.phase;
+        let Phase {
+            operation,
+            cpu,
+            purge,
+            ..
+        } = self.phase;
         if let Some(cpu) = cpu {
             bind(*cpu)?;
         }
@@ -126,11 +149,18 @@ impl Pass<'_> {
             file.lock(true)?;
         }
         let at_random = matches!(operation, Operation::RandomRead | Operation::RandomWrite);
-        file.prime(alone && !at_random && self.phase.rest.before, alone && *operation == Operation::Read)?;
+        file.prime(
+            alone && !at_random && self.phase.rest.before,
+            alone && *operation == Operation::Read,
+        )?;
         Ok((file, purge.map(Purger::new)))
     }
 
-    fn measure(&self, mut file: Box<dyn Records + '_>, purger: Option<&mut Purger>) -> Result<PhaseResult, PhaseError> {
+    fn measure(
+        &self,
+        mut file: Box<dyn Records + '_>,
+        purger: Option<&mut Purger>,
+    ) -> Result<PhaseResult, PhaseError> {
         let phase = self.phase;
         let mut latencies = Vec::new();
         if phase.latencies {
@@ -138,7 +168,14 @@ impl Pass<'_> {
         }
         let usage = Usage::now(self.thread);
         let start = now();
-        let moved = self.work(&mut *file, purger, Moved { latencies, ..Moved::default() })?;
+        let moved = self.work(
+            &mut *file,
+            purger,
+            Moved {
+                latencies,
+                ..Moved::default()
+            },
+        )?;
         if phase.include_flush {
             file.flush()?;
         }
@@ -186,7 +223,8 @@ impl Pass<'_> {
                 return Err(PhaseError::Interrupted);
             }
             if moved.stone.is_none() && self.stopped() {
-                // Later passes read this file, so it must be complete. Records after the stonewall do not count.
+                // Later passes read this file, so it must be complete. Records after the stonewall
+                // do not count.
                 if !phase_makes_file(phase.operation) {
                     return self.end(file, moved);
                 }
@@ -199,7 +237,11 @@ impl Pass<'_> {
                 purger.purge(record as usize);
             }
             let start = if phase.latencies { now() } else { 0 };
-            let done = if writes { file.write(offset) } else { file.read(offset) };
+            let done = if writes {
+                file.write(offset)
+            } else {
+                file.read(offset)
+            };
             done.map_err(|fault| fault.at(phase, offset))?;
             if phase.latencies {
                 moved.latencies.push((offset, now() - start));
@@ -212,7 +254,8 @@ impl Pass<'_> {
     }
 
     fn end(&self, file: &mut dyn Records, moved: Moved) -> Result<Moved, PhaseError> {
-        file.drain().map_err(|fault: Fault| fault.at(self.phase, 0))?;
+        file.drain()
+            .map_err(|fault: Fault| fault.at(self.phase, 0))?;
         if let (Some(group), true) = (self.group, self.phase.stonewall) {
             group.is_stonewalled.store(true, Ordering::Release);
         }
@@ -221,12 +264,16 @@ impl Pass<'_> {
 
     #[inline]
     fn stopped(&self) -> bool {
-        self.group.is_some_and(|group| group.is_stonewalled.load(Ordering::Relaxed))
+        self.group
+            .is_some_and(|group| group.is_stonewalled.load(Ordering::Relaxed))
     }
 }
 
 fn phase_makes_file(operation: Operation) -> bool {
-    matches!(operation, Operation::Write | Operation::Fwrite | Operation::Pwrite)
+    matches!(
+        operation,
+        Operation::Write | Operation::Fwrite | Operation::Pwrite
+    )
 }
 
 fn now() -> u64 {
@@ -246,21 +293,35 @@ struct Usage {
 }
 
 impl Usage {
-    /// Returns the time of this thread, or of the whole process: the C library's asynchronous requests have their own
-    /// threads.
+    /// Returns the time of this thread, or of the whole process: the C library's asynchronous
+    /// requests have their own threads.
     fn now(thread: bool) -> Usage {
         // SAFETY: all bits zero are a valid structure of numbers, and the call fills it.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(if thread { libc::RUSAGE_THREAD } else { libc::RUSAGE_SELF }, &mut usage);
+            libc::getrusage(
+                if thread {
+                    libc::RUSAGE_THREAD
+                } else {
+                    libc::RUSAGE_SELF
+                },
+                &mut usage,
+            );
             usage
         };
-        let of = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        Usage { user: of(usage.ru_utime), system: of(usage.ru_stime) }
+        let of =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Usage {
+            user: of(usage.ru_utime),
+            system: of(usage.ru_stime),
+        }
     }
 
     fn since(self, earlier: &Usage) -> Usage {
-        Usage { user: self.user - earlier.user, system: self.system - earlier.system }
+        Usage {
+            user: self.user - earlier.user,
+            system: self.system - earlier.system,
+        }
     }
 }
 
@@ -272,18 +333,24 @@ struct Purger {
 
 impl Purger {
     fn new(purge: Purge) -> Purger {
-        Purger { memory: Memory::new(purge.cache), purge }
+        Purger {
+            memory: Memory::new(purge.cache),
+            purge,
+        }
     }
 
     /// Reads one byte of each cache line that replaces a line of the record.
     fn purge(&mut self, record: usize) {
         let length = record.min(self.purge.cache);
-        let lines = self.memory.as_mut()[..length].iter().step_by(self.purge.line);
+        let lines = self.memory.as_mut()[..length]
+            .iter()
+            .step_by(self.purge.line);
         black_box(lines.fold(0u8, |sum, byte| sum ^ byte));
     }
 }
 
-/// Seed of the random order. Like IOzone, the engine uses the same random order each time, but not IOzone's order.
+/// Seed of the random order. Like IOzone, the engine uses the same random order each time, but not
+/// IOzone's order.
 const SEED: u64 = 0x10_2011;
 
 /// The places of all records, in the order of an operation.
@@ -302,14 +369,21 @@ impl Order {
             Operation::BackwardRead => Order::Backward(records),
             Operation::RecordRewrite => Order::Same(records),
             Operation::StrideRead => Order::Stride { records, stride },
-            Operation::RandomRead | Operation::RandomWrite => Order::Random(Permutation::new(records, SEED), records),
+            Operation::RandomRead | Operation::RandomWrite => {
+                Order::Random(Permutation::new(records, SEED), records)
+            }
             _ => Order::Forward(records),
         }
     }
 
     /// Returns record numbers, as many as the file has records.
     fn places(&self) -> Places<'_> {
-        Places { order: self, done: 0, next: 0, wraps: 0 }
+        Places {
+            order: self,
+            done: 0,
+            next: 0,
+            wraps: 0,
+        }
     }
 }
 
@@ -332,7 +406,9 @@ impl Iterator for Places<'_> {
             Order::Forward(records) => (*records, self.done),
             Order::Backward(records) => (*records, records.wrapping_sub(self.done + 1)),
             Order::Same(records) => (*records, 0),
-            Order::Random(permutation, records) if self.done < *records => (*records, permutation.at(self.done)),
+            Order::Random(permutation, records) if self.done < *records => {
+                (*records, permutation.at(self.done))
+            }
             Order::Random(_, records) => (*records, 0),
             Order::Stride { records, .. } => (*records, self.next),
         };
@@ -348,14 +424,19 @@ impl Iterator for Places<'_> {
 }
 
 impl Places<'_> {
-    /// Advances to the next place as IOzone does: by one stride. Beyond the end, or at the last record, it starts again
-    /// one record further than the time before. A file that is too small for the stride is read at its start only. So
-    /// the last record may never be read, and some records are read twice. The number of reads equals that of records.
+    /// Advances to the next place as IOzone does: by one stride. Beyond the end, or at the last
+    /// record, it starts again one record further than the time before. A file that is too small
+    /// for the stride is read at its start only. So the last record may never be read, and some
+    /// records are read twice. The number of reads equals that of records.
     fn leap(&mut self, records: u64, stride: u64) {
         let after = self.next + 1;
         if after + stride >= records.saturating_sub(1) {
             self.wraps += 1;
-            self.next = if records <= stride { 0 } else { self.wraps % records };
+            self.next = if records <= stride {
+                0
+            } else {
+                self.wraps % records
+            };
         } else {
             self.next = after + stride - 1;
         }
@@ -373,11 +454,14 @@ pub fn sync_all() {
     rustix::fs::sync();
 }
 
-/// Returns the processors for `count` workers: those that this process may use, in turn, from `first` on. Returns
-/// `None` if this process may not use `first`.
+/// Returns the processors for `count` workers: those that this process may use, in turn, from
+/// `first` on. Returns `None` if this process may not use `first`.
 pub fn processors(first: u32, count: usize) -> Option<Vec<u32>> {
     let allowed = sched_getaffinity(None).ok()?;
-    let mut all: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+    let mut all: Vec<u32> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .map(|cpu| cpu as u32)
+        .collect();
     let start = all.iter().position(|cpu| *cpu == first)?;
     all.rotate_left(start);
     Some(all.into_iter().cycle().take(count).collect())
@@ -389,11 +473,12 @@ fn bind(cpu: u32) -> Result<(), EngineError> {
     if (cpu as usize) < CpuSet::MAX_CPU {
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|errno| EngineError::call("bind to", format!("processor {cpu}"), errno))
+    sched_setaffinity(None, &set)
+        .map_err(|errno| EngineError::call("bind to", format!("processor {cpu}"), errno))
 }
 
-/// Checks, on a temporary file, that files in `directory` can be written past the page cache in records of `record`
-/// bytes.
+/// Checks, on a temporary file, that files in `directory` can be written past the page cache in
+/// records of `record` bytes.
 ///
 /// # Errors
 /// The file system refuses O_DIRECT or the size, or it accepts both but still uses the page cache.
@@ -407,7 +492,11 @@ pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     let mut memory = Memory::new(record as usize);
     match rustix::io::pwrite(&file, memory.as_mut(), 0) {
         Ok(moved) if moved as u64 == record => {}
-        Ok(moved) => return Err(EngineError::new(format!("only {moved} of {record} bytes can be written in {shown}"))),
+        Ok(moved) => {
+            return Err(EngineError::new(format!(
+                "only {moved} of {record} bytes can be written in {shown}"
+            )));
+        }
         Err(Errno::INVAL) => {
             return Err(EngineError::new(format!(
                 "records of {record} bytes cannot be written in {shown} with O_DIRECT: the device wants multiples of its block"
@@ -419,15 +508,19 @@ pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     let trial = &memory.as_mut()[..direct::trial_length(record)];
     match direct::overwrite(&file, &file, trial) {
         Ok(Some(true)) => {
-            let message = format!("the file system of {shown} accepts O_DIRECT but uses the page cache");
+            let message =
+                format!("the file system of {shown} accepts O_DIRECT but uses the page cache");
             Err(EngineError::new(message))
         }
         Ok(_) => Ok(()),
-        Err(error) => Err(EngineError::new(format!("cannot overwrite a file in {shown} with O_DIRECT: {error}"))),
+        Err(error) => Err(EngineError::new(format!(
+            "cannot overwrite a file in {shown} with O_DIRECT: {error}"
+        ))),
     }
 }
 
-/// Opens a file that disappears when it is closed: it has no name at all, or is removed as soon as it is open.
+/// Opens a file that disappears when it is closed: it has no name at all, or is removed as soon as
+/// it is open.
 fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -436,7 +529,8 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
             let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
             let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
-            // Some file systems make the file before they refuse the flag. An older file belongs to another program.
+            // Some file systems make the file before they refuse the flag. An older file belongs to
+            // another program.
             if !matches!(file, Err(Errno::EXIST)) {
                 let _ = rustix::fs::unlink(&name);
             }
@@ -446,7 +540,8 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-// Runs several passes that start together. With a stonewall, the first pass that finishes stops the others.
+// Runs several passes that start together. With a stonewall, the first pass that finishes stops the
+// others.
 
 /// The results of all passes of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -457,8 +552,8 @@ pub struct GroupResult {
     pub nanoseconds: u64,
 }
 
-/// Performs phases together: in threads, or in processes of `program`. `program` is this program, which calls
-/// [`child_main`] when its first argument is [`CHILD_ARGUMENT`].
+/// Performs phases together: in threads, or in processes of `program`. `program` is this program,
+/// which calls [`child_main`] when its first argument is [`CHILD_ARGUMENT`].
 ///
 /// # Errors
 /// The error of the first phase that failed, as of [`perform`].
@@ -480,8 +575,15 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     thread::scope(|scope| {
         let run = |phase| {
             let group = &group;
-            let work = move || -> Ended { (perform_with(phase, interrupted, group, true), Instant::now()) };
-            thread::Builder::new().spawn_scoped(scope, work).inspect_err(|_| group.start.answer(false))
+            let work = move || -> Ended {
+                (
+                    perform_with(phase, interrupted, group, true),
+                    Instant::now(),
+                )
+            };
+            thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .inspect_err(|_| group.start.answer(false))
         };
         let members: Vec<_> = phases.iter().map(run).collect();
         let start = begin(&group, phases, || interrupted.load(Ordering::Relaxed));
@@ -493,7 +595,8 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     })
 }
 
-/// Starts the phases once all are ready. Aborts them if one is not ready, or if `in_vain` reports that it will not be.
+/// Starts the phases once all are ready. Aborts them if one is not ready, or if `in_vain` reports
+/// that it will not be.
 fn begin(group: &GroupState, phases: &[Phase], mut in_vain: impl FnMut() -> bool) -> Instant {
     let count = phases.len() as u32;
     if group.start.all_ready(count, &mut in_vain) {
@@ -508,11 +611,14 @@ fn no_thread(error: &io::Error) -> EngineError {
 }
 
 fn panicked() -> Ended {
-    (Err(EngineError::new("a thread of the test ended unexpectedly").into()), Instant::now())
+    (
+        Err(EngineError::new("a thread of the test ended unexpectedly").into()),
+        Instant::now(),
+    )
 }
 
-/// Returns the first failure, or all results. A phase that fails before the start interrupts the others, so any other
-/// error takes precedence over `Interrupted`.
+/// Returns the first failure, or all results. A phase that fails before the start interrupts the
+/// others, so any other error takes precedence over `Interrupted`.
 fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError> {
     let last = ended.iter().map(|(_, end)| *end).max().unwrap_or(start);
     let mut results = Vec::new();
@@ -526,27 +632,40 @@ fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError
     }
     match left {
         Some(left) => Err(left),
-        None => {
-            Ok(GroupResult { results, nanoseconds: last.saturating_duration_since(start).as_nanos().max(1) as u64 })
-        }
+        None => Ok(GroupResult {
+            results,
+            nanoseconds: last.saturating_duration_since(start).as_nanos().max(1) as u64,
+        }),
     }
 }
 
-fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
-    let refused = |error: io::Error| EngineError::io("share memory with", "the test's processes", &error);
-    let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
+fn processes(
+    phases: &[Phase],
+    program: &Path,
+    interrupted: &AtomicBool,
+) -> Result<GroupResult, PhaseError> {
+    let refused =
+        |error: io::Error| EngineError::io("share memory with", "the test's processes", &error);
+    let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC)
+        .map_err(|errno| refused(errno.into()))?;
     let memory = File::from(memory);
-    memory.set_len(size_of::<GroupState>() as u64).map_err(refused)?;
+    memory
+        .set_len(size_of::<GroupState>() as u64)
+        .map_err(refused)?;
     // SAFETY: zeros are a value, and only the processes below get the file.
     let group = unsafe { SharedMemory::<GroupState>::of_file(&memory)? };
     let (mut children, mut outputs) = (Children::default(), Vec::new());
     for phase in phases {
-        let task = serde_json::to_string(phase).map_err(|error| EngineError::new(error.to_string()))?;
+        let task =
+            serde_json::to_string(phase).map_err(|error| EngineError::new(error.to_string()))?;
         let mut command = Command::new(program);
-        command.args([CHILD_ARGUMENT, &std::process::id().to_string(), &task]).stdout(Stdio::piped());
+        command
+            .args([CHILD_ARGUMENT, &std::process::id().to_string(), &task])
+            .stdout(Stdio::piped());
         command.stdin(memory.try_clone().map_err(refused)?);
         let child = children.spawn(&mut command);
-        let child = child.map_err(|error| EngineError::spawn(format!("start {}", program.display()), &error))?;
+        let child = child
+            .map_err(|error| EngineError::spawn(format!("start {}", program.display()), &error))?;
         outputs.push(child.stdout);
     }
     thread::scope(|scope| {
@@ -567,31 +686,38 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
             no_thread(&error)
         })?;
         let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
-        let start = begin(&group, phases, || interrupted.load(Ordering::Relaxed) || gone());
+        let start = begin(&group, phases, || {
+            interrupted.load(Ordering::Relaxed) || gone()
+        });
         while !members.iter().all(thread::ScopedJoinHandle::is_finished) {
             if interrupted.load(Ordering::Relaxed) {
                 children.kill();
             }
             thread::park_timeout(Duration::from_millis(20));
         }
-        let ended = members.into_iter().zip(phases).map(|(member, phase)| match member.join() {
-            Ok((text, end)) => (answer(&text, phase, interrupted), end),
-            Err(_) => panicked(),
-        });
+        let ended = members
+            .into_iter()
+            .zip(phases)
+            .map(|(member, phase)| match member.join() {
+                Ok((text, end)) => (answer(&text, phase, interrupted), end),
+                Err(_) => panicked(),
+            });
         conclude(ended.collect(), start)
     })
 }
 
-/// Parses the answer of a child process. Without a valid answer, returns `Interrupted` if the group was interrupted,
-/// and an error that names the file otherwise.
+/// Parses the answer of a child process. Without a valid answer, returns `Interrupted` if the group
+/// was interrupted, and an error that names the file otherwise.
 fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
     match serde_json::from_str::<Result<PhaseResult, PhaseError>>(text) {
         Ok(result) => result,
         Err(_) if interrupted.load(Ordering::Relaxed) => Err(PhaseError::Interrupted),
         Err(_) => {
             let path = phase.path.display();
-            Err(EngineError::new(format!("the process that worked on {path} ended without a result: was it killed?"))
-                .into())
+            Err(EngineError::new(format!(
+                "the process that worked on {path} ended without a result: was it killed?"
+            ))
+            .into())
         }
     }
 }
@@ -599,10 +725,11 @@ fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseRe
 /// The first argument of a child process.
 pub const CHILD_ARGUMENT: &str = "__iozone-child";
 
-/// Performs the phase in `task` for the process with the number `parent`, and returns the answer to print.
+/// Performs the phase in `task` for the process with the number `parent`, and returns the answer to
+/// print.
 ///
-/// A child process is this program again. Its standard input is the shared memory. It prints one answer, the result,
-/// to standard output. It dies with the process that started it.
+/// A child process is this program again. Its standard input is the shared memory. It prints one
+/// answer, the result, to standard output. It dies with the process that started it.
 pub fn child_main(parent: &str, task: &str) -> String {
     let result = serve(parent, task);
     // Results are numbers and errors are text, so serializing them does not fail.
@@ -613,11 +740,15 @@ fn serve(parent: &str, task: &str) -> Result<PhaseResult, PhaseError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| EngineError::call("tie this process to", "its parent", errno))?;
     // It may have died before this process asked to follow it.
-    if rustix::process::getppid().map(|pid| pid.to_string()).as_deref() != Some(parent) {
+    if rustix::process::getppid()
+        .map(|pid| pid.to_string())
+        .as_deref()
+        != Some(parent)
+    {
         return Err(PhaseError::Interrupted);
     }
-    let phase: Phase =
-        serde_json::from_str(task).map_err(|error| EngineError::new(format!("the request is not a phase: {error}")))?;
+    let phase: Phase = serde_json::from_str(task)
+        .map_err(|error| EngineError::new(format!("the request is not a phase: {error}")))?;
     // SAFETY: the parent made the file for this value, and gave it to such processes alone.
     let group = unsafe { SharedMemory::<GroupState>::of_file(io::stdin())? };
     perform_with(&phase, &AtomicBool::new(false), &group, false)
@@ -648,8 +779,17 @@ mod tests {
     fn strides_are_those_of_the_real_tool() {
         let trace = include_str!("../../testdata/iozone-strace/05-stride-read.strace");
         let (_, reading) = trace.split_once("O_RDONLY").unwrap();
-        let seeks = reading.lines().filter_map(|line| line.strip_prefix("lseek(3, ")?.split(',').next()?.parse().ok());
-        let expected: Vec<u64> = std::iter::once(0).chain(seeks).map(|offset: u64| offset / 65_536).collect();
+        let seeks = reading.lines().filter_map(|line| {
+            line.strip_prefix("lseek(3, ")?
+                .split(',')
+                .next()?
+                .parse()
+                .ok()
+        });
+        let expected: Vec<u64> = std::iter::once(0)
+            .chain(seeks)
+            .map(|offset: u64| offset / 65_536)
+            .collect();
         assert_eq!(places(Operation::StrideRead, 64, 17), expected[..64]);
         assert_eq!(places(Operation::StrideRead, 4, 17), [0; 4]);
         assert_eq!(places(Operation::StrideRead, 1, 17), [0]);
@@ -687,27 +827,59 @@ mod tests {
     fn writers_finish_their_files_and_readers_stop_with_the_first() {
         let directory = tempfile::tempdir().unwrap();
         let of = |operation| -> Vec<Phase> {
-            (0..3).map(|rank| phase(operation, &directory.path().join(rank.to_string()), rank)).collect()
+            (0..3)
+                .map(|rank| phase(operation, &directory.path().join(rank.to_string()), rank))
+                .collect()
         };
         let written = together(&of(Operation::Write)).unwrap();
         assert!(
-            written.results.iter().all(|result| result.full_nanoseconds.is_some() && result.latencies.len() == 256)
+            written
+                .results
+                .iter()
+                .all(|result| result.full_nanoseconds.is_some() && result.latencies.len() == 256)
         );
         assert!(written.results.iter().any(|result| result.records == 256));
-        assert!(written.results.iter().all(|result| written.nanoseconds >= result.nanoseconds));
+        assert!(
+            written
+                .results
+                .iter()
+                .all(|result| written.nanoseconds >= result.nanoseconds)
+        );
         let read = together(&of(Operation::Read)).unwrap();
-        let moved: Vec<usize> = read.results.iter().map(|result| result.latencies.len()).collect();
-        assert!(moved.contains(&256) && moved.iter().all(|moved| *moved <= 256), "{moved:?}");
-        assert!(read.results.iter().all(|result| result.full_nanoseconds.is_some() == (result.latencies.len() == 256)));
+        let moved: Vec<usize> = read
+            .results
+            .iter()
+            .map(|result| result.latencies.len())
+            .collect();
+        assert!(
+            moved.contains(&256) && moved.iter().all(|moved| *moved <= 256),
+            "{moved:?}"
+        );
+        assert!(
+            read.results
+                .iter()
+                .all(|result| result.full_nanoseconds.is_some() == (result.latencies.len() == 256))
+        );
     }
 
     #[test]
     fn one_that_cannot_start_lets_nobody_start_and_is_the_one_to_tell() {
         let directory = tempfile::tempdir().unwrap();
-        let (good, bad) = (directory.path().join("good"), directory.path().join("missing/bad"));
-        let error = together(&[phase(Operation::Write, &good, 0), phase(Operation::Write, &bad, 1)]).unwrap_err();
+        let (good, bad) = (
+            directory.path().join("good"),
+            directory.path().join("missing/bad"),
+        );
+        let error = together(&[
+            phase(Operation::Write, &good, 0),
+            phase(Operation::Write, &bad, 1),
+        ])
+        .unwrap_err();
         assert!(error.to_string().contains("missing/bad"), "{error}");
-        assert_eq!(good.metadata().unwrap().len(), 0, "the other one was opened, and not written");
+        assert_eq!(
+            good.metadata().unwrap().len(),
+            0,
+            "the other one was opened, and not written"
+        );
     }
 
     #[test]
@@ -715,13 +887,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         std::fs::write(&path, "x").unwrap();
-        for (sync, data_sync, expected) in
-            [(false, false, 0), (false, true, libc::O_DSYNC), (true, false, libc::O_SYNC), (true, true, libc::O_SYNC)]
-        {
-            let phase = Phase { sync, data_sync, ..phase(Operation::Write, &path, 0) };
+        for (sync, data_sync, expected) in [
+            (false, false, 0),
+            (false, true, libc::O_DSYNC),
+            (true, false, libc::O_SYNC),
+            (true, true, libc::O_SYNC),
+        ] {
+            let phase = Phase {
+                sync,
+                data_sync,
+                ..phase(Operation::Write, &path, 0)
+            };
             let file = open::open_for(&phase, false).unwrap();
             let flags = rustix::fs::fcntl_getfl(&file).unwrap().bits() as i32;
-            assert_eq!(flags & libc::O_SYNC, expected, "sync {sync}, data_sync {data_sync}");
+            assert_eq!(
+                flags & libc::O_SYNC,
+                expected,
+                "sync {sync}, data_sync {data_sync}"
+            );
         }
     }
 

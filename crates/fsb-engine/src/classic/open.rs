@@ -1,10 +1,12 @@
-//! The calls that move the records of a phase: read and write, streams, mapped files and asynchronous requests.
+//! The calls that move the records of a phase: read and write, streams, mapped files and
+//! asynchronous requests.
 //!
 //! * Calls: pread and pwrite if IOzone seeks first, otherwise read and write.
 //! * Streams: fopen, fwrite, fread and fclose of the C library, with a buffer of one record.
 //! * Mappings: loads and stores through a mapping of the file.
-//! * Asynchronous: POSIX requests of the C library, a fixed number of them in flight. A request has its own memory.
-//!   With IOzone's `-H` each record is copied: from the caller's record before a write, into it after a read.
+//! * Asynchronous: POSIX requests of the C library, a fixed number of them in flight. A request has
+//!   its own memory. With IOzone's `-H` each record is copied: from the caller's record before a
+//!   write, into it after a read.
 
 use std::ffi::CString;
 use std::fs::FileType;
@@ -39,10 +41,13 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
     Ok(match phase.method {
         IoMethod::Calls => Box::new(Calls::new(phase, file)),
         IoMethod::Mapping(msync) => {
-            let written = phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
+            let written =
+                phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
             Box::new(MappedFile::new(phase, file, written, msync)?)
         }
-        IoMethod::Asynchronous { depth, copy } => Box::new(Asynchronous::new(phase, file, depth, copy)),
+        IoMethod::Asynchronous { depth, copy } => {
+            Box::new(Asynchronous::new(phase, file, depth, copy))
+        }
     })
 }
 
@@ -61,12 +66,18 @@ impl<'p> StreamFile<'p> {
             _ => c"r+",
         };
         let refused = |errno| EngineError::call("open", &phase.path, errno);
-        let name = CString::new(phase.path.as_os_str().as_bytes()).map_err(|_| refused(Errno::INVAL))?;
+        let name =
+            CString::new(phase.path.as_os_str().as_bytes()).map_err(|_| refused(Errno::INVAL))?;
         let file = Stream::open(&name, mode).map_err(refused)?;
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
-        Ok(StreamFile { phase, file, content, record })
+        Ok(StreamFile {
+            phase,
+            file,
+            content,
+            record,
+        })
     }
 
     fn refused(&self, call: &str, errno: Errno) -> PhaseError {
@@ -89,7 +100,9 @@ impl Records for StreamFile<'_> {
             close(&self.phase.path, other)?;
         }
         let size = self.record.as_mut().len();
-        self.file.set_buffer(size).map_err(|errno| EngineError::call("setvbuf", &self.phase.path, errno).into())
+        self.file
+            .set_buffer(size)
+            .map_err(|errno| EngineError::call("setvbuf", &self.phase.path, errno).into())
     }
 
     fn lock(&mut self, _locked: bool) -> Result<(), PhaseError> {
@@ -111,8 +124,14 @@ impl Records for StreamFile<'_> {
     }
 
     fn flush(&mut self) -> Result<(), PhaseError> {
-        self.file.flush().map_err(|errno| EngineError::call("fflush", &self.phase.path, errno))?;
-        if self.phase.operation.writes() { self.fsync() } else { Ok(()) }
+        self.file
+            .flush()
+            .map_err(|errno| EngineError::call("fflush", &self.phase.path, errno))?;
+        if self.phase.operation.writes() {
+            self.fsync()
+        } else {
+            Ok(())
+        }
     }
 
     fn close(mut self: Box<Self>) -> Result<(), PhaseError> {
@@ -134,7 +153,12 @@ struct MappedFile<'p> {
 
 impl<'p> MappedFile<'p> {
     /// `written` is whether the file is open for writing; IOzone maps it so for random reads too.
-    fn new(phase: &'p Phase, file: OwnedFd, written: bool, msync: Msync) -> Result<MappedFile<'p>, PhaseError> {
+    fn new(
+        phase: &'p Phase,
+        file: OwnedFd,
+        written: bool,
+        msync: Msync,
+    ) -> Result<MappedFile<'p>, PhaseError> {
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
@@ -146,7 +170,8 @@ impl<'p> MappedFile<'p> {
             let last = phase.file_size - phase.record_size;
             content.renew(last, record.as_mut());
             let moved = calls::write_at(&file, record.as_mut(), last);
-            Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.at(phase, last))?;
+            Fault::whole(WRITE, moved, record.as_mut().len())
+                .map_err(|fault| fault.at(phase, last))?;
         }
         mmap::install_handler();
         let refused = |errno| EngineError::call("map", &phase.path, errno);
@@ -159,21 +184,31 @@ impl<'p> MappedFile<'p> {
             true => (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED),
             false => (ProtFlags::READ, MapFlags::PRIVATE),
         };
-        let map = Mapping::new(&file, phase.file_size as usize, protection, flags).map_err(refused)?;
+        let map =
+            Mapping::new(&file, phase.file_size as usize, protection, flags).map_err(refused)?;
         let msync = match msync {
             Msync::Never => None,
             Msync::Async => Some(MsyncFlags::ASYNC),
             Msync::Sync => Some(MsyncFlags::SYNC),
         };
-        Ok(MappedFile { phase, file, content, record, map, msync })
+        Ok(MappedFile {
+            phase,
+            file,
+            content,
+            record,
+            map,
+            msync,
+        })
     }
 }
 
-/// Builds the fault of a failed load or store. These have no result, so `moved` is the result of the same transfer by
-/// a call, which fails for the same reason, unless the cause no longer exists.
+/// Builds the fault of a failed load or store. These have no result, so `moved` is the result of
+/// the same transfer by a call, which fails for the same reason, unless the cause no longer exists.
 #[cold]
 fn failed(call: &'static str, moved: Result<usize, Errno>, length: usize) -> Fault {
-    Fault::whole(call, moved, length).err().unwrap_or(Fault::Mapping(call))
+    Fault::whole(call, moved, length)
+        .err()
+        .unwrap_or(Fault::Mapping(call))
 }
 
 impl Records for MappedFile<'_> {
@@ -189,11 +224,15 @@ impl Records for MappedFile<'_> {
     fn read(&mut self, offset: u64) -> Result<(), Fault> {
         let record = self.record.as_mut();
         let length = record.len();
-        // SAFETY: the record is in the mapping (the file of a phase has a whole number of records, and is as long),
-        // and the other side is memory of our own; the handler is installed. A mapping that failed is not used again:
-        // the pass ends.
+        // SAFETY: the record is in the mapping (the file of a phase has a whole number of records,
+        // and is as long), and the other side is memory of our own; the handler is installed. A
+        // mapping that failed is not used again: the pass ends.
         if !unsafe { self.map.load(offset as usize, record.as_mut_ptr(), length) } {
-            return Err(failed(READ, calls::read_at(&self.file, record, offset), length));
+            return Err(failed(
+                READ,
+                calls::read_at(&self.file, record, offset),
+                length,
+            ));
         }
         Ok(self.content.check(&self.phase.path, offset, record)?)
     }
@@ -203,14 +242,18 @@ impl Records for MappedFile<'_> {
         let record = self.record.as_mut();
         self.content.renew(offset, record);
         // SAFETY: as in `read`; operations that write have a writable mapping.
-        if !unsafe { self.map.store(record.as_ptr(), offset as usize, record.len()) } {
+        if !unsafe {
+            self.map
+                .store(record.as_ptr(), offset as usize, record.len())
+        } {
             let moved = calls::write_at(&self.file, record, offset);
             return Err(failed(WRITE, moved, record.len()));
         }
         match self.msync {
-            Some(flags) => {
-                self.map.sync(offset as usize, record.len(), flags).map_err(|errno| Fault::Call("msync", errno))
-            }
+            Some(flags) => self
+                .map
+                .sync(offset as usize, record.len(), flags)
+                .map_err(|errno| Fault::Call("msync", errno)),
             None => Ok(()),
         }
     }
@@ -221,7 +264,9 @@ impl Records for MappedFile<'_> {
     }
 
     fn close(self: Box<Self>) -> Result<(), PhaseError> {
-        let MappedFile { phase, file, map, .. } = *self;
+        let MappedFile {
+            phase, file, map, ..
+        } = *self;
         drop(map);
         Ok(close(&phase.path, file)?)
     }
@@ -229,8 +274,8 @@ impl Records for MappedFile<'_> {
 
 /// POSIX asynchronous requests, by the C library, a fixed number of them in flight.
 ///
-/// A request has its own memory. If IOzone copies (`-H`), each record is copied: from a record of the caller before a
-/// write, into it after a read.
+/// A request has its own memory. If IOzone copies (`-H`), each record is copied: from a record of
+/// the caller before a write, into it after a read.
 struct Asynchronous<'p> {
     phase: &'p Phase,
     /// Before the file, so that no request is in flight when the file is closed.
@@ -264,10 +309,24 @@ impl<'p> Asynchronous<'p> {
             let mut memory = Memory::new(size);
             content.fill(memory.as_mut());
             let block = Box::new(ControlBlock::new());
-            QueuedRecord { block, memory, offset: 0, pending: false, reads: false }
+            QueuedRecord {
+                block,
+                memory,
+                offset: 0,
+                pending: false,
+                reads: false,
+            }
         };
         let requests = (0..most).map(request).collect();
-        Asynchronous { phase, requests, file, content, record, copy, next: 0 }
+        Asynchronous {
+            phase,
+            requests,
+            file,
+            content,
+            record,
+            copy,
+            next: 0,
+        }
     }
 
     /// Waits for the oldest queued request, and queues a record in its place.
@@ -289,8 +348,9 @@ impl<'p> Asynchronous<'p> {
         (request.offset, request.reads) = (offset, reads);
         let verb = if reads { Verb::Read } else { Verb::Write };
         let bytes = (memory.as_mut_ptr(), memory.len());
-        // SAFETY: the block and the memory that it names stay where they are until the request is finished: `finish` is
-        // called before either is used again, and `drop` before either goes away. The descriptor lives longer.
+        // SAFETY: the block and the memory that it names stay where they are until the request is
+        // finished: `finish` is called before either is used again, and `drop` before either goes
+        // away. The descriptor lives longer.
         let queued = unsafe { request.block.submit(self.file.as_fd(), verb, bytes, offset) };
         queued.map_err(|errno| Fault::Call(if reads { READ } else { WRITE }, errno))?;
         request.pending = true;
@@ -310,10 +370,18 @@ impl<'p> Asynchronous<'p> {
             return Ok(());
         }
         if self.copy {
-            self.record.as_mut().copy_from_slice(request.memory.as_mut());
+            self.record
+                .as_mut()
+                .copy_from_slice(request.memory.as_mut());
         }
-        let record = if self.copy { self.record.as_mut() } else { request.memory.as_mut() };
-        Ok(self.content.check(&self.phase.path, request.offset, record)?)
+        let record = if self.copy {
+            self.record.as_mut()
+        } else {
+            request.memory.as_mut()
+        };
+        Ok(self
+            .content
+            .check(&self.phase.path, request.offset, record)?)
     }
 }
 
@@ -354,7 +422,8 @@ impl Records for Asynchronous<'_> {
 impl Drop for QueuedRecord {
     fn drop(&mut self) {
         if self.pending {
-            // Its memory is freed next. The error that led here is returned already, so the result does not matter.
+            // Its memory is freed next. The error that led here is returned already, so the result
+            // does not matter.
             let _ = self.block.wait();
         }
     }
@@ -374,8 +443,17 @@ impl<'p> Calls<'p> {
         let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
-        let sequential = matches!(phase.operation, Operation::Write | Operation::Rewrite | Operation::Read);
-        Calls { phase, file, content, record, sequential }
+        let sequential = matches!(
+            phase.operation,
+            Operation::Write | Operation::Rewrite | Operation::Read
+        );
+        Calls {
+            phase,
+            file,
+            content,
+            record,
+            sequential,
+        }
     }
 }
 
@@ -479,7 +557,8 @@ const WRITE: &str = "write to";
 
 /// An open file whose records can be moved.
 pub(super) trait Records {
-    /// Prepares the file between its opening and the clock: fsync, and reading the first record once.
+    /// Prepares the file between its opening and the clock: fsync, and reading the first record
+    /// once.
     fn prime(&mut self, fsync: bool, first: bool) -> Result<(), PhaseError>;
 
     /// Locks or unlocks the file.
@@ -502,9 +581,15 @@ pub(super) trait Records {
     fn close(self: Box<Self>) -> Result<(), PhaseError>;
 }
 
-/// [`Records::prime`] of a descriptor. IOzone reads the first record before the clock of sequential reads, to warm the
-/// processor up.
-fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8], fsync: bool, first: bool) -> Result<(), PhaseError> {
+/// [`Records::prime`] of a descriptor. IOzone reads the first record before the clock of sequential
+/// reads, to warm the processor up.
+fn prime(
+    phase: &Phase,
+    file: &OwnedFd,
+    record: &mut [u8],
+    fsync: bool,
+    first: bool,
+) -> Result<(), PhaseError> {
     if fsync {
         flush(&phase.path, file)?;
     }
@@ -526,9 +611,9 @@ pub enum Existing {
 /// Checks that a file may be created or overwritten at a path, and returns the state of the path.
 ///
 /// # Errors
-/// The path is a directory, a device, a pipe or a socket, or a symbolic link to one of these. The path is a symbolic
-/// link to a file or to nothing: the test would overwrite the file and remove the link. The directory of the file does
-/// not exist. The message names the path.
+/// The path is a directory, a device, a pipe or a socket, or a symbolic link to one of these. The
+/// path is a symbolic link to a file or to nothing: the test would overwrite the file and remove
+/// the link. The directory of the file does not exist. The message names the path.
 pub fn examine(path: &Path) -> Result<Existing, EngineError> {
     let shown = path.display();
     let refused = |message: String| EngineError::new(message);
@@ -536,7 +621,9 @@ pub fn examine(path: &Path) -> Result<Existing, EngineError> {
         Ok(metadata) if metadata.is_file() => match std::fs::read_link(path) {
             Err(_) => Ok(Existing::File(metadata.len())),
             Ok(_) => {
-                let target = path.canonicalize().map_err(|error| refused(format!("{shown}: {error}")))?;
+                let target = path
+                    .canonicalize()
+                    .map_err(|error| refused(format!("{shown}: {error}")))?;
                 let target = target.display();
                 Err(refused(format!(
                     "{shown} is a symbolic link to {target}: the tests would overwrite that file and remove the link. \
@@ -544,15 +631,26 @@ pub fn examine(path: &Path) -> Result<Existing, EngineError> {
                 )))
             }
         },
-        Ok(metadata) => Err(refused(format!("{shown} is {}: name a file", kind(metadata.file_type())))),
+        Ok(metadata) => Err(refused(format!(
+            "{shown} is {}: name a file",
+            kind(metadata.file_type())
+        ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(refused(format!("{shown} is a dangling symbolic link: name a file")));
+                return Err(refused(format!(
+                    "{shown} is a dangling symbolic link: name a file"
+                )));
             }
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             match std::fs::metadata(parent) {
                 Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
-                Ok(_) => Err(refused(format!("{} is not a directory: name a file in a directory", parent.display()))),
+                Ok(_) => Err(refused(format!(
+                    "{} is not a directory: name a file in a directory",
+                    parent.display()
+                ))),
                 Err(error) => Err(refused(format!(
                     "the directory {} cannot be used: {error}; name a file in a directory that exists",
                     parent.display()
@@ -589,19 +687,25 @@ pub fn remove(path: &Path) -> Result<bool, EngineError> {
 /// The mode of files, as in IOzone.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
 
-/// Opens a file. Checks that it is a regular file, because another program may have replaced it since [`examine`].
+/// Opens a file. Checks that it is a regular file, because another program may have replaced it
+/// since [`examine`].
 fn open_file(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, EngineError> {
     let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)
         .map_err(|errno| EngineError::call("open", path, errno))?;
-    let stat = rustix::fs::fstat(&file).map_err(|errno| EngineError::call("examine", path, errno))?;
+    let stat =
+        rustix::fs::fstat(&file).map_err(|errno| EngineError::call("examine", path, errno))?;
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-        return Err(EngineError::new(format!("{} is not a regular file any more", path.display())));
+        return Err(EngineError::new(format!(
+            "{} is not a regular file any more",
+            path.display()
+        )));
     }
     Ok(file)
 }
 
-/// Recreates a file as IOzone does before its first write: opens it without any permission, empties and removes it,
-/// and creates it anew. A file system that cannot do that fails here, before it is measured.
+/// Recreates a file as IOzone does before its first write: opens it without any permission, empties
+/// and removes it, and creates it anew. A file system that cannot do that fails here, before it is
+/// measured.
 fn make_anew(path: &Path) -> Result<(), EngineError> {
     let file = open_file(path, OFlags::WRONLY | OFlags::CREATE, Mode::empty())?;
     rustix::fs::ftruncate(&file, 0).map_err(|errno| EngineError::call("truncate", path, errno))?;
@@ -612,22 +716,33 @@ fn make_anew(path: &Path) -> Result<(), EngineError> {
 
 /// creat(2).
 fn empty(path: &Path) -> Result<(), EngineError> {
-    close(path, open_file(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?)
+    close(
+        path,
+        open_file(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?,
+    )
 }
 
-/// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several that run at once:
-/// those create the file when they open it.
+/// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several
+/// that run at once: those create the file when they open it.
 pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
     let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
-    let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, fsb_sys::open_flags::DSYNC);
+    let written = OFlags::RDWR
+        | sync(phase.sync, OFlags::SYNC)
+        | sync(phase.data_sync, fsb_sys::open_flags::DSYNC);
     let flags = match phase.operation {
         Operation::Write | Operation::Pwrite if together => written | OFlags::CREATE,
         Operation::RandomRead if together => OFlags::RDONLY,
-        Operation::RandomRead | Operation::RandomWrite | Operation::RecordRewrite => written | OFlags::CREATE,
+        Operation::RandomRead | Operation::RandomWrite | Operation::RecordRewrite => {
+            written | OFlags::CREATE
+        }
         operation if operation.writes() => written,
         _ => OFlags::RDONLY,
     };
-    open_file(&phase.path, flags | sync(phase.direct, OFlags::DIRECT), MODE)
+    open_file(
+        &phase.path,
+        flags | sync(phase.direct, OFlags::DIRECT),
+        MODE,
+    )
 }
 
 /// Locks or unlocks the whole file (`fcntl`).
@@ -640,7 +755,8 @@ pub(super) fn lock(phase: &Phase, file: &OwnedFd, locked: bool) -> Result<(), En
         (true, true) => RangeLock::Exclusive,
         (true, false) => RangeLock::Shared,
     };
-    calls::lock(file, operation, 0, 0).map_err(|errno| EngineError::call("lock", &phase.path, errno))
+    calls::lock(file, operation, 0, 0)
+        .map_err(|errno| EngineError::call("lock", &phase.path, errno))
 }
 
 /// Closes a file and returns the error that close reports.

@@ -43,12 +43,18 @@ impl Operation {
     /// Returns whether the operation writes to the file.
     pub fn writes(self) -> bool {
         use Operation::*;
-        matches!(self, Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite | Pwrite)
+        matches!(
+            self,
+            Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite | Pwrite
+        )
     }
 
     /// Returns whether the operation uses C stdio.
     pub fn is_stream(self) -> bool {
-        matches!(self, Operation::Fwrite | Operation::Frewrite | Operation::Fread)
+        matches!(
+            self,
+            Operation::Fwrite | Operation::Frewrite | Operation::Fread
+        )
     }
 }
 
@@ -122,7 +128,8 @@ pub struct Phase {
     pub purge: Option<Purge>,
     /// The time of each record is kept.
     pub latencies: bool,
-    /// Index of this phase in its group, from 0; it also distinguishes the data of the phases in [`Check::Diagnose`].
+    /// Index of this phase in its group, from 0; it also distinguishes the data of the phases in
+    /// [`Check::Diagnose`].
     pub rank: u32,
     /// The processor to run on.
     pub cpu: Option<u32>,
@@ -132,8 +139,9 @@ pub struct Phase {
     pub rest: Rest,
 }
 
-/// The fsync calls on a file outside the clock. IOzone calls fsync before and after each pass. A repetition omits the
-/// calls that it does not need to find the state of the first pass, because they only take time.
+/// The fsync calls on a file outside the clock. IOzone calls fsync before and after each pass. A
+/// repetition omits the calls that it does not need to find the state of the first pass, because
+/// they only take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
     /// Whether fsync is called after the file was opened.
@@ -144,13 +152,17 @@ pub struct Rest {
 
 impl Rest {
     /// As IOzone does it.
-    pub const ALWAYS: Rest = Rest { before: true, after: true };
+    pub const ALWAYS: Rest = Rest {
+        before: true,
+        after: true,
+    };
 }
 
 /// The result of a pass.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// From the first record to the last, or to the stonewall, with the flush and close that belong to the time.
+    /// From the first record to the last, or to the stonewall, with the flush and close that belong
+    /// to the time.
     pub nanoseconds: u64,
     /// Records moved in that time.
     pub records: u64,
@@ -162,7 +174,8 @@ pub struct PhaseResult {
     pub system_nanoseconds: u64,
     /// Elapsed time that belongs to the processor time.
     pub wall_nanoseconds: u64,
-    /// Offset in bytes and nanoseconds of each record, in order; empty unless [`Phase::latencies`] is set.
+    /// Offset in bytes and nanoseconds of each record, in order; empty unless [`Phase::latencies`]
+    /// is set.
     pub latencies: Vec<(u64, u64)>,
 }
 
@@ -183,10 +196,11 @@ pub enum PhaseError {
 
 // Record contents: generates the data that is written, and checks the data that is read.
 //
-// IOzone writes the same record over and over, and checks the first word of each page when it reads. Here it is done
-// the same way at the same cost. IOzone's records are mostly zeros, which some file systems compress or leave out. The
-// sampled records here are incompressible. Modes that check every byte use one byte everywhere, or a function of the
-// place in the file. The latter also detects a record at a wrong place or in a wrong file.
+// IOzone writes the same record over and over, and checks the first word of each page when it
+// reads. Here it is done the same way at the same cost. IOzone's records are mostly zeros, which
+// some file systems compress or leave out. The sampled records here are incompressible. Modes that
+// check every byte use one byte everywhere, or a function of the place in the file. The latter also
+// detects a record at a wrong place or in a wrong file.
 
 /// The word at the start of each page in [`Check::Sample`].
 const MARK: u64 = 0xf5b1_0203_0405_0607;
@@ -237,7 +251,10 @@ pub(super) struct RecordContent {
 
 impl RecordContent {
     pub(super) fn new(check: Check, rank: u32) -> RecordContent {
-        RecordContent { check, key: mix(SEED ^ mix(u64::from(rank) + 1)) }
+        RecordContent {
+            check,
+            key: mix(SEED ^ mix(u64::from(rank) + 1)),
+        }
     }
 
     /// Fills a record before the clock starts.
@@ -275,21 +292,32 @@ impl RecordContent {
 
     /// Checks a record that was read from `offset`.
     #[inline]
-    pub(super) fn check(&self, path: &Path, offset: u64, record: &[u8]) -> Result<(), Box<Corruption>> {
+    pub(super) fn check(
+        &self,
+        path: &Path,
+        offset: u64,
+        record: &[u8],
+    ) -> Result<(), Box<Corruption>> {
         let intact = match self.check {
-            Check::Sample => record
-                .chunks(PAGE)
-                .all(|page| page.first_chunk::<WORD>().is_none_or(|word| u64::from_le_bytes(*word) == MARK)),
+            Check::Sample => record.chunks(PAGE).all(|page| {
+                page.first_chunk::<WORD>()
+                    .is_none_or(|word| u64::from_le_bytes(*word) == MARK)
+            }),
             Check::Pattern(byte) => record.iter().all(|found| *found == byte),
             Check::Diagnose => record
                 .chunks_exact(WORD)
                 .enumerate()
                 .all(|(index, word)| word == self.word(offset, index).to_le_bytes()),
         };
-        if intact { Ok(()) } else { Err(self.corruption(path, offset, record)) }
+        if intact {
+            Ok(())
+        } else {
+            Err(self.corruption(path, offset, record))
+        }
     }
 
-    /// Returns the expected byte at `place` of a record at `offset`, or `None` if that byte is not checked.
+    /// Returns the expected byte at `place` of a record at `offset`, or `None` if that byte is not
+    /// checked.
     fn expected(&self, offset: u64, place: usize) -> Option<u8> {
         match self.check {
             Check::Sample => MARK.to_le_bytes().get(place % PAGE).copied(),
@@ -301,7 +329,9 @@ impl RecordContent {
     #[cold]
     fn corruption(&self, path: &Path, offset: u64, record: &[u8]) -> Box<Corruption> {
         let wrong = record.iter().enumerate().filter_map(|(place, found)| {
-            self.expected(offset, place).filter(|expected| expected != found).map(|expected| (place, expected, *found))
+            self.expected(offset, place)
+                .filter(|expected| expected != found)
+                .map(|expected| (place, expected, *found))
         });
         let mut wrong = wrong.peekable();
         let (place, expected, found) = wrong.peek().copied().unwrap_or_default();
@@ -324,7 +354,11 @@ mod tests {
     use super::*;
 
     fn checks() -> impl Strategy<Value = Check> {
-        prop_oneof![Just(Check::Sample), any::<u8>().prop_map(Check::Pattern), Just(Check::Diagnose)]
+        prop_oneof![
+            Just(Check::Sample),
+            any::<u8>().prop_map(Check::Pattern),
+            Just(Check::Diagnose)
+        ]
     }
 
     proptest! {
@@ -359,7 +393,11 @@ mod tests {
         content.renew(4096, &mut bytes);
         assert!(content.check(Path::new("f"), 4096, &bytes).is_ok());
         assert!(content.check(Path::new("f"), 8192, &bytes).is_err());
-        assert!(RecordContent::new(Check::Diagnose, 1).check(Path::new("f"), 4096, &bytes).is_err());
+        assert!(
+            RecordContent::new(Check::Diagnose, 1)
+                .check(Path::new("f"), 4096, &bytes)
+                .is_err()
+        );
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Reads the files of an aged file system: one in which files were created and deleted for a long time.
+//! Reads the files of an aged file system: one in which files were created and deleted for a long
+//! time.
 //!
-//! Preparation fills the file system up to a number of bytes, and then replaces files: it deletes one at random and
-//! creates others until they fill the place again. The steps are the same on every target and in every run. Sizes have
-//! the log-normal distribution of N. Agrawal, A. Arpaci-Dusseau and R. Arpaci-Dusseau, "Generating Realistic Impressions
-//! for File-System Benchmarking" (FAST 2009, table 2), without its tail. The device gets the data at intervals, or files
-//! that live briefly would never be allocated. The idea to age by such steps is that of K. Smith and M. Seltzer, "File
-//! System Aging: Increasing the Relevance of File System Benchmarks" (SIGMETRICS 1997).
+//! Preparation fills the file system up to a number of bytes, and then replaces files: it deletes
+//! one at random and creates others until they fill the place again. The steps are the same on
+//! every target and in every run. Sizes have the log-normal distribution of N. Agrawal, A.
+//! Arpaci-Dusseau and R. Arpaci-Dusseau, "Generating Realistic Impressions for File-System
+//! Benchmarking" (FAST 2009, table 2), without its tail. The device gets the data at intervals, or
+//! files that live briefly would never be allocated. The idea to age by such steps is that of K.
+//! Smith and M. Seltzer, "File System Aging: Increasing the Relevance of File System Benchmarks"
+//! (SIGMETRICS 1997).
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -43,7 +46,8 @@ const OPERATION: &str = "aged_read";
 const DIRECTORIES: u64 = 64;
 /// The seed of all sizes and choices, so that every run ages in the same way.
 const SEED: u64 = 1997;
-/// The largest file is this part of all bytes, and so is the amount that is written from one sync to the next.
+/// The largest file is this part of all bytes, and so is the amount that is written from one sync
+/// to the next.
 const PART: u64 = 16;
 /// The most files that a history creates.
 const MOST_CREATED: u64 = 10_000_000;
@@ -69,8 +73,18 @@ impl Workload for AgedRead {
         let mut all = group(
             ParameterGroup::Files,
             [
-                Parameter::new("bytes", Size(4096..=1 << 50), "size/2", "bytes of all files"),
-                Parameter::new("file_size", Size(1..=1 << 40), "13K", "median size of a file"),
+                Parameter::new(
+                    "bytes",
+                    Size(4096..=1 << 50),
+                    "size/2",
+                    "bytes of all files",
+                ),
+                Parameter::new(
+                    "file_size",
+                    Size(1..=1 << 40),
+                    "13K",
+                    "median size of a file",
+                ),
                 Parameter::new(
                     "sigma",
                     Fraction(0.0..=5.0),
@@ -80,15 +94,33 @@ impl Workload for AgedRead {
                 parameter::data(),
             ],
         );
-        let about = "how often all bytes are replaced before the files are read; 0 is a new file system";
-        all.extend(group(ParameterGroup::Work, [Parameter::new("turnover", Fraction(0.0..=1000.0), "4", about)]));
+        let about =
+            "how often all bytes are replaced before the files are read; 0 is a new file system";
+        all.extend(group(
+            ParameterGroup::Work,
+            [Parameter::new(
+                "turnover",
+                Fraction(0.0..=1000.0),
+                "4",
+                about,
+            )],
+        ));
         let about = "bytes of a read";
         all.extend(group(
             ParameterGroup::Calls,
-            [Parameter::new("block_size", Size(1..=1 << 30), "128K", about), parameter::sequential_backend()],
+            [
+                Parameter::new("block_size", Size(1..=1 << 30), "128K", about),
+                parameter::sequential_backend(),
+            ],
         ));
-        all.extend(group(ParameterGroup::State, [parameter::cache(&[CacheState::Cold, CacheState::Any])]));
-        all.extend(group(ParameterGroup::Results, [parameter::label(), parameter::verify()]));
+        all.extend(group(
+            ParameterGroup::State,
+            [parameter::cache(&[CacheState::Cold, CacheState::Any])],
+        ));
+        all.extend(group(
+            ParameterGroup::Results,
+            [parameter::label(), parameter::verify()],
+        ));
         all
     }
 
@@ -105,14 +137,26 @@ impl Workload for AgedRead {
         let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
         let (label, verify) = (reader.text("label")?, reader.flag("verify")?);
         let Ok(history) = ageing.history(|event| match event {
-            Event::Create(AgedFile { number: MOST_CREATED.., .. }) => Err(()),
+            Event::Create(AgedFile {
+                number: MOST_CREATED..,
+                ..
+            }) => Err(()),
             _ => Ok(()),
         }) else {
-            let message = format!("more than {MOST_CREATED} files would be created: use a larger file_size");
+            let message =
+                format!("more than {MOST_CREATED} files would be created: use a larger file_size");
             return Err(reader.error("file_size", message));
         };
         reader.finish();
-        Ok(Box::new(AgedJob { ageing, block_size, backend, cache, label, verify, history }))
+        Ok(Box::new(AgedJob {
+            ageing,
+            block_size,
+            backend,
+            cache,
+            label,
+            verify,
+            history,
+        }))
     }
 }
 
@@ -189,13 +233,19 @@ impl Ageing {
                 }
             }
             while bytes + size > self.bytes {
-                let victim = live.swap_remove((hash(SEED, Stream::Pool, deletions) % live.len() as u64) as usize);
+                let victim = live.swap_remove(
+                    (hash(SEED, Stream::Pool, deletions) % live.len() as u64) as usize,
+                );
                 deletions += 1;
                 bytes -= victim.size;
                 blocks -= victim.size.next_multiple_of(BLOCK);
                 act(Event::Delete(victim))?;
             }
-            let file = AgedFile { number, size, address: written };
+            let file = AgedFile {
+                number,
+                size,
+                address: written,
+            };
             act(Event::Create(file))?;
             live.push(file);
             bytes += size;
@@ -209,7 +259,11 @@ impl Ageing {
             }
         }
         live.sort_unstable_by_key(|file| (file.directory(), file.number));
-        Ok(History { files: live, written, peak })
+        Ok(History {
+            files: live,
+            written,
+            peak,
+        })
     }
 }
 
@@ -225,9 +279,19 @@ struct AgedJob {
 
 impl AgedJob {
     fn label(&self) -> String {
-        let Ageing { bytes, turnover, .. } = self.ageing;
-        let cache = if self.cache == CacheState::Cold { ", cold" } else { "" };
-        let age = if turnover == 0.0 { "new".to_owned() } else { format!("turnover {turnover}") };
+        let Ageing {
+            bytes, turnover, ..
+        } = self.ageing;
+        let cache = if self.cache == CacheState::Cold {
+            ", cold"
+        } else {
+            ""
+        };
+        let age = if turnover == 0.0 {
+            "new".to_owned()
+        } else {
+            format!("turnover {turnover}")
+        };
         let ending = label::backend(self.backend) + label::verified(self.verify);
         format!("aged read of {}, {age}{cache}{ending}", Bytes(bytes))
     }
@@ -239,9 +303,12 @@ impl AgedJob {
     /// Ages the directory of a set, which is on the device afterwards.
     fn age(&self, set: &Path, data: &mut Data) -> Result<(), EngineError> {
         fileset::make_anew(set)?;
-        (0..DIRECTORIES).try_for_each(|number| fileset::make_directory(&set.join(directory(number))))?;
+        (0..DIRECTORIES)
+            .try_for_each(|number| fileset::make_directory(&set.join(directory(number))))?;
         self.ageing.history(|event| match event {
-            Event::Create(file) => fileset::write_file(&set.join(file.path()), file.size, file.address, data),
+            Event::Create(file) => {
+                fileset::write_file(&set.join(file.path()), file.size, file.address, data)
+            }
             Event::Delete(file) => {
                 let path = set.join(file.path());
                 fs::remove_file(&path).map_err(|error| EngineError::io("delete", &path, &error))
@@ -252,7 +319,11 @@ impl AgedJob {
     }
 
     /// Calls `act` with each remaining file, open.
-    fn each(&self, set: &Path, mut act: impl FnMut(&Path, File) -> Result<(), EngineError>) -> Result<(), EngineError> {
+    fn each(
+        &self,
+        set: &Path,
+        mut act: impl FnMut(&Path, File) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         self.history.files.iter().try_for_each(|file| {
             let path = set.join(file.path());
             let open = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
@@ -264,7 +335,9 @@ impl AgedJob {
     fn read_once(&self, set: &Path) -> Result<(), EngineError> {
         self.each(set, |path, mut file| {
             let copied = io::copy(&mut file, &mut io::sink());
-            copied.map(drop).map_err(|error| EngineError::io("read from", path, &error))
+            copied
+                .map(drop)
+                .map_err(|error| EngineError::io("read from", path, &error))
         })
     }
 
@@ -275,7 +348,9 @@ impl AgedJob {
             all = match (all, extents(&file)) {
                 (Some(all), Ok(more)) => Some(all + u64::from(more)),
                 (None, _) | (_, Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS)) => None,
-                (_, Err(errno)) => return Err(EngineError::call("count the extents of", path, errno)),
+                (_, Err(errno)) => {
+                    return Err(EngineError::call("count the extents of", path, errno));
+                }
             };
             Ok(())
         })?;
@@ -300,8 +375,16 @@ const FIEMAP: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Extent
 /// Returns the number of extents of a file whose data is on the device.
 fn extents(file: &File) -> Result<u32, Errno> {
     // With room for none, the kernel counts the extents.
-    let mut map = ExtentMap { start: 0, length: u64::MAX, flags: 0, mapped: 0, room: 0, reserved: 0 };
-    // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and the pointer is valid.
+    let mut map = ExtentMap {
+        start: 0,
+        length: u64::MAX,
+        flags: 0,
+        mapped: 0,
+        room: 0,
+        reserved: 0,
+    };
+    // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and
+    // the pointer is valid.
     match unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) } {
         0 => Ok(map.mapped),
         _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
@@ -320,20 +403,34 @@ impl Job for AgedJob {
             record_size: self.block_size,
             backend: self.backend.name().to_owned(),
             cache: self.cache,
-            renewal: if cold { Renewal::Remount } else { Renewal::Never },
+            renewal: if cold {
+                Renewal::Remount
+            } else {
+                Renewal::Never
+            },
             operations: files,
             repeats_in_place: !cold,
             reaches_device: cold,
-            // Deleted space is free only after a commit, and the next sync comes after a part of all bytes.
+            // Deleted space is free only after a commit, and the next sync comes after a part of
+            // all bytes.
             space: space + self.ageing.bytes / PART + inodes * fileset::NOTE,
             inodes,
             cold_bytes_per_operation: self.bytes() / files * 9 / 10,
-            ..Profile::base(OPERATION, &THROUGHPUT, self.label.clone().unwrap_or_else(|| self.label()))
+            ..Profile::base(
+                OPERATION,
+                &THROUGHPUT,
+                self.label.clone().unwrap_or_else(|| self.label()),
+            )
         }
     }
 
     fn params(&self) -> Params {
-        let Ageing { bytes, median, sigma, turnover } = self.ageing;
+        let Ageing {
+            bytes,
+            median,
+            sigma,
+            turnover,
+        } = self.ageing;
         let mut params = params::from_pairs([
             ("bytes", bytes.into()),
             ("file_size", median.into()),
@@ -359,7 +456,10 @@ impl Job for AgedJob {
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         let set = context.set();
         if context.preparing != Preparing::Settling {
-            self.age(&set, &mut Data::new(context.data(), fileset::CHUNK as usize))?;
+            self.age(
+                &set,
+                &mut Data::new(context.data(), fileset::CHUNK as usize),
+            )?;
         }
         if context.preparing != Preparing::Files && self.cache == CacheState::Cold {
             fileset::wait_for_access_times();
@@ -375,14 +475,23 @@ impl Job for AgedJob {
         let backend = context.backend(self.backend);
         let real = backend.capabilities().real;
         let set = context.set();
-        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
+        let root = backend
+            .namespace()
+            .open_root(&set)
+            .map_err(|errno| EngineError::call("open", &set, errno))?;
         if real && context.evict && self.cache == CacheState::Cold {
             self.each(&set, |path, file| {
                 let dropped = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
                 dropped.map_err(|errno| EngineError::call("drop from the cache", path, errno))
             })?;
         }
-        let threads = AgedThread { job: self, set: &set, root: &root, backend, context };
+        let threads = AgedThread {
+            job: self,
+            set: &set,
+            root: &root,
+            backend,
+            context,
+        };
         let outcome = threads::run(&threads, context, &profile, Ready::default(), false, gate)?;
         let mut measurement = outcome.measurement(profile.operation);
         let mut count = |name: &str, count| measurement.counts.insert(name.to_owned(), count);
@@ -420,7 +529,12 @@ impl AgedThread<'_> {
     }
 
     fn read(&self, index: usize, state: &mut ThreadState) -> Result<(), EngineError> {
-        let ThreadState { session, names, memory, expected } = state;
+        let ThreadState {
+            session,
+            names,
+            memory,
+            expected,
+        } = state;
         let file = self.job.history.files[index];
         let opened = session.open(self.root, &names[index], OpenFlags::READ, file.size);
         let slot = opened.map_err(|errno| self.refused("open", file, errno))?;
@@ -433,18 +547,30 @@ impl AgedThread<'_> {
             if count == 0 {
                 let path = self.set.join(file.path());
                 let message = format!("read from {}: it ends at offset {offset}", path.display());
-                return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+                return Err(EngineError {
+                    path: Some(path),
+                    ..EngineError::new(message)
+                });
             }
-            let expected = expected.as_mut().map(|data| data.window(file.address + offset, count));
+            let expected = expected
+                .as_mut()
+                .map(|data| data.window(file.address + offset, count));
             if let Some(expected) = expected
                 && let Some(place) = Data::difference(expected, &piece[..count])
             {
                 let path = self.set.join(file.path());
-                return Err(EngineError::corrupted(&path, offset + place as u64, expected[place], piece[place]));
+                return Err(EngineError::corrupted(
+                    &path,
+                    offset + place as u64,
+                    expected[place],
+                    piece[place],
+                ));
             }
             offset += count as u64;
         }
-        session.close(slot).map_err(|errno| self.refused("close", file, errno))
+        session
+            .close(slot)
+            .map_err(|errno| self.refused("close", file, errno))
     }
 }
 
@@ -453,18 +579,37 @@ impl ThreadJob for AgedThread<'_> {
     type Report = ();
 
     fn init(&self, _rank: u32) -> Result<ThreadState, EngineError> {
-        let AgedJob { history, block_size, verify, .. } = self.job;
-        let largest = history.files.iter().map(|file| file.size).max().unwrap_or(1).min(*block_size) as usize;
+        let AgedJob {
+            history,
+            block_size,
+            verify,
+            ..
+        } = self.job;
+        let largest = history
+            .files
+            .iter()
+            .map(|file| file.size)
+            .max()
+            .unwrap_or(1)
+            .min(*block_size) as usize;
         let real = self.backend.capabilities().real;
         Ok(ThreadState {
             session: self.backend.session(&Setup::plain(1))?,
-            names: history.files.iter().map(|file| CString::new(file.path()).expect("no zero byte")).collect(),
+            names: history
+                .files
+                .iter()
+                .map(|file| CString::new(file.path()).expect("no zero byte"))
+                .collect(),
             memory: Memory::new(largest),
             expected: (*verify && real).then(|| Data::new(self.context.data(), largest)),
         })
     }
 
-    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let files = &self.job.history.files;
         recorder.start();
         for number in 0..self.context.operations {
@@ -487,7 +632,12 @@ mod tests {
 
     use super::*;
 
-    const AGEING: Ageing = Ageing { bytes: 8 << 20, median: 13 << 10, sigma: 2.46, turnover: 3.0 };
+    const AGEING: Ageing = Ageing {
+        bytes: 8 << 20,
+        median: 13 << 10,
+        sigma: 2.46,
+        turnover: 3.0,
+    };
 
     #[test]
     fn a_history_keeps_its_bytes_and_replaces_them_as_often_as_given() {
@@ -509,7 +659,10 @@ mod tests {
             Ok(())
         });
         let Ok(history) = history;
-        assert!(most <= AGEING.bytes && bytes as f64 > 0.8 * AGEING.bytes as f64, "{bytes}, {most}");
+        assert!(
+            most <= AGEING.bytes && bytes as f64 > 0.8 * AGEING.bytes as f64,
+            "{bytes}, {most}"
+        );
         let replaced = history.written as f64 / AGEING.bytes as f64;
         assert!((3.8..4.2).contains(&replaced), "{replaced}");
         assert!(syncs > 40, "{syncs}");
@@ -521,19 +674,40 @@ mod tests {
 
     #[test]
     fn without_turnover_no_file_is_deleted() {
-        let new = Ageing { turnover: 0.0, ..AGEING };
-        let history = new.history(|event| if matches!(event, Event::Delete(_)) { Err(()) } else { Ok(()) }).unwrap();
+        let new = Ageing {
+            turnover: 0.0,
+            ..AGEING
+        };
+        let history = new
+            .history(|event| {
+                if matches!(event, Event::Delete(_)) {
+                    Err(())
+                } else {
+                    Ok(())
+                }
+            })
+            .unwrap();
         assert!(history.written <= new.bytes);
-        assert!(history.files.iter().map(|file| file.number).max() == Some(history.files.len() as u64 - 1));
+        assert!(
+            history.files.iter().map(|file| file.number).max()
+                == Some(history.files.len() as u64 - 1)
+        );
     }
 
     #[test]
     fn sizes_have_the_median_and_the_spread() {
-        let ageing = Ageing { bytes: 1 << 50, ..AGEING };
+        let ageing = Ageing {
+            bytes: 1 << 50,
+            ..AGEING
+        };
         let mut sizes: Vec<u64> = (0..20_001).map(|number| ageing.size(number)).collect();
         sizes.sort_unstable();
         let quantile = |share: f64| sizes[(share * 20_000.0) as usize] as f64;
-        assert!((quantile(0.5) / f64::from(13 << 10) - 1.0).abs() < 0.1, "{}", quantile(0.5));
+        assert!(
+            (quantile(0.5) / f64::from(13 << 10) - 1.0).abs() < 0.1,
+            "{}",
+            quantile(0.5)
+        );
         // One standard deviation of the logarithm.
         let deviation = (quantile(0.8413) / quantile(0.5)).ln();
         assert!((deviation - 2.46).abs() < 0.1, "{deviation}");

@@ -14,10 +14,19 @@ use crate::profile::Profile;
 
 /// The member.
 pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "create", records: Records::WholeFile, access: &[Access::Sequential], ..Rules::BASE },
+    rules: Rules {
+        name: "create",
+        records: Records::WholeFile,
+        access: &[Access::Sequential],
+        ..Rules::BASE
+    },
     about: "create files with their data: open, write, close, and fsync where each is durable",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
     },
     content: Content::Directories,
     change: Change::Nothing,
@@ -25,14 +34,26 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
         primary: &OPERATION_RATE,
         cold_bytes_per_operation: 0,
         only_writes: true,
-        ..spec.profile("create", spec.files_label("create")).consuming()
+        ..spec
+            .profile("create", spec.files_label("create"))
+            .consuming()
     },
     measure: |spec, profile, context, gate| {
         let set = spec.open_set(context)?;
         let act = |io: &mut IoLoop<'_>, file| create(spec, io, file);
-        let threads = ItemThreads { spec, set: &set, context, purpose: Purpose::Create, act };
+        let threads = ItemThreads {
+            spec,
+            set: &set,
+            context,
+            purpose: Purpose::Create,
+            act,
+        };
         let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
-        let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
+        let subject = Subject {
+            interest: Interest::Names,
+            content: Content::Directories,
+            verb,
+        };
         Ok(measure_set(&threads, &set, subject, profile, context, gate)?.0)
     },
 };

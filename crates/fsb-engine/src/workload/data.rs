@@ -1,5 +1,5 @@
-//! The parameter `data` of every workload that fills files: the shares of their content that compression and
-//! deduplication save.
+//! The parameter `data` of every workload that fills files: the shares of their content that
+//! compression and deduplication save.
 
 use fsb_model::Params;
 
@@ -13,8 +13,14 @@ use crate::{EngineError, ParamError, Sizing};
 const KEY: &str = "data";
 
 /// Returns the job of these parameters, with the data that they ask for.
-pub(super) fn parse(workload: &dyn Workload, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-    let Some(asked) = params.get(KEY) else { return workload.parse(params, sizing) };
+pub(super) fn parse(
+    workload: &dyn Workload,
+    params: &Params,
+    sizing: &Sizing,
+) -> Result<Box<dyn Job>, ParamError> {
+    let Some(asked) = params.get(KEY) else {
+        return workload.parse(params, sizing);
+    };
     let refused = |message: &str| ParamError {
         workload: workload.name().to_owned(),
         key: Some(KEY.to_owned()),
@@ -29,7 +35,11 @@ pub(super) fn parse(workload: &dyn Workload, params: &Params, sizing: &Sizing) -
     }
     match job.own_data() {
         Some(why) => Err(refused(why)),
-        None => Ok(Box::new(WithData { job, mixture, has_own_label: params.contains_key("label") })),
+        None => Ok(Box::new(WithData {
+            job,
+            mixture,
+            has_own_label: params.contains_key("label"),
+        })),
     }
 }
 
@@ -42,7 +52,10 @@ struct WithData {
 
 impl WithData {
     fn context(&self, context: &Context) -> Context {
-        Context { mixture: self.mixture, ..context.clone() }
+        Context {
+            mixture: self.mixture,
+            ..context.clone()
+        }
     }
 
     fn with(&self, mut params: Params) -> Params {
@@ -75,7 +88,10 @@ impl Job for WithData {
 
     fn unit(&self) -> Option<WorkUnit> {
         let unit = self.job.unit()?;
-        Some(WorkUnit { params: self.with(unit.params), ..unit })
+        Some(WorkUnit {
+            params: self.with(unit.params),
+            ..unit
+        })
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
@@ -103,8 +119,8 @@ mod tests {
     use crate::task::Step;
     use crate::worker;
 
-    /// Returns the share of all files below a directory that compression saves, in per cent, and their bytes. Allocated
-    /// but unwritten sectors are not counted.
+    /// Returns the share of all files below a directory that compression saves, in per cent, and
+    /// their bytes. Allocated but unwritten sectors are not counted.
     fn saved(root: &std::path::Path) -> (f64, u64) {
         let (mut bytes, mut left, mut directories) = (0, 0, vec![root.to_owned()]);
         while let Some(directory) = directories.pop() {
@@ -113,9 +129,15 @@ mod tests {
                     directories.push(entry.path());
                 } else {
                     // As file systems do: file by file.
-                    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+                    let mut encoder = flate2::write::DeflateEncoder::new(
+                        Vec::new(),
+                        flate2::Compression::default(),
+                    );
                     let content = std::fs::read(entry.path()).unwrap();
-                    for sector in content.chunks(512).filter(|sector| sector.iter().any(|byte| *byte != 0)) {
+                    for sector in content
+                        .chunks(512)
+                        .filter(|sector| sector.iter().any(|byte| *byte != 0))
+                    {
                         bytes += sector.len() as u64;
                         encoder.write_all(sector).unwrap();
                     }
@@ -144,7 +166,11 @@ mod tests {
             assert_eq!(job.params()["data"], json!({"compressible": "60%"}));
             let again = parse(&WorkloadSpec::new(workload.name(), job.params()), &SIZING).unwrap();
             assert_eq!(again.params(), job.params());
-            assert!(job.profile().label.contains("60% compressible"), "{}", job.profile().label);
+            assert!(
+                job.profile().label.contains("60% compressible"),
+                "{}",
+                job.profile().label
+            );
             if let Some(unit) = job.unit() {
                 assert!(unit.params.contains_key("data"), "{}", workload.name());
             }
@@ -159,13 +185,20 @@ mod tests {
                 let (share, bytes) = saved(directory.path());
                 // In small sets, names and headers of the compressed stream are a large part.
                 if bytes > 16 << 10 {
-                    assert!((share - 60.0).abs() < 7.0, "{}: {share:.1} % of {bytes}", workload.name());
+                    assert!(
+                        (share - 60.0).abs() < 7.0,
+                        "{}: {share:.1} % of {bytes}",
+                        workload.name()
+                    );
                     seen += 1;
                 }
             }
             filled += usize::from(seen > 0);
         }
-        assert!(filled > 15 && refused > 0, "{filled} filled files, {refused} refused");
+        assert!(
+            filled > 15 && refused > 0,
+            "{filled} filled files, {refused} refused"
+        );
     }
 
     #[test]
@@ -174,13 +207,31 @@ mod tests {
             let params = serde_json::from_value(json!({"file_size": "1M", "data": data})).unwrap();
             parse(&WorkloadSpec::new("write", params), &SIZING)
         };
-        assert!(!spec(json!({"compressible": "0%"})).unwrap().params().contains_key("data"));
-        let label = spec(json!({"compressible": 50, "duplicate": "10%"})).unwrap().profile().label;
-        assert!(label.ends_with(", 50% compressible, 10% duplicates"), "{label}");
-        let error = spec(json!({"compressible": "160%"})).err().unwrap().to_string();
+        assert!(
+            !spec(json!({"compressible": "0%"}))
+                .unwrap()
+                .params()
+                .contains_key("data")
+        );
+        let label = spec(json!({"compressible": 50, "duplicate": "10%"}))
+            .unwrap()
+            .profile()
+            .label;
+        assert!(
+            label.ends_with(", 50% compressible, 10% duplicates"),
+            "{label}"
+        );
+        let error = spec(json!({"compressible": "160%"}))
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("not a share from"), "{error}");
         let own = json!({"file_size": "1M", "label": "mine", "data": {"duplicate": 10}});
-        let own = parse(&WorkloadSpec::new("write", serde_json::from_value(own).unwrap()), &SIZING).unwrap();
+        let own = parse(
+            &WorkloadSpec::new("write", serde_json::from_value(own).unwrap()),
+            &SIZING,
+        )
+        .unwrap();
         assert_eq!(own.profile().label, "mine");
     }
 }

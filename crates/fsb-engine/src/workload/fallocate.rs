@@ -1,7 +1,8 @@
-//! Allocates a file's blocks and releases them: fallocate(2) in four of its modes, one call per record.
+//! Allocates a file's blocks and releases them: fallocate(2) in four of its modes, one call per
+//! record.
 //!
-//! The prepare step detects a mode that the file system does not support (tmpfs: zero and collapse, btrfs: collapse),
-//! and reports it as not applicable.
+//! The prepare step detects a mode that the file system does not support (tmpfs: zero and collapse,
+//! btrfs: collapse), and reports it as not applicable.
 
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Params};
@@ -81,12 +82,21 @@ impl Workload for Fallocate {
     }
 
     fn example(&self) -> Params {
-        params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
+        params::from_pairs([
+            ("file_size", "64K".into()),
+            ("block_size", "4K".into()),
+            ("durability", "end".into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
         let mut all = RULES.parameters();
-        let mode = Parameter::word("mode", &Mode::ALL, Mode::name, "operation that fallocate performs on each record");
+        let mode = Parameter::word(
+            "mode",
+            &Mode::ALL,
+            Mode::name,
+            "operation that fallocate performs on each record",
+        );
         all.extend(group(ParameterGroup::Work, [mode]));
         all
     }
@@ -110,20 +120,35 @@ struct FallocateJob {
 }
 
 impl FallocateJob {
-    /// Returns the layout of the files beforehand. The end of a file cannot be collapsed, so collapse needs one more
-    /// record.
+    /// Returns the layout of the files beforehand. The end of a file cannot be collapsed, so
+    /// collapse needs one more record.
     fn layout_before(&self) -> Layout {
-        let more = if self.mode == Mode::Collapse { self.spec.block_size } else { 0 };
-        Layout { file_size: self.spec.layout.file_size + more, ..self.spec.layout }
+        let more = if self.mode == Mode::Collapse {
+            self.spec.block_size
+        } else {
+            0
+        };
+        Layout {
+            file_size: self.spec.layout.file_size + more,
+            ..self.spec.layout
+        }
     }
 
     fn content(&self) -> Content {
-        if self.mode == Mode::Allocate { Content::Empty } else { Content::Full }
+        if self.mode == Mode::Allocate {
+            Content::Empty
+        } else {
+            Content::Full
+        }
     }
 
     /// Returns the size of a file in bytes after all calls.
     fn size_after(&self) -> u64 {
-        if self.mode == Mode::Collapse { self.spec.block_size } else { self.spec.layout.file_size }
+        if self.mode == Mode::Collapse {
+            self.spec.block_size
+        } else {
+            self.spec.layout.file_size
+        }
     }
 
     /// Makes the call once, on a file that is removed again.
@@ -139,20 +164,28 @@ impl FallocateJob {
             .allocate(file, FallocateFlags::empty(), 0, 2 * size)
             .and_then(|()| session.allocate(file, self.mode.flags(), 0, size));
         drop(session);
-        backend.namespace().unlink(&root, c"probe").map_err(|errno| refused("remove", errno))?;
+        backend
+            .namespace()
+            .unlink(&root, c"probe")
+            .map_err(|errno| refused("remove", errno))?;
         tried.map_err(|errno| self.explain(errno, &refused("fallocate", errno)))
     }
 
-    /// Marks a mode that the file system does not support as not applicable, and explains EINVAL for collapse.
+    /// Marks a mode that the file system does not support as not applicable, and explains EINVAL
+    /// for collapse.
     fn explain(&self, errno: Errno, error: &EngineError) -> EngineError {
         let mode = self.mode.name();
         match errno {
             Errno::OPNOTSUPP | Errno::NOSYS => EngineError {
                 inapplicable: true,
-                ..EngineError::new(format!("this file system does not support fallocate in the mode {mode}"))
+                ..EngineError::new(format!(
+                    "this file system does not support fallocate in the mode {mode}"
+                ))
             },
             Errno::INVAL if self.mode == Mode::Collapse => EngineError {
-                message: format!("{error}: block_size must be a multiple of the file system's block"),
+                message: format!(
+                    "{error}: block_size must be a multiple of the file system's block"
+                ),
                 ..error.clone()
             },
             _ => error.clone(),
@@ -165,13 +198,22 @@ impl FallocateJob {
         for file in 0..set.layout.files {
             let expected = self.size_after();
             let slot = session.open(&set.root, set.names.path(file), OpenFlags::READ, expected);
-            let found = slot
-                .and_then(|slot| session.size(slot, expected).and_then(|found| session.close(slot).map(|()| found)));
+            let found = slot.and_then(|slot| {
+                session
+                    .size(slot, expected)
+                    .and_then(|found| session.close(slot).map(|()| found))
+            });
             let found = found.map_err(|errno| set.refused("stat", file, errno))?;
             if found != expected {
                 let path = set.names.show(&set.path, file);
-                let message = format!("{} has {found} bytes instead of {expected} after fallocate", path.display());
-                return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+                let message = format!(
+                    "{} has {found} bytes instead of {expected} after fallocate",
+                    path.display()
+                );
+                return Err(EngineError {
+                    path: Some(path),
+                    ..EngineError::new(message)
+                });
             }
         }
         Ok(())
@@ -180,7 +222,9 @@ impl FallocateJob {
 
 impl Job for FallocateJob {
     fn profile(&self) -> Profile {
-        let profile = self.spec.profile(RULES.name, self.spec.data_label(&self.words()));
+        let profile = self
+            .spec
+            .profile(RULES.name, self.spec.data_label(&self.words()));
         let grown = self.layout_before().file_size - self.spec.layout.file_size;
         Profile {
             record_size: 0,
@@ -203,7 +247,13 @@ impl Job for FallocateJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        fileset::build(&context.set(), &self.layout_before(), self.content(), false, context.data())?;
+        fileset::build(
+            &context.set(),
+            &self.layout_before(),
+            self.content(),
+            false,
+            context.data(),
+        )?;
         self.probe(context)?;
         fileset::sync(&context.set())
     }
@@ -212,8 +262,18 @@ impl Job for FallocateJob {
         let set = self.spec.open_set(context)?;
         let (mode, at_start) = (self.mode.flags(), self.mode == Mode::Collapse);
         let act = |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0);
-        let threads = ItemThreads { spec: &self.spec, set: &set, context, purpose: Purpose::Write, act };
-        let subject = Subject { interest: Interest::Names, content: self.content(), verb: Some(Verb::Write) };
+        let threads = ItemThreads {
+            spec: &self.spec,
+            set: &set,
+            context,
+            purpose: Purpose::Write,
+            act,
+        };
+        let subject = Subject {
+            interest: Interest::Names,
+            content: self.content(),
+            verb: Some(Verb::Write),
+        };
         let profile = self.profile();
         let (measurement, _) = measure_set(&threads, &set, subject, &profile, context, gate)?;
         if measurement.operations == profile.operations {
@@ -230,7 +290,11 @@ impl Job for FallocateJob {
 impl FallocateJob {
     /// Returns text such as `random punch`.
     fn words(&self) -> String {
-        let random = if self.spec.access == Access::Random { "random " } else { "" };
+        let random = if self.spec.access == Access::Random {
+            "random "
+        } else {
+            ""
+        };
         format!("{random}{}", self.mode.name())
     }
 }
@@ -242,23 +306,38 @@ mod tests {
     use crate::workload::testing::{Pairs, SIZING, run_once, with};
 
     fn small(mode: &str, more: Pairs<'_>) -> fsb_model::WorkloadSpec {
-        let pairs: [(&str, serde_json::Value); 4] =
-            [("mode", mode.into()), ("file_size", "64K".into()), ("block_size", "4K".into()), ("files", 2.into())];
+        let pairs: [(&str, serde_json::Value); 4] = [
+            ("mode", mode.into()),
+            ("file_size", "64K".into()),
+            ("block_size", "4K".into()),
+            ("files", 2.into()),
+        ];
         with("fallocate", &[&pairs, more].concat())
     }
 
     #[test]
     fn each_mode_does_its_calls_or_does_not_apply() {
         for directory in [std::env::temp_dir(), "/dev/shm".into()] {
-            let Ok(root) = tempfile::tempdir_in(directory) else { continue };
+            let Ok(root) = tempfile::tempdir_in(directory) else {
+                continue;
+            };
             for mode in Mode::ALL {
                 for durability in ["none", "end", "each"] {
-                    let spec = small(mode.name(), &[("durability", durability.into()), ("threads", 2.into())]);
+                    let spec = small(
+                        mode.name(),
+                        &[("durability", durability.into()), ("threads", 2.into())],
+                    );
                     match run_once(&spec, root.path(), |_| {}) {
-                        Ok(measured) => assert_eq!((measured.operations, measured.bytes), (32, 0), "{mode:?}"),
+                        Ok(measured) => {
+                            assert_eq!((measured.operations, measured.bytes), (32, 0), "{mode:?}")
+                        }
                         Err(error) => assert!(error.inapplicable, "{mode:?}: {error}"),
                     }
-                    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1, "nothing but the set");
+                    assert_eq!(
+                        std::fs::read_dir(root.path()).unwrap().count(),
+                        1,
+                        "nothing but the set"
+                    );
                 }
             }
         }
@@ -266,13 +345,22 @@ mod tests {
 
     #[test]
     fn fallocate_calls_change_the_files() {
-        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let root = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
         let size = |mode: &str| {
             run_once(&small(mode, &[]), root.path(), |_| {}).unwrap();
             let file = root.path().join("fsb-set/d00000/f00000001");
-            let (metadata, bytes) = (std::fs::metadata(&file).unwrap(), std::fs::read(&file).unwrap());
+            let (metadata, bytes) = (
+                std::fs::metadata(&file).unwrap(),
+                std::fs::read(&file).unwrap(),
+            );
             use std::os::unix::fs::MetadataExt;
-            (metadata.len(), metadata.blocks() > 0, bytes.iter().all(|&byte| byte == 0))
+            (
+                metadata.len(),
+                metadata.blocks() > 0,
+                bytes.iter().all(|&byte| byte == 0),
+            )
         };
         assert_eq!(size("allocate"), (65_536, true, true));
         assert_eq!(size("punch"), (65_536, false, true));
@@ -280,8 +368,13 @@ mod tests {
 
     #[test]
     fn labels_and_parameters_are_as_those_of_other_records() {
-        let label = |pairs: Pairs<'_>| parse(&small("punch", pairs), &SIZING).map(|job| job.profile().label);
-        assert_eq!(label(&[("files", 1.into()), ("access", "random".into())]).unwrap(), "random punch 4K");
+        let label = |pairs: Pairs<'_>| {
+            parse(&small("punch", pairs), &SIZING).map(|job| job.profile().label)
+        };
+        assert_eq!(
+            label(&[("files", 1.into()), ("access", "random".into())]).unwrap(),
+            "random punch 4K"
+        );
         for (pairs, key) in [
             (("mode", "pierce".into()), "mode"),
             (("backend", "mmap".into()), "backend"),
@@ -291,7 +384,13 @@ mod tests {
             let error = label(&[pairs]).unwrap_err();
             assert_eq!(error.key.as_deref(), Some(key), "{error}");
         }
-        let random = with("fallocate", &[("mode", "collapse".into()), ("access", "random".into())]);
-        assert_eq!(parse(&random, &SIZING).err().unwrap().key.as_deref(), Some("access"));
+        let random = with(
+            "fallocate",
+            &[("mode", "collapse".into()), ("access", "random".into())],
+        );
+        assert_eq!(
+            parse(&random, &SIZING).err().unwrap().key.as_deref(),
+            Some("access")
+        );
     }
 }

@@ -37,15 +37,15 @@ pub trait Job: Send + Sync {
     /// Returns the backend that makes the calls, unless a task has its own.
     fn backend(&self) -> &'static dyn Backend;
 
-    /// Returns the reason why the plan cannot choose the content of its data, if there is one: the workload brings its
-    /// own data, or has none.
+    /// Returns the reason why the plan cannot choose the content of its data, if there is one: the
+    /// workload brings its own data, or has none.
     fn own_data(&self) -> Option<&'static str> {
         let profile = self.profile();
         (profile.file_size == 0).then_some("it moves no data")
     }
 
-    /// Returns the reason why the work uses one client of a network file system alone. Returns `None` if each of its threads
-    /// can use its own.
+    /// Returns the reason why the work uses one client of a network file system alone. Returns
+    /// `None` if each of its threads can use its own.
     fn one_client(&self) -> Option<&'static str> {
         Some("it uses one client alone: use a target without clients=")
     }
@@ -55,14 +55,15 @@ pub trait Job: Send + Sync {
         None
     }
 
-    /// Makes the files that the work needs, durably, and replaces those of an earlier step. Like [`Job::cleanup`], it
-    /// is called only if the backend touches files.
+    /// Makes the files that the work needs, durably, and replaces those of an earlier step. Like
+    /// [`Job::cleanup`], it is called only if the backend touches files.
     fn prepare(&self, context: &Context) -> Result<(), EngineError>;
 
     /// Does the work against the clock. It asks the gate once everything is ready.
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
 
-    /// Ends the programs that [`Job::measure`] runs, in another thread than it. The worker's own threads end by themselves.
+    /// Ends the programs that [`Job::measure`] runs, in another thread than it. The worker's own
+    /// threads end by themselves.
     fn end_programs(&self, _context: &Context) {}
 
     /// Removes every file.
@@ -72,11 +73,13 @@ pub trait Job: Send + Sync {
 /// A fixed piece of a workload's work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkUnit {
-    /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
+    /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit
+    /// has its own.
     pub params: Params,
     /// Whether each unit has its own files.
     pub own_files: bool,
-    /// Whether the work only warms the unit's own files: with emptied caches the unit is in its first state again.
+    /// Whether the work only warms the unit's own files: with emptied caches the unit is in its
+    /// first state again.
     pub only_warmed: bool,
     /// Operations of a unit.
     pub operations: u64,

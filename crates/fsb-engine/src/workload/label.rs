@@ -6,7 +6,12 @@ use crate::backend::{self, Backend};
 
 /// Returns the durability, the verification and the number of workers.
 pub(super) fn ending(durability: Durability, verify: bool, threads: u32, processes: u32) -> String {
-    format!("{}{}{}", durable(durability), verified(verify), workers(threads, processes))
+    format!(
+        "{}{}{}",
+        durable(durability),
+        verified(verify),
+        workers(threads, processes)
+    )
 }
 
 /// Returns the end of a label, such as `, durable`.
@@ -18,9 +23,14 @@ pub(super) fn durable(durability: Durability) -> &'static str {
     }
 }
 
-/// Returns the end of a label that names the backend, such as `, osync`. The backend of plain calls has an empty one.
+/// Returns the end of a label that names the backend, such as `, osync`. The backend of plain calls
+/// has an empty one.
 pub(super) fn backend(backend: &dyn Backend) -> String {
-    if backend.name() == backend::CALLS.name() { String::new() } else { format!(", {}", backend.name()) }
+    if backend.name() == backend::CALLS.name() {
+        String::new()
+    } else {
+        format!(", {}", backend.name())
+    }
 }
 
 /// Returns the end of a label, such as `, verified`.
@@ -28,9 +38,16 @@ pub(super) fn verified(verify: bool) -> &'static str {
     if verify { ", verified" } else { "" }
 }
 
-/// Returns the end of a label with the numbers of workers above 1, such as `, 2 threads, 3 processes`.
+/// Returns the end of a label with the numbers of workers above 1, such as `, 2 threads, 3
+/// processes`.
 pub(super) fn workers(threads: u32, processes: u32) -> String {
-    let several = |count: u32, what: &str| if count > 1 { format!(", {count} {what}") } else { String::new() };
+    let several = |count: u32, what: &str| {
+        if count > 1 {
+            format!(", {count} {what}")
+        } else {
+            String::new()
+        }
+    };
     several(threads, "threads") + &several(processes, "processes")
 }
 
@@ -41,6 +58,9 @@ mod tests {
     #[test]
     fn labels_omit_defaults() {
         assert_eq!(ending(Durability::None, false, 1, 1), "");
-        assert_eq!(ending(Durability::Each, true, 2, 3), ", durable each, verified, 2 threads, 3 processes");
+        assert_eq!(
+            ending(Durability::Each, true, 2, 3),
+            ", durable each, verified, 2 threads, 3 processes"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Lists directories: readdir and scan.
 //!
-//! Each thread has a contiguous share of the directories. A repetition with fewer operations than entries ends in the
-//! middle of a directory. A repetition with more operations lists the thread's directories again.
+//! Each thread has a contiguous share of the directories. A repetition with fewer operations than
+//! entries ends in the middle of a directory. A repetition with more operations lists the thread's
+//! directories again.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -45,7 +46,12 @@ pub(super) fn measure(
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
     let set = spec.open_set(context)?;
-    let threads = ListThreads { spec, unit, set: &set, context };
+    let threads = ListThreads {
+        spec,
+        unit,
+        set: &set,
+        context,
+    };
     Ok(measure_set(&threads, &set, Subject::NAMES, profile, context, gate)?.0)
 }
 
@@ -72,7 +78,12 @@ impl ThreadJob for ListThreads<'_> {
     }
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
-        let Spec { layout, threads, access, .. } = *self.spec;
+        let Spec {
+            layout,
+            threads,
+            access,
+            ..
+        } = *self.spec;
         let (all, operations) = (layout.directories(), self.context.operations);
         let mut share = match self.unit {
             ListingUnit::Directory => order::share(all, operations, rank, threads),
@@ -83,11 +94,25 @@ impl ThreadJob for ListThreads<'_> {
             entries = entries_of(&layout, &share, operations);
             share.operations = if entries == 0 { 0 } else { u64::MAX };
         }
-        let directories = Visits::new(all, share, access, self.context.seed, self.context.repetition);
-        Ok(ThreadState { directories, entries, buffer: vec![MaybeUninit::new(0); BUFFER] })
+        let directories = Visits::new(
+            all,
+            share,
+            access,
+            self.context.seed,
+            self.context.repetition,
+        );
+        Ok(ThreadState {
+            directories,
+            entries,
+            buffer: vec![MaybeUninit::new(0); BUFFER],
+        })
     }
 
-    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
         while let Some(directory) = state.directories.next() {
             let more = match self.unit {
@@ -123,7 +148,8 @@ impl ListThreads<'_> {
         Ok(recorder.lap(OperationKind::Readdir, seen))
     }
 
-    /// Reads the attributes of each entry, one operation each, until the directory or the operations end.
+    /// Reads the attributes of each entry, one operation each, until the directory or the
+    /// operations end.
     fn scan(
         &self,
         directory: u64,
@@ -141,7 +167,11 @@ impl ListThreads<'_> {
             seen += 1;
             *left -= 1;
             going = recorder.lap(OperationKind::Stat, 0) && *left > 0;
-            if going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if going {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })?;
         failure.map_or(Ok(()), Err)?;
         if going {
@@ -159,9 +189,15 @@ impl ListThreads<'_> {
         visit: &mut dyn FnMut(&CStr, &mut u64) -> ControlFlow<()>,
     ) -> Result<(), EngineError> {
         let files = self.set.layout.files_in(directory);
-        let ThreadState { entries, buffer, .. } = state;
+        let ThreadState {
+            entries, buffer, ..
+        } = state;
         let mut visit = |name: &CStr| visit(name, entries);
-        let listed = self.set.backend.namespace().list(handle, buffer, files.end - files.start, &mut visit);
+        let listed =
+            self.set
+                .backend
+                .namespace()
+                .list(handle, buffer, files.end - files.start, &mut visit);
         listed.map_err(|errno| refused(self.set, &self.set.names, "list", directory, errno))
     }
 
@@ -173,19 +209,30 @@ impl ListThreads<'_> {
             return Ok(());
         }
         let path = self.set.path.join(Layout::directory_name(directory));
-        let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
-        Err(EngineError { path: Some(path), ..EngineError::new(message) })
+        let message = format!(
+            "list {}: {seen} entries came instead of {expected}",
+            path.display()
+        );
+        Err(EngineError {
+            path: Some(path),
+            ..EngineError::new(message)
+        })
     }
 
     #[cold]
     fn refused_entry(&self, directory: u64, name: &CStr, errno: rustix::io::Errno) -> EngineError {
-        let path = self.set.path.join(Layout::directory_name(directory)).join(name.to_string_lossy().as_ref());
+        let path = self
+            .set
+            .path
+            .join(Layout::directory_name(directory))
+            .join(name.to_string_lossy().as_ref());
         EngineError::call("stat", path, errno)
     }
 }
 
-/// Returns the number of entries, of `operations` in all, that a thread reads. A thread makes whole passes over its own
-/// directories, and reads a share of the rest in proportion to its entries, so that the shares of all threads add up.
+/// Returns the number of entries, of `operations` in all, that a thread reads. A thread makes whole
+/// passes over its own directories, and reads a share of the rest in proportion to its entries, so
+/// that the shares of all threads add up.
 fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
     if share.length == 0 {
         return 0;
@@ -193,12 +240,13 @@ fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
     let first = layout.files_in(share.first).start;
     let last = layout.files_in(share.first + share.length - 1).end;
     let rest = operations % layout.files;
-    let up_to = |entry: u64| (u128::from(entry) * u128::from(rest) / u128::from(layout.files)) as u64;
+    let up_to =
+        |entry: u64| (u128::from(entry) * u128::from(rest) / u128::from(layout.files)) as u64;
     operations / layout.files * (last - first) + up_to(last) - up_to(first)
 }
 
-/// Lists directories, names only. An operation is a directory read to its end: the kernel returns entries in whole
-/// buffers, so the time of a single entry cannot be measured.
+/// Lists directories, names only. An operation is a directory read to its end: the kernel returns
+/// entries in whole buffers, so the time of a single entry cannot be measured.
 pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "readdir",
@@ -207,7 +255,13 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
         ..Rules::BASE
     },
     about: "read every directory to its end, names only; an operation is a directory",
-    example: || params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    example: || {
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("file_size", 0.into()),
+        ])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {
@@ -216,14 +270,18 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
         let profile = spec.profile("readdir", format!("readdir {entries} entries"));
         Profile {
             operations: layout.directories(),
-            cold_bytes_per_operation: profile.cold_bytes_per_operation * layout.files / layout.directories(),
+            cold_bytes_per_operation: profile.cold_bytes_per_operation * layout.files
+                / layout.directories(),
             ..profile
         }
     },
-    measure: |spec, profile, context, gate| measure(spec, ListingUnit::Directory, profile, context, gate),
+    measure: |spec, profile, context, gate| {
+        measure(spec, ListingUnit::Directory, profile, context, gate)
+    },
 };
 
-/// Lists directories and asks for the attributes of each entry, as `ls -l`, backups and indexers do.
+/// Lists directories and asks for the attributes of each entry, as `ls -l`, backups and indexers
+/// do.
 pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "scan",
@@ -232,11 +290,19 @@ pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
         ..Rules::BASE
     },
     about: "read every directory and ask for the attributes of each entry, as ls -l does",
-    example: || params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
+    example: || {
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("file_size", 0.into()),
+        ])
+    },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),
-    measure: |spec, profile, context, gate| measure(spec, ListingUnit::Entry, profile, context, gate),
+    measure: |spec, profile, context, gate| {
+        measure(spec, ListingUnit::Entry, profile, context, gate)
+    },
 };
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Looking up files in a tree of directories by paths with many components, as FxMark's MRPL, MRPM and MRPH do (Min et
-//! al., USENIX ATC 2016).
+//! Looking up files in a tree of directories by paths with many components, as FxMark's MRPL, MRPM
+//! and MRPH do (Min et al., USENIX ATC 2016).
 
 use std::ffi::CStr;
 
@@ -112,13 +112,22 @@ impl Workload for Lookup {
             ParameterGroup::Files,
             [
                 Parameter::new("depth", Number(1..=16), "4", "directories above each file"),
-                Parameter::new("width", Number(1..=100), "5", "directories or files of each directory"),
+                Parameter::new(
+                    "width",
+                    Number(1..=100),
+                    "5",
+                    "directories or files of each directory",
+                ),
             ],
         ));
         let access = Parameter::word("access", ACCESS, Access::name, "order of files");
         all.extend(group(
             ParameterGroup::Calls,
-            [access.needs(Needs::Value("paths", &["all"])), parameter::backend(NAMES_BACKENDS), parameter::threads()],
+            [
+                access.needs(Needs::Value("paths", &["all"])),
+                parameter::backend(NAMES_BACKENDS),
+                parameter::threads(),
+            ],
         ));
         all.extend(group(ParameterGroup::State, [parameter::cache(CACHE)]));
         all.extend(group(ParameterGroup::Results, [parameter::label()]));
@@ -146,7 +155,11 @@ impl LookupJob {
     fn parse(params: &Params, sizing: &Sizing) -> Result<LookupJob, ParamError> {
         let mut reader = Reader::new(NAME, Lookup.parameters(), params, sizing)?;
         let paths = reader.word("paths", &Paths::ALL, Paths::name)?;
-        let access = if paths == Paths::All { reader.word("access", ACCESS, Access::name)? } else { ACCESS[0] };
+        let access = if paths == Paths::All {
+            reader.word("access", ACCESS, Access::name)?
+        } else {
+            ACCESS[0]
+        };
         let job = LookupJob {
             operation: reader.word("operation", &Operation::ALL, Operation::name)?,
             paths,
@@ -158,13 +171,22 @@ impl LookupJob {
             cache: reader.word("cache", CACHE, CacheState::name)?,
             label: reader.text("label")?,
         };
-        let files = job.width.checked_pow(job.depth + 1).filter(|files| *files <= MOST_FILES);
+        let files = job
+            .width
+            .checked_pow(job.depth + 1)
+            .filter(|files| *files <= MOST_FILES);
         let Some(files) = files else {
-            let message = format!("{} at a depth of {} are more than {MOST_FILES} files", job.width, job.depth);
+            let message = format!(
+                "{} at a depth of {} are more than {MOST_FILES} files",
+                job.width, job.depth
+            );
             return Err(reader.error("width", message));
         };
         if u64::from(job.threads) > files {
-            return Err(reader.error("width", format!("{files} files are fewer than {} threads", job.threads)));
+            return Err(reader.error(
+                "width",
+                format!("{files} files are fewer than {} threads", job.threads),
+            ));
         }
         if job.paths != Paths::All && job.cache == CacheState::Cold {
             let message = "a path that is looked up again and again is cold once: use warm or any";
@@ -188,13 +210,21 @@ impl LookupJob {
         let share = match self.paths {
             Paths::All => share,
             Paths::Own => Share { length: 1, ..share },
-            Paths::One => Share { first: 0, length: 1, ..share },
+            Paths::One => Share {
+                first: 0,
+                length: 1,
+                ..share
+            },
         };
         Visits::new(self.files(), share, self.access, seed, repetition)
     }
 
     fn label(&self) -> String {
-        let random = if self.access == Access::Random { "random " } else { "" };
+        let random = if self.access == Access::Random {
+            "random "
+        } else {
+            ""
+        };
         let paths = match self.paths {
             Paths::All => "",
             Paths::Own => ", own path",
@@ -206,7 +236,8 @@ impl LookupJob {
         };
         let (call, Self { depth, width, .. }) = (self.operation.name(), self);
         let backend = label::backend(self.backend);
-        format!("{random}{call} {depth} deep, {width} wide{paths}{cache}{backend}") + &label::workers(self.threads, 1)
+        format!("{random}{call} {depth} deep, {width} wide{paths}{cache}{backend}")
+            + &label::workers(self.threads, 1)
     }
 
     /// Makes the directories of a level and everything below them.
@@ -214,7 +245,8 @@ impl LookupJob {
         for number in 0..self.width {
             if level == self.depth {
                 let path = parent.join(format!("f{number:02}"));
-                std::fs::write(&path, []).map_err(|error| EngineError::io("create", &path, &error))?;
+                std::fs::write(&path, [])
+                    .map_err(|error| EngineError::io("create", &path, &error))?;
             } else {
                 let path = parent.join(format!("d{number:02}"));
                 fileset::make_directory(&path)?;
@@ -234,7 +266,11 @@ impl Job for LookupJob {
             threads: self.threads,
             backend: self.backend.name().to_owned(),
             cache: self.cache,
-            renewal: if cold { Renewal::Remount } else { Renewal::Never },
+            renewal: if cold {
+                Renewal::Remount
+            } else {
+                Renewal::Never
+            },
             operations: self.files(),
             divisible: true,
             repeats_in_place: !cold,
@@ -243,7 +279,11 @@ impl Job for LookupJob {
             space: inodes * fileset::NOTE + self.directories() * fileset::BLOCK,
             inodes,
             cold_bytes_per_operation: 64,
-            ..Profile::base(NAME, &OPERATION_RATE, self.label.clone().unwrap_or_else(|| self.label()))
+            ..Profile::base(
+                NAME,
+                &OPERATION_RATE,
+                self.label.clone().unwrap_or_else(|| self.label()),
+            )
         }
     }
 
@@ -272,7 +312,12 @@ impl Job for LookupJob {
 
     fn unit(&self) -> Option<WorkUnit> {
         let own_files = self.cache.begins_cold();
-        Some(WorkUnit { params: self.params(), own_files, only_warmed: false, operations: self.files() })
+        Some(WorkUnit {
+            params: self.params(),
+            own_files,
+            only_warmed: false,
+            operations: self.files(),
+        })
     }
 
     fn one_client(&self) -> Option<&'static str> {
@@ -286,15 +331,31 @@ impl Job for LookupJob {
         let set = context.set();
         fileset::make_anew(&set)?;
         self.make(&set, 0)?;
-        if context.preparing == Preparing::All { fileset::sync(&set) } else { Ok(()) }
+        if context.preparing == Preparing::All {
+            fileset::sync(&set)
+        } else {
+            Ok(())
+        }
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         // The paths are not those of a set.
-        let layout = Layout { files: 0, file_size: 0, files_per_directory: 1 };
+        let layout = Layout {
+            files: 0,
+            file_size: 0,
+            files_per_directory: 1,
+        };
         let set = OpenFileSet::open(context.backend(self.backend), context, layout)?;
-        let threads = LookupThreads { job: self, set: &set, context, paths: TreePaths::new(self) };
-        let subject = Subject { content: Content::Directories, ..Subject::NAMES };
+        let threads = LookupThreads {
+            job: self,
+            set: &set,
+            context,
+            paths: TreePaths::new(self),
+        };
+        let subject = Subject {
+            content: Content::Directories,
+            ..Subject::NAMES
+        };
         Ok(measure_set(&threads, &set, subject, &self.profile(), context, gate)?.0)
     }
 
@@ -310,14 +371,17 @@ struct TreePaths {
 }
 
 impl TreePaths {
-    /// The digits of a file's number to the base of the width are the numbers of its directories and of the file.
+    /// The digits of a file's number to the base of the width are the numbers of its directories
+    /// and of the file.
     fn new(job: &LookupJob) -> TreePaths {
         // `d00/` for each directory, `f00` and a NUL.
         let stride = 4 * (job.depth as usize + 1);
         let mut bytes = Vec::with_capacity(job.files() as usize * stride);
         for file in 0..job.files() {
             for level in (1..=job.depth).rev() {
-                bytes.extend_from_slice(format!("d{:02}/", file / job.width.pow(level) % job.width).as_bytes());
+                bytes.extend_from_slice(
+                    format!("d{:02}/", file / job.width.pow(level) % job.width).as_bytes(),
+                );
             }
             bytes.extend_from_slice(format!("f{:02}\0", file % job.width).as_bytes());
         }
@@ -348,14 +412,20 @@ impl LookupThreads<'_> {
         let (root, path) = (&self.set.root, self.paths.path(file));
         let done = match self.job.operation {
             Operation::Stat => self.set.backend.namespace().stat(root, path),
-            Operation::Open => session.open(root, path, OpenFlags::READ, 0).and_then(|slot| session.close(slot)),
+            Operation::Open => session
+                .open(root, path, OpenFlags::READ, 0)
+                .and_then(|slot| session.close(slot)),
         };
         done.map_err(|errno| self.refused(path, errno))
     }
 
     #[cold]
     fn refused(&self, path: &CStr, errno: Errno) -> EngineError {
-        EngineError::call(self.job.operation.name(), self.set.path.join(path.to_string_lossy().as_ref()), errno)
+        EngineError::call(
+            self.job.operation.name(),
+            self.set.path.join(path.to_string_lossy().as_ref()),
+            errno,
+        )
     }
 }
 
@@ -368,7 +438,12 @@ impl ThreadJob for LookupThreads<'_> {
     }
 
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
-        let Context { operations, seed, repetition, .. } = *self.context;
+        let Context {
+            operations,
+            seed,
+            repetition,
+            ..
+        } = *self.context;
         let mut session = self.session()?;
         // The first thread of each client fills its cache.
         if self.job.cache == CacheState::Warm && rank < self.set.client_count() {
@@ -404,7 +479,11 @@ mod tests {
     use crate::workload::testing::{Pairs, SIZING, run_once, with};
 
     fn small(more: Pairs<'_>) -> fsb_model::WorkloadSpec {
-        let pairs: [(&str, serde_json::Value); 3] = [("depth", 3.into()), ("width", 4.into()), ("threads", 2.into())];
+        let pairs: [(&str, serde_json::Value); 3] = [
+            ("depth", 3.into()),
+            ("width", 4.into()),
+            ("threads", 2.into()),
+        ];
         with(NAME, &[&pairs, more].concat())
     }
 
@@ -413,9 +492,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let profile = parse(&small(&[]), &SIZING).unwrap().profile();
         assert_eq!((profile.operations, profile.inodes), (256, 256 + 84 + 1));
-        for (operation, paths) in [("stat", "all"), ("open", "all"), ("stat", "own"), ("open", "one")] {
+        for (operation, paths) in [
+            ("stat", "all"),
+            ("open", "all"),
+            ("stat", "own"),
+            ("open", "one"),
+        ] {
             let spec = small(&[("operation", operation.into()), ("paths", paths.into())]);
-            assert_eq!(run_once(&spec, root.path(), |_| {}).unwrap().operations, 256, "{operation} {paths}");
+            assert_eq!(
+                run_once(&spec, root.path(), |_| {}).unwrap().operations,
+                256,
+                "{operation} {paths}"
+            );
         }
         let found = fileset::count_entries(&root.path().join("fsb-set"), 256).unwrap();
         assert_eq!((found.files, found.directories), (256, 84));
@@ -427,21 +515,41 @@ mod tests {
             let params = small(&[("paths", Paths::name(paths).into())]).params;
             LookupJob::parse(&params, &SIZING).unwrap()
         };
-        let visited = |job: &LookupJob, rank| job.visits(512, rank, 42, 0).collect::<BTreeSet<u64>>();
+        let visited =
+            |job: &LookupJob, rank| job.visits(512, rank, 42, 0).collect::<BTreeSet<u64>>();
         let all = parsed(Paths::All);
-        assert_eq!((visited(&all, 0), visited(&all, 1)), ((0..128).collect(), (128..256).collect()));
+        assert_eq!(
+            (visited(&all, 0), visited(&all, 1)),
+            ((0..128).collect(), (128..256).collect())
+        );
         let own = parsed(Paths::Own);
-        assert_eq!((visited(&own, 0), visited(&own, 1)), ([0].into(), [128].into()));
+        assert_eq!(
+            (visited(&own, 0), visited(&own, 1)),
+            ([0].into(), [128].into())
+        );
         let one = parsed(Paths::One);
-        assert_eq!((visited(&one, 0), visited(&one, 1)), ([0].into(), [0].into()));
+        assert_eq!(
+            (visited(&one, 0), visited(&one, 1)),
+            ([0].into(), [0].into())
+        );
         assert_eq!(one.visits(512, 1, 42, 0).count(), 256);
     }
 
     #[test]
     fn a_path_that_is_looked_up_again_is_never_cold() {
-        let error = parse(&small(&[("paths", "own".into()), ("cache", "cold".into())]), &SIZING).err().unwrap();
+        let error = parse(
+            &small(&[("paths", "own".into()), ("cache", "cold".into())]),
+            &SIZING,
+        )
+        .err()
+        .unwrap();
         assert_eq!(error.key.as_deref(), Some("cache"));
-        let error = parse(&small(&[("paths", "one".into()), ("access", "random".into())]), &SIZING).err().unwrap();
+        let error = parse(
+            &small(&[("paths", "one".into()), ("access", "random".into())]),
+            &SIZING,
+        )
+        .err()
+        .unwrap();
         assert_eq!(error.key.as_deref(), Some("access"));
     }
 }

@@ -1,8 +1,9 @@
-//! Maintenance of a whole file system that holds a set of files: a check, a freeze, snapshots, shrinking,
-//! defragmentation.
+//! Maintenance of a whole file system that holds a set of files: a check, a freeze, snapshots,
+//! shrinking, defragmentation.
 //!
-//! These operations need root, which workers do not have: the worker makes and removes the files, and the agent measures
-//! the operation itself ([`Profile::maintenance`]). A worker measures it only on the null backend.
+//! These operations need root, which workers do not have: the worker makes and removes the files,
+//! and the agent measures the operation itself ([`Profile::maintenance`]). A worker measures it
+//! only on the null backend.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -116,8 +117,18 @@ impl Workload for MaintenanceWorkload {
         };
         let files = [
             Parameter::new("files", Number(1..=MOST_FILES), files, "number of files"),
-            Parameter::new("file_size", Size(0..=1 << 60), file_size, "size of each file"),
-            Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),
+            Parameter::new(
+                "file_size",
+                Size(0..=1 << 60),
+                file_size,
+                "size of each file",
+            ),
+            Parameter::new(
+                "files_per_directory",
+                Number(1..=MOST_FILES),
+                "1000",
+                "files of each directory",
+            ),
             parameter::data(),
         ];
         let mut all = group(ParameterGroup::Files, files);
@@ -133,15 +144,26 @@ impl Workload for MaintenanceWorkload {
             files_per_directory: reader.number("files_per_directory")?,
         };
         if layout.directories() > MOST_DIRECTORIES {
-            let message = format!("{} files make more than {MOST_DIRECTORIES} directories", layout.files);
+            let message = format!(
+                "{} files make more than {MOST_DIRECTORIES} directories",
+                layout.files
+            );
             return Err(reader.error("files_per_directory", message));
         }
-        if layout.files.checked_mul(layout.file_size).is_none_or(|bytes| bytes > 1 << 60) {
+        if layout
+            .files
+            .checked_mul(layout.file_size)
+            .is_none_or(|bytes| bytes > 1 << 60)
+        {
             return Err(reader.error("file_size", "the files are too large for any file system"));
         }
         let label = reader.text("label")?;
         reader.finish();
-        Ok(Box::new(MaintenanceJob { operation: self.operation, layout, label }))
+        Ok(Box::new(MaintenanceJob {
+            operation: self.operation,
+            layout,
+            label,
+        }))
     }
 }
 
@@ -153,16 +175,28 @@ struct MaintenanceJob {
 
 impl MaintenanceJob {
     fn label(&self) -> String {
-        let Layout { files, file_size, .. } = self.layout;
-        let size = if file_size == 0 { "empty".to_owned() } else { Bytes(file_size).to_string() };
-        let cache = if self.operation == Maintenance::Check { ", cold" } else { "" };
+        let Layout {
+            files, file_size, ..
+        } = self.layout;
+        let size = if file_size == 0 {
+            "empty".to_owned()
+        } else {
+            Bytes(file_size).to_string()
+        };
+        let cache = if self.operation == Maintenance::Check {
+            ", cold"
+        } else {
+            ""
+        };
         format!("{} of {files} {size} files{cache}", self.operation.name())
     }
 }
 
 impl Job for MaintenanceJob {
     fn profile(&self) -> Profile {
-        let Layout { files, file_size, .. } = self.layout;
+        let Layout {
+            files, file_size, ..
+        } = self.layout;
         let inodes = files + self.layout.directories() + 1;
         let label = self.label.clone().unwrap_or_else(|| self.label());
         let base = Profile {
@@ -178,18 +212,33 @@ impl Job for MaintenanceJob {
             Maintenance::Check => Profile {
                 cache: CacheState::Cold,
                 renewal: Renewal::Remount,
-                // A check reads every inode in use; the smallest ones, of xfs without names, take up less than this.
+                // A check reads every inode in use; the smallest ones, of xfs without names, take
+                // up less than this.
                 cold_bytes_per_operation: files * 64,
                 ..base
             },
             // Defragmented files have nothing to defragment.
-            Maintenance::Defragment => Profile { renewal: Renewal::Recreate, operations: 1, ..base },
-            _ => Profile { renewal: Renewal::Never, operations: 10, divisible: true, repeats_in_place: true, ..base },
+            Maintenance::Defragment => Profile {
+                renewal: Renewal::Recreate,
+                operations: 1,
+                ..base
+            },
+            _ => Profile {
+                renewal: Renewal::Never,
+                operations: 10,
+                divisible: true,
+                repeats_in_place: true,
+                ..base
+            },
         }
     }
 
     fn params(&self) -> Params {
-        let Layout { files, file_size, files_per_directory } = self.layout;
+        let Layout {
+            files,
+            file_size,
+            files_per_directory,
+        } = self.layout;
         let mut params = params::from_pairs([
             ("files", files.into()),
             ("file_size", file_size.into()),
@@ -212,19 +261,44 @@ impl Job for MaintenanceJob {
                 fileset::make(&context.set(), &self.layout, Content::Empty, context.data())?;
                 scatter(&context.set(), &self.layout, context.data())
             }
-            Preparing::All => fileset::build(&context.set(), &self.layout, Content::Full, false, context.data()),
-            Preparing::Files => fileset::make(&context.set(), &self.layout, Content::Full, context.data()),
+            Preparing::All => fileset::build(
+                &context.set(),
+                &self.layout,
+                Content::Full,
+                false,
+                context.data(),
+            ),
+            Preparing::Files => {
+                fileset::make(&context.set(), &self.layout, Content::Full, context.data())
+            }
         }
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = OpenFileSet::open(context.backend(CALLS), context, self.layout)?;
         if set.backend.capabilities().real {
-            let why = format!("{} needs a file system that fsb makes and mounts", self.operation.name());
-            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
+            let why = format!(
+                "{} needs a file system that fsb makes and mounts",
+                self.operation.name()
+            );
+            return Err(EngineError {
+                inapplicable: true,
+                ..EngineError::new(why)
+            });
         }
-        let subject = Subject { content: Content::Directories, ..Subject::NAMES };
-        Ok(measure_set(&Simulated { context }, &set, subject, &self.profile(), context, gate)?.0)
+        let subject = Subject {
+            content: Content::Directories,
+            ..Subject::NAMES
+        };
+        Ok(measure_set(
+            &Simulated { context },
+            &set,
+            subject,
+            &self.profile(),
+            context,
+            gate,
+        )?
+        .0)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
@@ -232,8 +306,9 @@ impl Job for MaintenanceJob {
     }
 }
 
-/// Writes the files a block at a time, one block of each in turn. A file is closed and synced after each block, so the
-/// file system neither keeps space for the next one nor sees several blocks of a file together.
+/// Writes the files a block at a time, one block of each in turn. A file is closed and synced after
+/// each block, so the file system neither keeps space for the next one nor sees several blocks of a
+/// file together.
 fn scatter(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
     let mut data = Data::new(data, FRAGMENT.min(layout.file_size) as usize);
     for offset in (0..layout.file_size).step_by(FRAGMENT as usize) {
@@ -243,8 +318,10 @@ fn scatter(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineEr
             let file = OpenOptions::new().write(true).open(&path);
             let file = file.map_err(|error| EngineError::io("open", &path, &error))?;
             let bytes = data.window(layout.address(number) + offset, length);
-            file.write_all_at(bytes, offset).map_err(|error| EngineError::io("write to", &path, &error))?;
-            file.sync_data().map_err(|error| EngineError::io("fdatasync of", &path, &error))?;
+            file.write_all_at(bytes, offset)
+                .map_err(|error| EngineError::io("write to", &path, &error))?;
+            file.sync_data()
+                .map_err(|error| EngineError::io("fdatasync of", &path, &error))?;
         }
     }
     Ok(())

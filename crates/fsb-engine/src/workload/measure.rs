@@ -1,5 +1,5 @@
-//! The three steps of all workloads over a file set, threads that move one item after the other, and the times of
-//! phases.
+//! The three steps of all workloads over a file set, threads that move one item after the other,
+//! and the times of phases.
 
 use fsb_model::{CacheState, Durability};
 use rustix::fs::OFlags;
@@ -24,7 +24,8 @@ impl Spec {
     /// Makes the files.
     pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
         // Files that do not exist yet have nothing to settle.
-        let settle = self.cache != CacheState::Any && !matches!(content, Content::Directories | Content::Empty);
+        let settle = self.cache != CacheState::Any
+            && !matches!(content, Content::Directories | Content::Empty);
         let (set, layout) = (context.set(), &self.layout);
         match context.preparing {
             Preparing::All => fileset::build(&set, layout, content, settle, context.data()),
@@ -63,11 +64,16 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// Names and attributes of existing files.
-    pub(crate) const NAMES: Subject = Subject { interest: Interest::Names, content: Content::Full, verb: None };
+    pub(crate) const NAMES: Subject = Subject {
+        interest: Interest::Names,
+        content: Content::Full,
+        verb: None,
+    };
 }
 
-/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, and examines the cache again.
-/// Returns the measurement and the reports of the threads; the reports of processes stay with them.
+/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, and
+/// examines the cache again. Returns the measurement and the reports of the threads; the reports of
+/// processes stay with them.
 pub(crate) fn measure_set<C: ThreadJob>(
     job: &C,
     set: &OpenFileSet,
@@ -77,8 +83,16 @@ pub(crate) fn measure_set<C: ThreadJob>(
     gate: &mut dyn Gate,
 ) -> Result<(Measurement, Vec<C::Report>), EngineError> {
     check_operations(profile, context.operations)?;
-    let Capabilities { real, direct, helped, .. } = set.backend.capabilities();
-    let views: Vec<_> = [set.path.clone()].into_iter().chain(context.client_sets()).collect();
+    let Capabilities {
+        real,
+        direct,
+        helped,
+        ..
+    } = set.backend.capabilities();
+    let views: Vec<_> = [set.path.clone()]
+        .into_iter()
+        .chain(context.client_sets())
+        .collect();
     let ready = if real {
         let found = examine(set, subject, profile)?;
         // Data that preparation left in the cache would look as if direct I/O had put it there.
@@ -86,9 +100,16 @@ pub(crate) fn measure_set<C: ThreadJob>(
         let there = subject.content != Content::Directories;
         let evict = there && (past_cache || context.evict);
         // Data that the work is yet to write cannot be brought into the cache beforehand.
-        let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
+        let cache = if subject.content == Content::Full {
+            profile.cache
+        } else {
+            CacheState::Any
+        };
         let ready = fileset::ready(&views, &set.layout, subject.interest, cache, evict)?;
-        Ready { direct: found, ..ready }
+        Ready {
+            direct: found,
+            ..ready
+        }
     } else {
         pretend(&set.layout, subject, profile.cache)
     };
@@ -101,41 +122,75 @@ pub(crate) fn measure_set<C: ThreadJob>(
     (measurement.resident_after, measurement.file_bytes_after) = if real {
         fileset::resident_after(&views, &set.layout, subject.interest)
     } else {
-        let after = pretend(&set.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
+        let after = pretend(
+            &set.layout,
+            Subject {
+                content: Content::Full,
+                ..subject
+            },
+            CacheState::Warm,
+        );
         (after.resident_bytes, after.file_bytes)
     };
     Ok((measurement, outcome.reports))
 }
 
 /// Asks the backend to examine the directory and the file that the work moves data in.
-fn examine(set: &OpenFileSet, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
-    let Some(verb) = subject.verb else { return Ok(None) };
+fn examine(
+    set: &OpenFileSet,
+    subject: Subject,
+    profile: &Profile,
+) -> Result<Option<Direct>, EngineError> {
+    let Some(verb) = subject.verb else {
+        return Ok(None);
+    };
     let file = (subject.content != Content::Directories).then(|| set.path.join(set.layout.path(0)));
     let record_size = profile.record_size;
-    set.backend.examine(&ProbeTarget { directory: &set.path, file: file.as_deref(), verb, record_size })
+    set.backend.examine(&ProbeTarget {
+        directory: &set.path,
+        file: file.as_deref(),
+        verb,
+        record_size,
+    })
 }
 
 /// Returns the cache state for a backend that touches nothing.
 fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
-    let whole = if subject.content == Content::Full { fileset::examined(layout) * layout.file_size } else { 0 };
+    let whole = if subject.content == Content::Full {
+        fileset::examined(layout) * layout.file_size
+    } else {
+        0
+    };
     match subject.interest {
         Interest::Names => Ready::default(),
         Interest::Data => {
             let resident = if cache.begins_cold() { 0 } else { whole };
-            Ready { resident_bytes: Some(resident), file_bytes: whole, direct: None }
+            Ready {
+                resident_bytes: Some(resident),
+                file_bytes: whole,
+                direct: None,
+            }
         }
     }
 }
 
-/// Checks the number of operations. A number that the job cannot do is a mistake of the caller, and must not become a
-/// wrong result.
+/// Checks the number of operations. A number that the job cannot do is a mistake of the caller, and
+/// must not become a wrong result.
 pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineError> {
-    let Profile { label, operations: whole, .. } = profile;
+    let Profile {
+        label,
+        operations: whole,
+        ..
+    } = profile;
     if operations < *whole && !profile.divisible {
-        return Err(EngineError::new(format!("{label}: {operations} operations, but it does {whole} or none")));
+        return Err(EngineError::new(format!(
+            "{label}: {operations} operations, but it does {whole} or none"
+        )));
     }
     if operations > *whole && !profile.repeats_in_place {
-        return Err(EngineError::new(format!("{label}: {operations} operations, but one repetition has {whole}")));
+        return Err(EngineError::new(format!(
+            "{label}: {operations} operations, but one repetition has {whole}"
+        )));
     }
     Ok(())
 }
@@ -170,7 +225,8 @@ impl Spec {
     }
 }
 
-/// Threads that call `act` for each of their items, and flush everything at the end if the durability requires it.
+/// Threads that call `act` for each of their items, and flush everything at the end if the
+/// durability requires it.
 pub(super) struct ItemThreads<'s, F> {
     pub(super) spec: &'s Spec,
     pub(super) set: &'s OpenFileSet,
@@ -196,7 +252,11 @@ where
         Ok((io, self.spec.visits(self.context, rank)))
     }
 
-    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        (io, visits): &mut Self::ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
         for item in visits {
             let bytes = (self.act)(io, item)?;
@@ -223,7 +283,8 @@ where
     }
 }
 
-/// Start and end of N successive phases on the clock, in nanoseconds. A phase that never began takes no time.
+/// Start and end of N successive phases on the clock, in nanoseconds. A phase that never began
+/// takes no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PhaseTimes<const N: usize>(pub(super) [(u64, u64); N]);
 
@@ -243,11 +304,19 @@ impl<const N: usize> PhaseTimes<N> {
         self.0[phase].1 = ns;
     }
 
-    /// Returns the times of all workers together: each phase lasts from the first start to the last end.
+    /// Returns the times of all workers together: each phase lasts from the first start to the last
+    /// end.
     pub(super) fn of_all(workers: impl IntoIterator<Item = Self>) -> Self {
-        workers.into_iter().fold(Self::new(), |PhaseTimes(all), PhaseTimes(one)| {
-            PhaseTimes(std::array::from_fn(|phase| (all[phase].0.min(one[phase].0), all[phase].1.max(one[phase].1))))
-        })
+        workers
+            .into_iter()
+            .fold(Self::new(), |PhaseTimes(all), PhaseTimes(one)| {
+                PhaseTimes(std::array::from_fn(|phase| {
+                    (
+                        all[phase].0.min(one[phase].0),
+                        all[phase].1.max(one[phase].1),
+                    )
+                }))
+            })
     }
 
     /// Returns the duration of each phase.
@@ -268,7 +337,14 @@ mod tests {
             phase_times.ended(1, ended);
             phase_times
         };
-        assert_eq!(PhaseTimes::of_all([worker(5, 9), worker(7, 20)]).durations(), [0, 15]);
-        assert_eq!(PhaseTimes::<2>::of_all([]).durations(), [0, 0], "nothing has begun");
+        assert_eq!(
+            PhaseTimes::of_all([worker(5, 9), worker(7, 20)]).durations(),
+            [0, 15]
+        );
+        assert_eq!(
+            PhaseTimes::<2>::of_all([]).durations(),
+            [0, 0],
+            "nothing has begun"
+        );
     }
 }

@@ -1,12 +1,14 @@
-//! The 2023 micro-benchmarks (Pokorný 2023, §4.4.3 and §5.5 to §5.7): the common part of create, read and write.
+//! The 2023 micro-benchmarks (Pokorný 2023, §4.4.3 and §5.5 to §5.7): the common part of create,
+//! read and write.
 //!
-//! An iteration sets its files up, does the work and removes the files again; only the work is timed. A cycle is a
-//! number of iterations that the threads share, each thread in its own directory. The sample of a cycle is the mean
-//! time of one iteration. A cycle also has a duration, from the first start of a thread to the last end, which includes
-//! making and removing files. Some cycles warm up, the others are the samples. All cycles together are one trial.
+//! An iteration sets its files up, does the work and removes the files again; only the work is
+//! timed. A cycle is a number of iterations that the threads share, each thread in its own
+//! directory. The sample of a cycle is the mean time of one iteration. A cycle also has a duration,
+//! from the first start of a thread to the last end, which includes making and removing files. Some
+//! cycles warm up, the others are the samples. All cycles together are one trial.
 //!
-//! With a time limit, a measurement has no warm-up cycles and ends with the cycle in which the limit passes. The runner
-//! limits the warm-up block, which only finds out how long a cycle takes.
+//! With a time limit, a measurement has no warm-up cycles and ends with the cycle in which the
+//! limit passes. The runner limits the warm-up block, which only finds out how long a cycle takes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -57,27 +59,58 @@ impl Bench {
         let mut all = group(
             ParameterGroup::Work,
             [
-                Parameter::new("iterations", Number(1..=1_000_000), "10", "iterations of a cycle"),
-                Parameter::new("cycles", Number(1..=100_000), "30", "measured cycles; each is a sample"),
-                Parameter::new("warmup_cycles", Number(0..=100_000), "3", "cycles before the measured ones"),
+                Parameter::new(
+                    "iterations",
+                    Number(1..=1_000_000),
+                    "10",
+                    "iterations of a cycle",
+                ),
+                Parameter::new(
+                    "cycles",
+                    Number(1..=100_000),
+                    "30",
+                    "measured cycles; each is a sample",
+                ),
+                Parameter::new(
+                    "warmup_cycles",
+                    Number(0..=100_000),
+                    "3",
+                    "cycles before the measured ones",
+                ),
             ],
         );
         all.extend(group(
             ParameterGroup::Files,
-            [Parameter::new("file_count", Number(1..=1_000_000), files, "files of an iteration")],
+            [Parameter::new(
+                "file_count",
+                Number(1..=1_000_000),
+                files,
+                "files of an iteration",
+            )],
         ));
         if self != Bench::Create {
             all.extend(group(
                 ParameterGroup::Files,
                 [
                     Parameter::new("block_size", Size(1..=1 << 30), "512K", "size of a record"),
-                    Parameter::new("block_count", Number(1..=1 << 30), "16", "records of a file"),
+                    Parameter::new(
+                        "block_count",
+                        Number(1..=1 << 30),
+                        "16",
+                        "records of a file",
+                    ),
                     parameter::data(),
                 ],
             ));
-            all.extend(group(ParameterGroup::Calls, [Parameter::flag("random", "visit records in random order")]));
+            all.extend(group(
+                ParameterGroup::Calls,
+                [Parameter::flag("random", "visit records in random order")],
+            ));
         }
-        all.extend(group(ParameterGroup::Calls, [parameter::backend(&[]), parameter::threads()]));
+        all.extend(group(
+            ParameterGroup::Calls,
+            [parameter::backend(&[]), parameter::threads()],
+        ));
         all.extend(group(ParameterGroup::Results, [parameter::label()]));
         all
     }
@@ -146,15 +179,24 @@ impl MicroJob {
             random = reader.flag("random")?;
         }
         let backend = reader.backend()?;
-        let demands =
-            Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size, whole_file: None };
+        let demands = Demands {
+            depth: 1,
+            cache: CacheState::Any,
+            appends: false,
+            record_size: block_size,
+            whole_file: None,
+        };
         backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
         let job = MicroJob {
             bench,
             file_count,
             block_size,
             block_count,
-            access: if random { Access::Random } else { Access::Sequential },
+            access: if random {
+                Access::Random
+            } else {
+                Access::Sequential
+            },
             iterations: reader.number("iterations")?,
             cycles: reader.number("cycles")?,
             warmup_cycles: reader.number("warmup_cycles")?,
@@ -162,7 +204,10 @@ impl MicroJob {
             backend,
             label: reader.text("label")?,
         };
-        let (files, bytes) = (job.layout().files, u128::from(block_size) * u128::from(block_count));
+        let (files, bytes) = (
+            job.layout().files,
+            u128::from(block_size) * u128::from(block_count),
+        );
         if u128::from(files) * bytes > 1 << 60 {
             return Err(reader.error(
                 "block_count",
@@ -190,12 +235,22 @@ impl MicroJob {
 
     fn label(&self) -> String {
         let operation = self.bench.operation();
-        let random = if self.access == Access::Random { "random " } else { "" };
+        let random = if self.access == Access::Random {
+            "random "
+        } else {
+            ""
+        };
         let (size, block) = (Bytes(self.layout().file_size), Bytes(self.block_size));
-        let files = if self.file_count == 1 { String::new() } else { format!("{} files of ", self.file_count) };
+        let files = if self.file_count == 1 {
+            String::new()
+        } else {
+            format!("{} files of ", self.file_count)
+        };
         let what = match self.bench {
             Bench::Create => format!("micro create {} files", self.file_count),
-            Bench::Read | Bench::Write => format!("micro {random}{operation} {files}{size} in {block} blocks"),
+            Bench::Read | Bench::Write => {
+                format!("micro {random}{operation} {files}{size} in {block} blocks")
+            }
         };
         what + &label::workers(self.threads, 1)
     }
@@ -211,9 +266,15 @@ impl MicroJob {
             kind,
             record_size: self.block_size,
             largest_record: self.block_size,
-            range: ByteRange { first: 0, length: self.layout().file_size },
+            range: ByteRange {
+                first: 0,
+                length: self.layout().file_size,
+            },
             access: self.access,
-            files: Files { first: 0, count: self.layout().files },
+            files: Files {
+                first: 0,
+                count: self.layout().files,
+            },
             hold: false,
             flush_each: false,
             depth: 1,
@@ -242,7 +303,11 @@ impl Job for MicroJob {
             metadata_only: self.bench == Bench::Create,
             space: layout.files * layout.file_size.next_multiple_of(4096) + inodes * 2048,
             inodes,
-            ..Profile::base(self.bench.operation(), &ITERATION_TIME, self.label.clone().unwrap_or_else(|| self.label()))
+            ..Profile::base(
+                self.bench.operation(),
+                &ITERATION_TIME,
+                self.label.clone().unwrap_or_else(|| self.label()),
+            )
         }
     }
 
@@ -275,7 +340,13 @@ impl Job for MicroJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.data())
+        fileset::build(
+            &context.set(),
+            &self.layout(),
+            Content::Directories,
+            false,
+            context.data(),
+        )
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
@@ -286,12 +357,21 @@ impl Job for MicroJob {
             context,
             barrier: RoundBarrier::default(),
             failed: AtomicBool::new(false),
-            warmup_cycles: if context.until_seconds.is_some() { 0 } else { self.warmup_cycles },
+            warmup_cycles: if context.until_seconds.is_some() {
+                0
+            } else {
+                self.warmup_cycles
+            },
             end: AtomicU64::new(u64::MAX),
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
-        let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
-        let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        let subject = Subject {
+            interest: Interest::Names,
+            content: Content::Directories,
+            verb,
+        };
+        let (mut measurement, reports) =
+            measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         let cycles = all_cycles(&reports);
         let measured = &cycles[threads.warmup_cycles as usize..];
         measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
@@ -320,7 +400,10 @@ fn all_cycles(threads: &[Vec<Cycle>]) -> Vec<Cycle> {
     let count = threads.iter().map(Vec::len).min().unwrap_or(0);
     let together = |a: Cycle, b: Cycle| Cycle {
         timed_ns: a.timed_ns + b.timed_ns,
-        span_ns: [a.span_ns[0].min(b.span_ns[0]), a.span_ns[1].max(b.span_ns[1])],
+        span_ns: [
+            a.span_ns[0].min(b.span_ns[0]),
+            a.span_ns[1].max(b.span_ns[1]),
+        ],
     };
     let of_all = |cycle| threads.iter().map(|thread| thread[cycle]).reduce(together);
     (0..count).filter_map(of_all).collect()
@@ -360,31 +443,50 @@ impl<'s> ThreadJob for MicroThreads<'s> {
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let reads = self.job.bench == Bench::Read;
-        let reader = reads.then(|| IoLoop::new(self.set, self.job.io_options(Purpose::Read))).transpose()?;
+        let reader = reads
+            .then(|| IoLoop::new(self.set, self.job.io_options(Purpose::Read)))
+            .transpose()?;
         Ok(ThreadState {
             writer: IoLoop::new(self.set, self.job.io_options(Purpose::Create))?,
             reader,
-            iterations: order::share(self.job.iterations, self.job.iterations, rank, self.job.threads).length,
+            iterations: order::share(
+                self.job.iterations,
+                self.job.iterations,
+                rank,
+                self.job.threads,
+            )
+            .length,
             cycles: Vec::with_capacity((self.job.warmup_cycles + self.job.cycles) as usize),
             turn: 0,
         })
     }
 
-    fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let limit_ns = self.context.until_seconds.map(|seconds| (seconds.max(0.0) * 1e9) as u64);
+    fn run(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let limit_ns = self
+            .context
+            .until_seconds
+            .map(|seconds| (seconds.max(0.0) * 1e9) as u64);
         let began = recorder.now();
         let mut result = Ok(());
         for cycle in 0..self.warmup_cycles + self.job.cycles {
-            // One thread decides for all before they meet. A number, because a thread that is late must not read the
-            // decision on the next cycle.
-            if recorder.rank == 0 && cycle > 0 && limit_ns.is_some_and(|limit| recorder.now() - began >= limit) {
+            // One thread decides for all before they meet. A number, because a thread that is late
+            // must not read the decision on the next cycle.
+            if recorder.rank == 0
+                && cycle > 0
+                && limit_ns.is_some_and(|limit| recorder.now() - began >= limit)
+            {
                 self.end.store(cycle, Ordering::Relaxed);
             }
             self.barrier.wait(self.job.threads, || {});
             if cycle >= self.end.load(Ordering::Relaxed) {
                 break;
             }
-            // A thread that has failed still comes to the barrier, or the others would wait for ever.
+            // A thread that has failed still comes to the barrier, or the others would wait for
+            // ever.
             if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
                 if cycle == self.warmup_cycles {
                     recorder.forget();
@@ -402,7 +504,11 @@ impl<'s> ThreadJob for MicroThreads<'s> {
 }
 
 impl MicroThreads<'_> {
-    fn cycle(&self, state: &mut ThreadState<'_>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn cycle(
+        &self,
+        state: &mut ThreadState<'_>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let files = self.set.layout.files_in(u64::from(recorder.rank));
         let begun = recorder.now();
         let mut timed_ns = 0;
@@ -426,22 +532,42 @@ impl MicroThreads<'_> {
                 self.unlink(file)?;
             }
         }
-        state.cycles.push(Cycle { timed_ns, span_ns: [begun, recorder.now()] });
+        state.cycles.push(Cycle {
+            timed_ns,
+            span_ns: [begun, recorder.now()],
+        });
         Ok(())
     }
 
     /// Opens a file, moves all its blocks, closes it.
-    fn pass(&self, io: &mut IoLoop<'_>, file: u64, turn: u32, access: Access) -> Result<(), EngineError> {
+    fn pass(
+        &self,
+        io: &mut IoLoop<'_>,
+        file: u64,
+        turn: u32,
+        access: Access,
+    ) -> Result<(), EngineError> {
         let slot = io.open(file)?;
         let blocks = self.job.block_count;
-        for block in Visits::new(blocks, order::share(blocks, blocks, 0, 1), access, self.context.seed, turn) {
+        for block in Visits::new(
+            blocks,
+            order::share(blocks, blocks, 0, 1),
+            access,
+            self.context.seed,
+            turn,
+        ) {
             io.transfer(slot, file, block * self.job.block_size, self.job.block_size)?;
         }
         io.close(slot, file)
     }
 
     fn unlink(&self, file: u64) -> Result<(), EngineError> {
-        let OpenFileSet { backend, root, names, .. } = self.set;
+        let OpenFileSet {
+            backend,
+            root,
+            names,
+            ..
+        } = self.set;
         let removed = backend.namespace().unlink(root, names.path(file));
         removed.map_err(|errno| self.set.refused("delete", file, errno))
     }
@@ -507,21 +633,45 @@ mod tests {
     fn a_time_limit_leaves_out_the_warm_up_and_ends_with_a_cycle() {
         let root = tempfile::tempdir().unwrap();
         let measure = |workload: &str, threads: u32, until_seconds| {
-            let pairs =
-                [("iterations", 4), ("cycles", 6), ("warmup_cycles", 3), ("threads", threads), ("file_count", 2)];
+            let pairs = [
+                ("iterations", 4),
+                ("cycles", 6),
+                ("warmup_cycles", 3),
+                ("threads", threads),
+                ("file_count", 2),
+            ];
             let mut spec = with(workload, &pairs.map(|(key, value)| (key, value.into())));
             if workload == "micro-read" {
                 spec.params.insert("block_size".to_owned(), 4096.into());
             }
-            worker::perform(&task(Step::Prepare, &spec, root.path(), 24), &mut Open::default()).unwrap();
+            worker::perform(
+                &task(Step::Prepare, &spec, root.path(), 24),
+                &mut Open::default(),
+            )
+            .unwrap();
             let mut task = task(Step::Measure, &spec, root.path(), 24);
             task.until_seconds = until_seconds;
-            let measured = worker::perform(&task, &mut Open::default()).unwrap().whole().unwrap();
-            (measured.operations, measured.samples.len(), measured.cycle_spans_ns.len())
+            let measured = worker::perform(&task, &mut Open::default())
+                .unwrap()
+                .whole()
+                .unwrap();
+            (
+                measured.operations,
+                measured.samples.len(),
+                measured.cycle_spans_ns.len(),
+            )
         };
         for (workload, threads) in [("micro-create", 1), ("micro-read", 2)] {
-            assert_eq!(measure(workload, threads, Some(0.0)), (4, 1, 1), "{workload}");
-            assert_eq!(measure(workload, threads, Some(3600.0)), (24, 6, 6), "{workload}");
+            assert_eq!(
+                measure(workload, threads, Some(0.0)),
+                (4, 1, 1),
+                "{workload}"
+            );
+            assert_eq!(
+                measure(workload, threads, Some(3600.0)),
+                (24, 6, 6),
+                "{workload}"
+            );
             assert_eq!(measure(workload, threads, None), (24, 6, 9), "{workload}");
         }
     }
@@ -529,7 +679,13 @@ mod tests {
     #[test]
     fn a_cycle_lasts_from_the_first_start_to_the_last_end_of_its_threads() {
         let cycle = |timed_ns, span_ns| Cycle { timed_ns, span_ns };
-        let threads = [vec![cycle(3, [10, 20]), cycle(4, [31, 40])], vec![cycle(5, [12, 26]), cycle(6, [30, 37])]];
-        assert_eq!(all_cycles(&threads), [cycle(8, [10, 26]), cycle(10, [30, 40])]);
+        let threads = [
+            vec![cycle(3, [10, 20]), cycle(4, [31, 40])],
+            vec![cycle(5, [12, 26]), cycle(6, [30, 37])],
+        ];
+        assert_eq!(
+            all_cycles(&threads),
+            [cycle(8, [10, 26]), cycle(10, [30, 40])]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The workloads.
 //!
-//! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`], which knows its profile
-//! and does the three steps. A new workload is a file next to this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
+//! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`],
+//! which knows its profile and does the three steps. A new workload is a file next to this one
+//! (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 mod aged;
 mod command;
@@ -133,10 +134,15 @@ pub static REGISTRY: &[&dyn Workload] = &[
 /// Parses the job that a plan describes.
 pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
-    match REGISTRY.iter().find(|workload| workload.name() == spec.name) {
+    match REGISTRY
+        .iter()
+        .find(|workload| workload.name() == spec.name)
+    {
         Some(workload) => data::parse(*workload, &spec.params, sizing),
-        None => {
-            Err(ParamError { workload: spec.name.clone(), key: None, message: unknown("workload", &spec.name, known) })
-        }
+        None => Err(ParamError {
+            workload: spec.name.clone(),
+            key: None,
+            message: unknown("workload", &spec.name, known),
+        }),
     }
 }

@@ -1,4 +1,5 @@
-//! Workloads that make one call on the name of each file: stat, statfs, rename, unlink, mkdir, link, chmod and others.
+//! Workloads that make one call on the name of each file: stat, statfs, rename, unlink, mkdir,
+//! link, chmod and others.
 
 use std::mem::MaybeUninit;
 
@@ -26,7 +27,11 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     },
     about: "ask for the attributes of every file by its name",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("access", "random".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Nothing,
@@ -39,11 +44,17 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
 };
 
 /// The reason why calls with whole paths use one client.
-const WHOLE_PATHS: &str = "its calls take whole paths, which lead to one client: use a target without clients=";
+const WHOLE_PATHS: &str =
+    "its calls take whole paths, which lead to one client: use a target without clients=";
 
 /// Asks for the sizes and the free space of the file system, by the name of every file.
 pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "statfs", backends: NAMES_BACKENDS, one_client: Some(WHOLE_PATHS), ..STAT.rules },
+    rules: Rules {
+        name: "statfs",
+        backends: NAMES_BACKENDS,
+        one_client: Some(WHOLE_PATHS),
+        ..STAT.rules
+    },
     about: "ask for the sizes and the free space of the file system, by the name of every file",
     profile: |spec| spec.profile("statfs", spec.files_label("statfs")),
     measure: |spec, profile, context, gate| {
@@ -58,39 +69,74 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
 
 /// Gives every file another name in its directory, and on the next pass its old name again.
 pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "rename", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
+    rules: Rules {
+        name: "rename",
+        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
+        ..Rules::BASE
+    },
     about: "give every file another name in its directory; where each is durable, with fsync of the directory",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Renamed,
     profile: |spec| {
         let profile = spec.profile("rename", spec.files_label("rename"));
         // The next repetition must find the first names, for any number of operations.
-        Profile { renewal: Renewal::Recreate, ..profile }
+        Profile {
+            renewal: Renewal::Recreate,
+            ..profile
+        }
     },
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
-        rename_files(spec, ("rename", Changes::Directory, &others), profile, context, gate)
+        rename_files(
+            spec,
+            ("rename", Changes::Directory, &others),
+            profile,
+            context,
+            gate,
+        )
     },
 };
 
 /// Moves every file to another directory, and on the next pass back.
 pub(super) static MOVE: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "move", backends: NAMES_BACKENDS, ..RENAME.rules },
+    rules: Rules {
+        name: "move",
+        backends: NAMES_BACKENDS,
+        ..RENAME.rules
+    },
     about: "move every file to another directory, which only files of its own directory enter; where each is durable, \
             with fsync of both",
     content: Content::Movable,
     profile: |spec| {
         let profile = spec.profile("move", spec.files_label("move"));
         let directories = spec.layout.directories();
-        let (inodes, space) = (profile.inodes + directories, profile.space + directories * fileset::NOTE);
-        Profile { renewal: Renewal::Recreate, inodes, space, ..profile }
+        let (inodes, space) = (
+            profile.inodes + directories,
+            profile.space + directories * fileset::NOTE,
+        );
+        Profile {
+            renewal: Renewal::Recreate,
+            inodes,
+            space,
+            ..profile
+        }
     },
     measure: |spec, profile, context, gate| {
         let others = Names::moved(&spec.layout);
-        rename_files(spec, ("move", Changes::Directories(&others), &others), profile, context, gate)
+        rename_files(
+            spec,
+            ("move", Changes::Directories(&others), &others),
+            profile,
+            context,
+            gate,
+        )
     },
     ..RENAME
 };
@@ -105,22 +151,43 @@ fn rename_files(
 ) -> Result<Measurement, EngineError> {
     let act = |turn: &mut Turn<'_>| {
         let (first, other) = (turn.path(), others.path(turn.file));
-        let (from, to) = if turn.pass.is_multiple_of(2) { (first, other) } else { (other, first) };
+        let (from, to) = if turn.pass.is_multiple_of(2) {
+            (first, other)
+        } else {
+            (other, first)
+        };
         turn.calls().rename(turn.root(), from, to)
     };
-    names::measure(spec, NameCall::new(name, OperationKind::Rename, changes, &act), profile, context, gate)
+    names::measure(
+        spec,
+        NameCall::new(name, OperationKind::Rename, changes, &act),
+        profile,
+        context,
+        gate,
+    )
 }
 
 /// Removes every file.
 pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "delete", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::BASE },
+    rules: Rules {
+        name: "delete",
+        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
+        ..Rules::BASE
+    },
     about: "remove every file; where each is durable, with fsync of its directory",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "end".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Nothing,
-    profile: |spec| spec.profile("delete", spec.files_label("delete")).consuming(),
+    profile: |spec| {
+        spec.profile("delete", spec.files_label("delete"))
+            .consuming()
+    },
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().unlink(turn.root(), turn.path());
         let call = NameCall::new("delete", OperationKind::Delete, Changes::Directory, &act);
@@ -130,10 +197,18 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
 
 /// Makes empty directories.
 pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "mkdir", items: Items::Directories, ..Rules::NAMES },
+    rules: Rules {
+        name: "mkdir",
+        items: Items::Directories,
+        ..Rules::NAMES
+    },
     about: "make empty directories; where each is durable, with fsync of the parent directory",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
     },
     content: Content::Directories,
     change: Change::Nothing,
@@ -141,7 +216,12 @@ pub(super) static MKDIR: SimpleWorkload = SimpleWorkload {
     measure: |spec, profile, context, gate| {
         let mode = Mode::from_raw_mode(0o755);
         let act = |turn: &mut Turn<'_>| turn.calls().make_directory(turn.root(), turn.path(), mode);
-        let call = NameCall::new("make directory", OperationKind::Create, Changes::Directory, &act);
+        let call = NameCall::new(
+            "make directory",
+            OperationKind::Create,
+            Changes::Directory,
+            &act,
+        );
         names::measure(spec, call, profile, context, gate)
     },
 };
@@ -159,7 +239,12 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
     profile: |spec| spec.profile("rmdir", spec.files_label("rmdir")).consuming(),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| turn.calls().remove_directory(turn.root(), turn.path());
-        let call = NameCall::new("remove directory", OperationKind::Delete, Changes::Directory, &act);
+        let call = NameCall::new(
+            "remove directory",
+            OperationKind::Delete,
+            Changes::Directory,
+            &act,
+        );
         names::measure(spec, call, profile, context, gate)
     },
     ..MKDIR
@@ -168,23 +253,35 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
 /// Returns the reason why links are not applicable.
 fn no_links(errno: Errno) -> Option<&'static str> {
     // link(2) and symlink(2) return EPERM if the file system has no such links.
-    matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS).then_some("this file system has no such links")
+    matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS)
+        .then_some("this file system has no such links")
 }
 
 /// Makes hard links.
 pub(super) static LINK: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "link", cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES },
+    rules: Rules {
+        name: "link",
+        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
+        ..Rules::NAMES
+    },
     about: "give every file a second name in its directory (hard link); where each is durable, with fsync of the \
             directory",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| spec.profile("link", spec.files_label("link")).consuming(),
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
-        let act = |turn: &mut Turn<'_>| turn.calls().link(turn.root(), turn.path(), others.path(turn.file));
+        let act = |turn: &mut Turn<'_>| {
+            turn.calls()
+                .link(turn.root(), turn.path(), others.path(turn.file))
+        };
         let call = NameCall {
             unsupported: no_links,
             ..NameCall::new("link", OperationKind::Create, Changes::Directory, &act)
@@ -195,14 +292,38 @@ pub(super) static LINK: SimpleWorkload = SimpleWorkload {
 
 /// Makes symbolic links.
 pub(super) static SYMLINK: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "symlink", items: Items::Links, ..Rules::NAMES },
+    rules: Rules {
+        name: "symlink",
+        items: Items::Links,
+        ..Rules::NAMES
+    },
     about: "make symbolic links with a target of 19 bytes; where each is durable, with fsync of the directory",
     content: Content::Directories,
-    profile: |spec| spec.profile("symlink", spec.files_label("symlink")).consuming(),
+    profile: |spec| {
+        spec.profile("symlink", spec.files_label("symlink"))
+            .consuming()
+    },
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| turn.calls().symbolic_link(turn.root(), LINK_TARGET, turn.path());
-        let call = NameCall::new("make symbolic link", OperationKind::Create, Changes::Directory, &act);
-        names::measure(spec, NameCall { unsupported: no_links, ..call }, profile, context, gate)
+        let act = |turn: &mut Turn<'_>| {
+            turn.calls()
+                .symbolic_link(turn.root(), LINK_TARGET, turn.path())
+        };
+        let call = NameCall::new(
+            "make symbolic link",
+            OperationKind::Create,
+            Changes::Directory,
+            &act,
+        );
+        names::measure(
+            spec,
+            NameCall {
+                unsupported: no_links,
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )
     },
     ..LINK
 };
@@ -218,7 +339,11 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
     },
     about: "read the target of every symbolic link",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("access", "random".into()),
+        ])
     },
     content: Content::Links,
     change: Change::Nothing,
@@ -227,23 +352,42 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
         let length = LINK_TARGET.count_bytes();
         let act = |turn: &mut Turn<'_>| {
             let mut target = [MaybeUninit::uninit(); 64];
-            let read = turn.calls().read_link(turn.root(), turn.path(), &mut target, length)?;
-            if read == length { Ok(()) } else { Err(Errno::NODATA) }
+            let read = turn
+                .calls()
+                .read_link(turn.root(), turn.path(), &mut target, length)?;
+            if read == length {
+                Ok(())
+            } else {
+                Err(Errno::NODATA)
+            }
         };
         let call = NameCall::new("read link", OperationKind::Stat, Changes::Nothing, &act);
-        names::measure(spec, NameCall { warm: Some(&act), ..call }, profile, context, gate)
+        names::measure(
+            spec,
+            NameCall {
+                warm: Some(&act),
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )
     },
 };
 
 /// Returns the reason why clones are not applicable.
 fn no_reflinks(errno: Errno) -> Option<&'static str> {
-    // ioctl_ficlone(2) lists OPNOTSUPP; a file system without the ioctl returns ENOTTY, or EINVAL without the feature.
-    let refused = matches!(errno, Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS);
+    // ioctl_ficlone(2) lists OPNOTSUPP; a file system without the ioctl returns ENOTTY, or EINVAL
+    // without the feature.
+    let refused = matches!(
+        errno,
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS
+    );
     refused.then_some("this file system has no reflinks (FICLONE)")
 }
 
-/// Clones files: each operation opens a file, creates another one that shares its blocks (ioctl FICLONE), and closes
-/// both, as `cp --reflink=always` does.
+/// Clones files: each operation opens a file, creates another one that shares its blocks (ioctl
+/// FICLONE), and closes both, as `cp --reflink=always` does.
 pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "reflink",
@@ -255,21 +399,42 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
     about: "clone every file in its directory (FICLONE): open, create, share the blocks, close; where each is durable, \
             with fsync of the clone",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", "4K".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("file_size", "4K".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {
         let profile = spec.profile("reflink", spec.files_label("reflink"));
-        let (inodes, space) = (profile.inodes + profile.files, profile.space + profile.files * fileset::NOTE);
-        Profile { inodes, space, ..profile.consuming() }
+        let (inodes, space) = (
+            profile.inodes + profile.files,
+            profile.space + profile.files * fileset::NOTE,
+        );
+        Profile {
+            inodes,
+            space,
+            ..profile.consuming()
+        }
     },
     measure: |spec, profile, context, gate| {
-        let (clones, each) = (Names::other(&spec.layout), spec.durability == Durability::Each);
+        let (clones, each) = (
+            Names::other(&spec.layout),
+            spec.durability == Durability::Each,
+        );
         let act = |turn: &mut Turn<'_>| {
             let (root, size) = (turn.root(), turn.set.layout.file_size);
-            let source = turn.session.open(root, turn.path(), OpenFlags::READ, size)?;
-            let clone = turn.session.open(root, clones.path(turn.file), OpenFlags::WRITE.creating(0o644), size)?;
+            let source = turn
+                .session
+                .open(root, turn.path(), OpenFlags::READ, size)?;
+            let clone = turn.session.open(
+                root,
+                clones.path(turn.file),
+                OpenFlags::WRITE.creating(0o644),
+                size,
+            )?;
             turn.session.share_blocks(source, clone)?;
             if each {
                 turn.session.flush(clone, Flush::All)?;
@@ -278,14 +443,27 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
             turn.session.close(source)
         };
         let call = NameCall::new("reflink", OperationKind::Create, Changes::Nothing, &act);
-        names::measure(spec, NameCall { unsupported: no_reflinks, ..call }, profile, context, gate)
+        names::measure(
+            spec,
+            NameCall {
+                unsupported: no_reflinks,
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )
     },
 };
 
 /// The rules of workloads that change the attributes of files.
-const ATTRIBUTE_RULES: Rules = Rules { cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES };
+const ATTRIBUTE_RULES: Rules = Rules {
+    cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
+    ..Rules::NAMES
+};
 
-/// Returns the reason why a change is not applicable: file systems without owners and permissions refuse it.
+/// Returns the reason why a change is not applicable: file systems without owners and permissions
+/// refuse it.
 fn no_owners(errno: Errno) -> Option<&'static str> {
     let refused = matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS);
     refused.then_some("this file system does not let the owner of a file change it")
@@ -294,8 +472,8 @@ fn no_owners(errno: Errno) -> Option<&'static str> {
 /// The permissions that files get in turn.
 const MODES: [Mode; 2] = [Mode::from_raw_mode(0o600), Mode::from_raw_mode(0o644)];
 
-/// Checks on one file, after the clock, that the file system stores permissions. vfat and ntfs-3g report success and
-/// change neither permissions nor owners.
+/// Checks on one file, after the clock, that the file system stores permissions. vfat and ntfs-3g
+/// report success and change neither permissions nor owners.
 fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> {
     if !context.backend(spec.backend).capabilities().real {
         return Ok(());
@@ -306,7 +484,10 @@ fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> 
         let found = found.map_err(|errno| EngineError::call("chmod", &file, errno))?;
         if Mode::from_raw_mode(found.st_mode) != mode {
             let why = "this file system ignores the call: it stores neither permissions nor owners";
-            return Err(EngineError { inapplicable: true, ..EngineError::new(why) });
+            return Err(EngineError {
+                inapplicable: true,
+                ..EngineError::new(why)
+            });
         }
     }
     Ok(())
@@ -314,10 +495,17 @@ fn check_permissions(spec: &Spec, context: &Context) -> Result<(), EngineError> 
 
 /// Changes the permissions of every file (chmod).
 pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "chmod", ..ATTRIBUTE_RULES },
+    rules: Rules {
+        name: "chmod",
+        ..ATTRIBUTE_RULES
+    },
     about: "set the permissions of every file, to 0600 and to 0644 in turn; where each is durable, with fsync of the file",
     example: || {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
     },
     content: Content::Full,
     change: Change::Overwritten,
@@ -328,22 +516,46 @@ pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
             turn.calls().set_mode(turn.root(), turn.path(), mode)
         };
         let call = NameCall::new("chmod", OperationKind::Attributes, Changes::File, &act);
-        let measured = names::measure(spec, NameCall { unsupported: no_owners, ..call }, profile, context, gate)?;
+        let measured = names::measure(
+            spec,
+            NameCall {
+                unsupported: no_owners,
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )?;
         check_permissions(spec, context).map(|()| measured)
     },
 };
 
 /// Changes the owner of every file (chown).
 pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "chown", ..ATTRIBUTE_RULES },
+    rules: Rules {
+        name: "chown",
+        ..ATTRIBUTE_RULES
+    },
     about: "set the owner and the group of every file, to those that it has; where each is durable, with fsync of the \
             file",
     profile: |spec| spec.profile("chown", spec.files_label("chown")),
     measure: |spec, profile, context, gate| {
         let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        let act = |turn: &mut Turn<'_>| turn.calls().set_owner(turn.root(), turn.path(), owner, group);
+        let act = |turn: &mut Turn<'_>| {
+            turn.calls()
+                .set_owner(turn.root(), turn.path(), owner, group)
+        };
         let call = NameCall::new("chown", OperationKind::Attributes, Changes::File, &act);
-        let measured = names::measure(spec, NameCall { unsupported: no_owners, ..call }, profile, context, gate)?;
+        let measured = names::measure(
+            spec,
+            NameCall {
+                unsupported: no_owners,
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )?;
         check_permissions(spec, context).map(|()| measured)
     },
     ..CHMOD
@@ -351,20 +563,44 @@ pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
 
 /// Changes the times of every file (utimensat).
 pub(super) static UTIMENS: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "utimens", ..ATTRIBUTE_RULES },
+    rules: Rules {
+        name: "utimens",
+        ..ATTRIBUTE_RULES
+    },
     about: "set the times of the last access and change of every file (utimensat); where each is durable, with fsync \
             of the file",
     profile: |spec| spec.profile("utimens", spec.files_label("utimens")),
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| {
-            // A time in 2001 that all file systems can store, and a minute later with each sample and each pass.
+            // A time in 2001 that all file systems can store, and a minute later with each sample
+            // and each pass.
             let minutes = i64::from(context.repetition) + turn.pass as i64;
-            let time = Timespec { tv_sec: 1_000_000_000 + 60 * minutes, tv_nsec: 0 };
-            let times = Timestamps { last_access: time, last_modification: time };
+            let time = Timespec {
+                tv_sec: 1_000_000_000 + 60 * minutes,
+                tv_nsec: 0,
+            };
+            let times = Timestamps {
+                last_access: time,
+                last_modification: time,
+            };
             turn.calls().set_times(turn.root(), turn.path(), &times)
         };
-        let call = NameCall::new("set the times of", OperationKind::Attributes, Changes::File, &act);
-        names::measure(spec, NameCall { unsupported: no_owners, ..call }, profile, context, gate)
+        let call = NameCall::new(
+            "set the times of",
+            OperationKind::Attributes,
+            Changes::File,
+            &act,
+        );
+        names::measure(
+            spec,
+            NameCall {
+                unsupported: no_owners,
+                ..call
+            },
+            profile,
+            context,
+            gate,
+        )
     },
     ..CHMOD
 };

@@ -158,7 +158,15 @@ impl Parameter {
         about: &'static str,
     ) -> Parameter {
         let default = default.into();
-        Parameter { name, kind, default, group: ParameterGroup::Work, about, needs: None, sweeps: false }
+        Parameter {
+            name,
+            kind,
+            default,
+            group: ParameterGroup::Work,
+            about,
+            needs: None,
+            sweeps: false,
+        }
     }
 
     /// Returns a parameter that is `true` or `false`; `false` is the default.
@@ -180,28 +188,46 @@ impl Parameter {
 
     /// Returns the parameter with another default.
     pub(crate) fn default(self, default: impl Into<ParameterDefault>) -> Parameter {
-        Parameter { default: default.into(), ..self }
+        Parameter {
+            default: default.into(),
+            ..self
+        }
     }
 
-    /// Returns the parameter with a condition. The parser refuses the parameter if the condition does not hold.
+    /// Returns the parameter with a condition. The parser refuses the parameter if the condition
+    /// does not hold.
     pub(crate) fn needs(self, needs: Needs) -> Parameter {
-        Parameter { needs: Some(needs), ..self }
+        Parameter {
+            needs: Some(needs),
+            ..self
+        }
     }
 
     /// Returns the parameter with lists and ranges as further values.
     pub(crate) fn sweeps(self) -> Parameter {
-        Parameter { sweeps: true, ..self }
+        Parameter {
+            sweeps: true,
+            ..self
+        }
     }
 
     /// Returns the values in words, with their range: `size from 1 to 1G`.
     pub fn values(&self) -> String {
         let values = match &self.kind {
             ParameterKind::Size(range) => {
-                from_to("size", Bytes(*range.start()), *range.end(), |end| Bytes(end).to_string())
+                from_to("size", Bytes(*range.start()), *range.end(), |end| {
+                    Bytes(end).to_string()
+                })
             }
-            ParameterKind::Number(range) => from_to("number", range.start(), *range.end(), |end| end.to_string()),
-            ParameterKind::Integer(range) => format!("number from {} to {}", range.start(), range.end()),
-            ParameterKind::Fraction(range) => format!("number from {} to {}", range.start(), range.end()),
+            ParameterKind::Number(range) => {
+                from_to("number", range.start(), *range.end(), |end| end.to_string())
+            }
+            ParameterKind::Integer(range) => {
+                format!("number from {} to {}", range.start(), range.end())
+            }
+            ParameterKind::Fraction(range) => {
+                format!("number from {} to {}", range.start(), range.end())
+            }
             ParameterKind::Flag => "true or false".to_owned(),
             ParameterKind::Word(words) => words.join(", "),
             ParameterKind::Text => "text".to_owned(),
@@ -214,13 +240,21 @@ impl Parameter {
                 format!("time from {least} to {most}, such as 10ms or 5m")
             }
             ParameterKind::Percent => "percentage".to_owned(),
-            ParameterKind::Rate(range) => format!("rate from {} to {}, such as 2000/s", range.start(), range.end()),
+            ParameterKind::Rate(range) => format!(
+                "rate from {} to {}, such as 2000/s",
+                range.start(),
+                range.end()
+            ),
             ParameterKind::Pace => "recorded, none, or a factor".to_owned(),
             ParameterKind::ExitCodes => "number, or list of numbers".to_owned(),
             ParameterKind::Table(keys) => format!("table with {}", keys.join(", ")),
             ParameterKind::Tables(keys) => format!("tables with {}", keys.join(", ")),
         };
-        if self.sweeps { format!("{values}; list or range") } else { values }
+        if self.sweeps {
+            format!("{values}; list or range")
+        } else {
+            values
+        }
     }
 
     /// Returns the default in words; `None` if the feature is off by default.
@@ -235,8 +269,17 @@ impl Parameter {
 }
 
 /// Returns a kind with its range; an upper end that only bounds arithmetic is left out.
-fn from_to<T: fmt::Display>(kind: &str, least: T, most: u64, shown: impl Fn(u64) -> String) -> String {
-    if most >= 1 << 60 { format!("{kind} from {least}") } else { format!("{kind} from {least} to {}", shown(most)) }
+fn from_to<T: fmt::Display>(
+    kind: &str,
+    least: T,
+    most: u64,
+    shown: impl Fn(u64) -> String,
+) -> String {
+    if most >= 1 << 60 {
+        format!("{kind} from {least}")
+    } else {
+        format!("{kind} from {least} to {}", shown(most))
+    }
 }
 
 /// Returns a time in the notation of plans.
@@ -267,51 +310,93 @@ impl From<u64> for ParameterDefault {
 }
 
 /// Puts parameters into a group.
-pub(super) fn group<const N: usize>(group: ParameterGroup, parameters: [Parameter; N]) -> Vec<Parameter> {
-    parameters.into_iter().map(|parameter| Parameter { group, ..parameter }).collect()
+pub(super) fn group<const N: usize>(
+    group: ParameterGroup,
+    parameters: [Parameter; N],
+) -> Vec<Parameter> {
+    parameters
+        .into_iter()
+        .map(|parameter| Parameter { group, ..parameter })
+        .collect()
 }
 
 /// Returns the parameter `threads`.
 pub(super) fn threads() -> Parameter {
-    Parameter::new("threads", ParameterKind::Number(0..=1024), "1", "threads of the worker; 0 for one per processor")
-        .sweeps()
+    Parameter::new(
+        "threads",
+        ParameterKind::Number(0..=1024),
+        "1",
+        "threads of the worker; 0 for one per processor",
+    )
+    .sweeps()
 }
 
 /// Returns the parameter `processes`.
 pub(super) fn processes() -> Parameter {
     let range = ParameterKind::Number(1..=1024);
-    Parameter::new("processes", range, "1", "worker processes, each with its own files and one thread")
+    Parameter::new(
+        "processes",
+        range,
+        "1",
+        "worker processes, each with its own files and one thread",
+    )
 }
 
-/// Returns the parameter `backend`, of the backends in `names` or of all; the first one is the default.
+/// Returns the parameter `backend`, of the backends in `names` or of all; the first one is the
+/// default.
 pub(super) fn backend(names: &[&'static str]) -> Parameter {
-    let all: Vec<_> = backend::REGISTRY.iter().map(|backend| backend.name()).collect();
-    let (names, usual) = if names.is_empty() { (all.as_slice(), backend::CALLS.name()) } else { (names, names[0]) };
-    Parameter::word("backend", names, |name| name, "how calls reach the kernel; see 'fsb list backends'").default(usual)
+    let all: Vec<_> = backend::REGISTRY
+        .iter()
+        .map(|backend| backend.name())
+        .collect();
+    let (names, usual) = if names.is_empty() {
+        (all.as_slice(), backend::CALLS.name())
+    } else {
+        (names, names[0])
+    };
+    Parameter::word(
+        "backend",
+        names,
+        |name| name,
+        "how calls reach the kernel; see 'fsb list backends'",
+    )
+    .default(usual)
 }
 
-/// Returns the parameter `backend` of a workload that makes every call, at a file's own position too.
+/// Returns the parameter `backend` of a workload that makes every call, at a file's own position
+/// too.
 pub(super) fn sequential_backend() -> Parameter {
-    let fits = backend::REGISTRY.iter().filter(|backend| backend.capabilities().sequential);
+    let fits = backend::REGISTRY
+        .iter()
+        .filter(|backend| backend.capabilities().sequential);
     backend(&fits.map(|backend| backend.name()).collect::<Vec<_>>())
 }
 
 /// Returns the parameter `cache`; the first state is the default.
 pub(super) fn cache(states: &[CacheState]) -> Parameter {
-    Parameter::word("cache", states, CacheState::name, "content of the page cache when the clock starts")
+    Parameter::word(
+        "cache",
+        states,
+        CacheState::name,
+        "content of the page cache when the clock starts",
+    )
 }
 
 /// Returns the parameter `durability`; the first value is the default.
 pub(super) fn durability(values: &[Durability]) -> Parameter {
-    let about =
-        "when data must be on the device: never, at the end (one sync inside the clock), or after each operation";
+    let about = "when data must be on the device: never, at the end (one sync inside the clock), or after each operation";
     Parameter::word("durability", values, Durability::name, about)
 }
 
 /// Returns the parameter `label`.
 pub(super) fn label() -> Parameter {
     let default = ParameterDefault::Derived("made of the parameters");
-    Parameter::new("label", ParameterKind::Text, default, "name of the case in reports")
+    Parameter::new(
+        "label",
+        ParameterKind::Text,
+        default,
+        "name of the case in reports",
+    )
 }
 
 /// Returns the parameter `verify` of data that the workload reads.
@@ -332,5 +417,8 @@ pub(super) fn data() -> Parameter {
 
 /// Returns the parameter `matrix`.
 pub(super) fn matrix() -> Parameter {
-    Parameter::flag("matrix", "the case is one of several sizes, of which a short budget measures some")
+    Parameter::flag(
+        "matrix",
+        "the case is one of several sizes, of which a short budget measures some",
+    )
 }

@@ -22,16 +22,26 @@ pub(crate) struct Reader<'p> {
 }
 
 impl<'p> Reader<'p> {
-    /// Refuses names that the table does not declare, values whose condition does not hold, and missing values.
+    /// Refuses names that the table does not declare, values whose condition does not hold, and
+    /// missing values.
     pub(crate) fn new(
         workload: &'p str,
         table: Vec<Parameter>,
         params: &'p Params,
         sizing: &'p Sizing,
     ) -> Result<Reader<'p>, ParamError> {
-        let reader = Reader { workload, table, params, sizing, read: Vec::new() };
+        let reader = Reader {
+            workload,
+            table,
+            params,
+            sizing,
+            read: Vec::new(),
+        };
         let names = || reader.table.iter().map(|parameter| parameter.name);
-        if let Some(key) = params.keys().find(|key| names().all(|name| name != key.as_str())) {
+        if let Some(key) = params
+            .keys()
+            .find(|key| names().all(|name| name != key.as_str()))
+        {
             return Err(ParamError {
                 workload: workload.to_owned(),
                 key: Some(key.clone()),
@@ -39,10 +49,18 @@ impl<'p> Reader<'p> {
             });
         }
         for parameter in &reader.table {
-            if let (false, ParameterDefault::Required(example)) = (reader.is_given(parameter), &parameter.default) {
-                return Err(reader.error(parameter.name, format!("it is missing: give one, such as {example}")));
+            if let (false, ParameterDefault::Required(example)) =
+                (reader.is_given(parameter), &parameter.default)
+            {
+                return Err(reader.error(
+                    parameter.name,
+                    format!("it is missing: give one, such as {example}"),
+                ));
             }
-            if let Some(needs) = parameter.needs.filter(|_| reader.is_given(parameter) && !reader.applies(parameter)) {
+            if let Some(needs) = parameter
+                .needs
+                .filter(|_| reader.is_given(parameter) && !reader.applies(parameter))
+            {
                 let advice = match needs {
                     Needs::Given(name) => format!("it applies {needs}: give {name} too"),
                     Needs::Absent(name) => format!("it does not apply with {name}: leave it out"),
@@ -62,11 +80,19 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Returns whether the parameter's condition on another one holds, or cannot be checked because the other one is
-    /// wrong.
+    /// Returns whether the parameter's condition on another one holds, or cannot be checked because
+    /// the other one is wrong.
     fn applies(&self, parameter: &Parameter) -> bool {
-        let Some(needs) = parameter.needs else { return true };
-        let Some(other) = self.table.iter().find(|other| other.name == needs.parameter()) else { return false };
+        let Some(needs) = parameter.needs else {
+            return true;
+        };
+        let Some(other) = self
+            .table
+            .iter()
+            .find(|other| other.name == needs.parameter())
+        else {
+            return false;
+        };
         match needs {
             Needs::Given(_) => self.is_given(other),
             Needs::Absent(_) => !self.is_given(other),
@@ -74,7 +100,9 @@ impl<'p> Reader<'p> {
                 let value = self.given_or_default(other);
                 let text = match (&other.kind, &value) {
                     (ParameterKind::Flag, Some(value)) => flag(value).map(|flag| flag.to_string()),
-                    (ParameterKind::Word(words), Some(Value::String(word))) if words.contains(&word.as_str()) => {
+                    (ParameterKind::Word(words), Some(Value::String(word)))
+                        if words.contains(&word.as_str()) =>
+                    {
                         Some(word.clone())
                     }
                     _ => None,
@@ -86,10 +114,13 @@ impl<'p> Reader<'p> {
 
     /// Returns the value that the plan gives, or the default as a plan would give it.
     fn given_or_default(&self, parameter: &Parameter) -> Option<Value> {
-        self.params.get(parameter.name).cloned().or(match &parameter.default {
-            ParameterDefault::Value(text) => Some(Value::String(text.to_string())),
-            _ => None,
-        })
+        self.params
+            .get(parameter.name)
+            .cloned()
+            .or(match &parameter.default {
+                ParameterDefault::Value(text) => Some(Value::String(text.to_string())),
+                _ => None,
+            })
     }
 
     /// Returns the declaration of a parameter that is read now.
@@ -100,13 +131,22 @@ impl<'p> Reader<'p> {
     fn declared(&mut self, key: &'static str) -> &Parameter {
         self.read.push(key);
         let found = self.table.iter().find(|parameter| parameter.name == key);
-        found.unwrap_or_else(|| panic!("workload {} reads '{key}', which its table does not declare", self.workload))
+        found.unwrap_or_else(|| {
+            panic!(
+                "workload {} reads '{key}', which its table does not declare",
+                self.workload
+            )
+        })
     }
 
     /// Returns an error about one parameter.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> ParamError {
         let message = format!("{key}: {}", message.into());
-        ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message }
+        ParamError {
+            workload: self.workload.to_owned(),
+            key: Some(key.to_owned()),
+            message,
+        }
     }
 
     /// Returns the value as the plan gives it.
@@ -129,7 +169,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Returns whether a parameter is a number or a size that the plan gives, and not one that follows from another.
+    /// Returns whether a parameter is a number or a size that the plan gives, and not one that
+    /// follows from another.
     pub(crate) fn is_literal(&self, key: &str) -> bool {
         match self.params.get(key) {
             None => false,
@@ -152,27 +193,44 @@ impl<'p> Reader<'p> {
 
     fn number_of(&mut self, key: &'static str, value: &Value) -> Result<u64, ParamError> {
         let number = match value {
-            Value::String(text) => expression::evaluate(text, self.sizing.size).map_err(|error| error.to_string()),
+            Value::String(text) => {
+                expression::evaluate(text, self.sizing.size).map_err(|error| error.to_string())
+            }
             value => whole(value).ok_or_else(|| format!("{value} is not a whole number")),
         };
         let number = number.map_err(|message| self.error(key, message))?;
         match self.declared(key).kind.clone() {
-            ParameterKind::Number(range) | ParameterKind::Size(range) => self.within(key, number, range),
+            ParameterKind::Number(range) | ParameterKind::Size(range) => {
+                self.within(key, number, range)
+            }
             _ => Ok(number),
         }
     }
 
     /// Returns the number, if it is within a range.
-    pub(crate) fn within(&self, key: &str, number: u64, range: RangeInclusive<u64>) -> Result<u64, ParamError> {
+    pub(crate) fn within(
+        &self,
+        key: &str,
+        number: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, ParamError> {
         let (least, most) = (range.start(), range.end());
         if number < *least {
             let written = self.params.get(key).and_then(Value::as_str);
             let of_size = written.filter(|text| text.contains("size"));
             let because = of_size.map_or(String::new(), |text| match self.sizing.size {
-                0 => format!(" ({text}: the slice of each target would be empty; use a larger --size)"),
-                size => format!(" ({text}, where size is {}: use a larger --size)", Bytes(size)),
+                0 => format!(
+                    " ({text}: the slice of each target would be empty; use a larger --size)"
+                ),
+                size => format!(
+                    " ({text}, where size is {}: use a larger --size)",
+                    Bytes(size)
+                ),
             });
-            return Err(self.error(key, format!("{number} is too few: at least {least}{because}")));
+            return Err(self.error(
+                key,
+                format!("{number} is too few: at least {least}{because}"),
+            ));
         }
         if number > *most {
             return Err(self.error(key, format!("{number} is too many: at most {most}")));
@@ -183,12 +241,20 @@ impl<'p> Reader<'p> {
     /// Reads a whole number that may be negative.
     pub(crate) fn integer(&mut self, key: &'static str) -> Result<i64, ParamError> {
         let value = self.value(key).unwrap_or(Value::Null);
-        let number = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
+        let number = value
+            .as_str()
+            .map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
         let ParameterKind::Integer(range) = self.declared(key).kind.clone() else {
             return number.ok_or_else(|| self.error(key, format!("{value} is not a whole number")));
         };
-        let wanted = format!("{value} is not a whole number from {} to {}", range.start(), range.end());
-        number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, wanted))
+        let wanted = format!(
+            "{value} is not a whole number from {} to {}",
+            range.start(),
+            range.end()
+        );
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| self.error(key, wanted))
     }
 
     /// Reads a number that may have a fraction.
@@ -198,14 +264,24 @@ impl<'p> Reader<'p> {
         let ParameterKind::Fraction(range) = self.declared(key).kind.clone() else {
             return number.ok_or_else(|| self.error(key, format!("{value} is not a number")));
         };
-        let wanted = format!("{value} is not a number from {} to {}", range.start(), range.end());
-        number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, wanted))
+        let wanted = format!(
+            "{value} is not a number from {} to {}",
+            range.start(),
+            range.end()
+        );
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| self.error(key, wanted))
     }
 
     /// Threads; 0 means all hardware threads.
     pub(crate) fn threads(&mut self) -> Result<u32, ParamError> {
         let threads = self.number("threads")?;
-        Ok(if threads == 0 { self.cpus() } else { threads as u32 })
+        Ok(if threads == 0 {
+            self.cpus()
+        } else {
+            threads as u32
+        })
     }
 
     /// Returns the backend, one of those in the table.
@@ -215,7 +291,9 @@ impl<'p> Reader<'p> {
             backend::find(&name).map_err(|error| self.error(KEY, error.message))?;
         }
         let all = backend::REGISTRY;
-        let position = self.word(KEY, &(0..all.len()).collect::<Vec<_>>(), |index| all[index].name())?;
+        let position = self.word(KEY, &(0..all.len()).collect::<Vec<_>>(), |index| {
+            all[index].name()
+        })?;
         Ok(all[position])
     }
 
@@ -237,11 +315,15 @@ impl<'p> Reader<'p> {
         values: &[T],
         name: impl Fn(T) -> &'static str,
     ) -> Result<Option<T>, ParamError> {
-        let Some(value) = self.value(key) else { return Ok(None) };
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
         let Some(text) = value.as_str() else {
             return Err(self.error(key, format!("{value} is not a word")));
         };
-        let ParameterKind::Word(words) = &self.declared(key).kind else { return Ok(None) };
+        let ParameterKind::Word(words) = &self.declared(key).kind else {
+            return Ok(None);
+        };
         if !words.contains(&text) {
             let words = words.join(" or ");
             return Err(self.error(key, format!("'{text}' is not allowed: use {words}")));
@@ -262,11 +344,17 @@ impl<'p> Reader<'p> {
 
     /// Returns the seconds of a time such as `10ms`.
     pub(crate) fn duration(&mut self, key: &'static str) -> Result<Option<f64>, ParamError> {
-        let Some(value) = self.value(key) else { return Ok(None) };
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
         let parsed = value
             .as_str()
             .ok_or_else(|| format!("{value} is not a time"))
-            .and_then(|text| parse_duration(text).map(|time| time.as_secs_f64()).map_err(|error| error.to_string()));
+            .and_then(|text| {
+                parse_duration(text)
+                    .map(|time| time.as_secs_f64())
+                    .map_err(|error| error.to_string())
+            });
         let seconds = parsed.map_err(|message| self.error(key, message))?;
         let declared = self.declared(key);
         match &declared.kind {
@@ -282,7 +370,9 @@ impl<'p> Reader<'p> {
     pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ParamError> {
         match self.take(key) {
             None => Ok(None),
-            Some(Value::String(text)) if !text.trim().is_empty() && !text.contains(char::is_control) => {
+            Some(Value::String(text))
+                if !text.trim().is_empty() && !text.contains(char::is_control) =>
+            {
                 Ok(Some(text.clone()))
             }
             Some(value) => Err(self.error(key, format!("{value} is not a text of one line"))),
@@ -305,17 +395,33 @@ impl<'p> Reader<'p> {
 
     /// Checks in debug builds that the workload has read every parameter that applies.
     pub(crate) fn finish(self) {
-        let unread = self.table.iter().filter(|parameter| !self.read.contains(&parameter.name));
+        let unread = self
+            .table
+            .iter()
+            .filter(|parameter| !self.read.contains(&parameter.name));
         // Read before the workload reads its own parameters.
-        let unread: Vec<_> = unread.filter(|one| self.applies(one) && one.name != "data").map(|one| one.name).collect();
-        debug_assert!(unread.is_empty(), "workload {} declares {unread:?} and does not read them", self.workload);
+        let unread: Vec<_> = unread
+            .filter(|one| self.applies(one) && one.name != "data")
+            .map(|one| one.name)
+            .collect();
+        debug_assert!(
+            unread.is_empty(),
+            "workload {} declares {unread:?} and does not read them",
+            self.workload
+        );
     }
 }
 
 /// Returns a whole number, even if it is written as `8.0`.
 fn whole(value: &Value) -> Option<u64> {
-    let rounded = || value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
-    value.as_u64().or_else(|| rounded().map(|number| number as u64))
+    let rounded = || {
+        value
+            .as_f64()
+            .filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number))
+    };
+    value
+        .as_u64()
+        .or_else(|| rounded().map(|number| number as u64))
 }
 
 /// Parses a fraction: `0.5`, `1/2` or `50%`. Returns `None` for other text.
@@ -328,7 +434,8 @@ fn fraction(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses a flag: `true` or `false`, also as text, and synonyms such as `yes`. Returns `None` for other values.
+/// Parses a flag: `true` or `false`, also as text, and synonyms such as `yes`. Returns `None` for
+/// other values.
 fn flag(value: &Value) -> Option<bool> {
     match value.as_str() {
         None => value.as_bool(),
@@ -338,7 +445,8 @@ fn flag(value: &Value) -> Option<bool> {
     }
 }
 
-/// Adds a backend that is not the default, so that a plan of an earlier version resolves to the same case.
+/// Adds a backend that is not the default, so that a plan of an earlier version resolves to the
+/// same case.
 pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
     if backend.name() != backend::CALLS.name() {
         params.insert("backend".to_owned(), backend.name().into());
@@ -347,7 +455,10 @@ pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
 
 /// Parameters from pairs, for examples and resolved forms.
 pub(crate) fn from_pairs<const N: usize>(pairs: [(&str, Value); N]) -> Params {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 #[cfg(test)]
@@ -356,7 +467,10 @@ mod tests {
 
     use super::*;
 
-    const SIZING: Sizing = Sizing { size: 1 << 30, cpus: 2 };
+    const SIZING: Sizing = Sizing {
+        size: 1 << 30,
+        cpus: 2,
+    };
 
     fn table() -> Vec<Parameter> {
         use ParameterKind::{Fraction, Integer, Number};
@@ -367,7 +481,9 @@ mod tests {
             Parameter::new("scale", Fraction(0.0..=1.0), "1", ""),
             Parameter::new("share", Fraction(0.0..=1.0), "1/2", ""),
             Parameter::flag("verify", ""),
-            Parameter::flag("close", "").default("true").needs(Needs::Value("verify", &["true"])),
+            Parameter::flag("close", "")
+                .default("true")
+                .needs(Needs::Value("verify", &["true"])),
         ]
     }
 
@@ -388,7 +504,13 @@ mod tests {
         assert_eq!(reader.integer("bias_read").unwrap(), -1);
         assert_eq!(reader.fraction("scale").unwrap(), 0.125);
         assert_eq!(reader.fraction("share").unwrap(), 0.5);
-        assert_eq!((reader.flag("verify").unwrap(), reader.flag("close").unwrap()), (true, false));
+        assert_eq!(
+            (
+                reader.flag("verify").unwrap(),
+                reader.flag("close").unwrap()
+            ),
+            (true, false)
+        );
         reader.finish();
     }
 
@@ -396,9 +518,27 @@ mod tests {
     fn defaults_come_from_the_table() {
         let params = Params::new();
         let mut reader = Reader::new("any", table(), &params, &SIZING).unwrap();
-        assert_eq!((reader.number("threads").unwrap(), reader.number("files").unwrap()), (1, 100));
-        assert_eq!((reader.integer("bias_read").unwrap(), reader.fraction("share").unwrap()), (5, 0.5));
-        assert_eq!((reader.flag("verify").unwrap(), reader.flag("close").unwrap()), (false, true));
+        assert_eq!(
+            (
+                reader.number("threads").unwrap(),
+                reader.number("files").unwrap()
+            ),
+            (1, 100)
+        );
+        assert_eq!(
+            (
+                reader.integer("bias_read").unwrap(),
+                reader.fraction("share").unwrap()
+            ),
+            (5, 0.5)
+        );
+        assert_eq!(
+            (
+                reader.flag("verify").unwrap(),
+                reader.flag("close").unwrap()
+            ),
+            (false, true)
+        );
     }
 
     #[test]
@@ -416,7 +556,10 @@ mod tests {
             reader.fraction("scale").unwrap_err(),
             reader.flag("verify").unwrap_err(),
         ];
-        for (error, key) in errors.iter().zip(["threads", "bias_read", "scale", "verify"]) {
+        for (error, key) in errors
+            .iter()
+            .zip(["threads", "bias_read", "scale", "verify"])
+        {
             assert!(error.message.starts_with(key), "{}", error.message);
         }
     }
@@ -424,15 +567,29 @@ mod tests {
     #[test]
     fn a_value_whose_condition_does_not_hold_is_refused() {
         let refusal = |key: &str, needs: Needs, others: &[(&str, Value)]| {
-            let mut params: Params = others.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+            let mut params: Params = others
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.clone()))
+                .collect();
             params.insert(key.to_owned(), 1.into());
-            let needing = |one: Parameter| if one.name == key { one.needs(needs) } else { one };
+            let needing = |one: Parameter| {
+                if one.name == key {
+                    one.needs(needs)
+                } else {
+                    one
+                }
+            };
             let table = table().into_iter().map(needing).collect();
-            Reader::new("any", table, &params, &SIZING).err().map(|error| error.message)
+            Reader::new("any", table, &params, &SIZING)
+                .err()
+                .map(|error| error.message)
         };
         let on = Needs::Value("verify", &["true"]);
         assert_eq!(refusal("files", on, &[("verify", json!("on"))]), None);
-        assert_eq!(refusal("files", on, &[]).unwrap(), "files: it applies only with verify = true: leave it out");
+        assert_eq!(
+            refusal("files", on, &[]).unwrap(),
+            "files: it applies only with verify = true: leave it out"
+        );
         let given = refusal("files", Needs::Given("scale"), &[]).unwrap();
         assert_eq!(given, "files: it applies only with scale: give scale too");
         let absent = refusal("files", Needs::Absent("scale"), &[("scale", 1.into())]).unwrap();
@@ -442,13 +599,17 @@ mod tests {
     #[test]
     #[should_panic(expected = "which its table does not declare")]
     fn reading_an_undeclared_parameter_is_a_bug() {
-        let _ = Reader::new("any", table(), &Params::new(), &SIZING).unwrap().flag("durable");
+        let _ = Reader::new("any", table(), &Params::new(), &SIZING)
+            .unwrap()
+            .flag("durable");
     }
 
     #[test]
     #[cfg(debug_assertions)]
     #[should_panic(expected = "does not read them")]
     fn declaring_a_parameter_without_reading_it_is_a_bug() {
-        Reader::new("any", table(), &Params::new(), &SIZING).unwrap().finish();
+        Reader::new("any", table(), &Params::new(), &SIZING)
+            .unwrap()
+            .finish();
     }
 }

@@ -1,19 +1,24 @@
-//! PostMark's transactions as a workload: a mail server's small files, created, read, appended to and deleted.
+//! PostMark's transactions as a workload: a mail server's small files, created, read, appended to
+//! and deleted.
 //!
-//! One repetition is a whole run of PostMark, with the stages of its report: fill the pool, make the transactions,
-//! delete the remaining files. A transaction is the operation by which the report compares targets. The measurement
-//! also contains the rates that PostMark prints (bytes read and written, files created and deleted, each over all
-//! stages). The seed of the run determines the files of each operation, so each block has another pool and all targets
-//! of a block have the same.
+//! One repetition is a whole run of PostMark, with the stages of its report: fill the pool, make
+//! the transactions, delete the remaining files. A transaction is the operation by which the report
+//! compares targets. The measurement also contains the rates that PostMark prints (bytes read and
+//! written, files created and deleted, each over all stages). The seed of the run determines the
+//! files of each operation, so each block has another pool and all targets of a block have the
+//! same.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::metric::{
-    CREATE_ALONE_RATE, CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, MetricKind, OPERATION_RATE, READ_RATE, WRITE_RATE,
+    CREATE_ALONE_RATE, CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, MetricKind, OPERATION_RATE,
+    READ_RATE, WRITE_RATE,
 };
-use fsb_model::postmark::{Act, Draw, LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Operation, Pool, Shape, Tally};
+use fsb_model::postmark::{
+    Act, Draw, LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Operation, Pool, Shape, Tally,
+};
 use fsb_model::trial::NO_FILES;
 use fsb_model::{Bytes, Durability, Params};
 use hdrhistogram::Histogram;
@@ -67,7 +72,11 @@ impl Workload for Postmark {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(PostmarkJob(Options::parse(self.name(), params, sizing)?)))
+        Ok(Box::new(PostmarkJob(Options::parse(
+            self.name(),
+            params,
+            sizing,
+        )?)))
     }
 }
 
@@ -76,16 +85,27 @@ struct PostmarkJob(Options);
 impl PostmarkJob {
     /// Checks that no deleted file is left: the directories are as they were before.
     fn look_for_rest(&self, context: &Context) -> Result<(), EngineError> {
-        let subdirectories = if self.0.shape.subdirectories > 1 { self.0.shape.subdirectories } else { 0 };
+        let subdirectories = if self.0.shape.subdirectories > 1 {
+            self.0.shape.subdirectories
+        } else {
+            0
+        };
         for location in (0..self.0.workers()).map(|rank| Options::directory(context, rank)) {
             let inner = (0..subdirectories).map(|number| (location.join(format!("s{number}")), 0));
-            for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)]) {
-                let entries = fs::read_dir(&directory).map_err(|error| EngineError::io("list", &directory, &error))?;
+            for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)])
+            {
+                let entries = fs::read_dir(&directory)
+                    .map_err(|error| EngineError::io("list", &directory, &error))?;
                 let found = entries.count();
                 if found != expected {
                     let shown = directory.display();
-                    let message = format!("{shown} holds {found} entries instead of {expected} after all were deleted");
-                    return Err(EngineError { path: Some(directory), ..EngineError::new(message) });
+                    let message = format!(
+                        "{shown} holds {found} entries instead of {expected} after all were deleted"
+                    );
+                    return Err(EngineError {
+                        path: Some(directory),
+                        ..EngineError::new(message)
+                    });
                 }
             }
         }
@@ -95,10 +115,21 @@ impl PostmarkJob {
 
 impl Job for PostmarkJob {
     fn profile(&self) -> Profile {
-        let Options { shape, durability, buffering, threads, processes, .. } = &self.0;
+        let Options {
+            shape,
+            durability,
+            buffering,
+            threads,
+            processes,
+            ..
+        } = &self.0;
         let workers = u64::from(self.0.workers());
         let files = shape.most_files();
-        let directories = 1 + u64::from(if shape.subdirectories > 1 { shape.subdirectories } else { 0 });
+        let directories = 1 + u64::from(if shape.subdirectories > 1 {
+            shape.subdirectories
+        } else {
+            0
+        });
         let inodes = (files + directories) * workers + 1;
         Profile {
             files: u64::from(shape.number) * workers,
@@ -109,7 +140,8 @@ impl Job for PostmarkJob {
             durability: *durability,
             operations: u64::from(shape.transactions) * workers,
             reaches_device: *durability != Durability::None,
-            space: files * workers * u64::from(shape.size_high).next_multiple_of(BLOCK) + inodes * NOTE,
+            space: files * workers * u64::from(shape.size_high).next_multiple_of(BLOCK)
+                + inodes * NOTE,
             inodes,
             ..Profile::base(TRANSACTION, &OPERATION_RATE, self.0.label())
         }
@@ -120,7 +152,11 @@ impl Job for PostmarkJob {
     }
 
     fn backend(&self) -> &'static dyn Backend {
-        if self.0.buffering { backend::STREAMS } else { backend::CALLS }
+        if self.0.buffering {
+            backend::STREAMS
+        } else {
+            backend::CALLS
+        }
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
@@ -138,7 +174,10 @@ impl Job for PostmarkJob {
         check_operations(&profile, context.operations)?;
         let backend = context.backend(self.backend());
         let set = context.set();
-        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
+        let root = backend
+            .namespace()
+            .open_root(&set)
+            .map_err(|errno| EngineError::call("open", &set, errno))?;
         let fake = matches!(context.clock, ClockSpec::Fake { .. });
         let rendezvous = Rendezvous::new(self.0.workers(), fake)?;
         let threads = PostmarkThreads::new(&self.0, context, backend, &rendezvous, root);
@@ -202,7 +241,14 @@ impl<'s> PostmarkThreads<'s> {
         rendezvous: &'s Rendezvous,
         root: Directory,
     ) -> PostmarkThreads<'s> {
-        PostmarkThreads { options, context, backend, rendezvous, root, failed: AtomicBool::new(false) }
+        PostmarkThreads {
+            options,
+            context,
+            backend,
+            rendezvous,
+            root,
+            failed: AtomicBool::new(false),
+        }
     }
 
     fn stage(
@@ -213,7 +259,9 @@ impl<'s> PostmarkThreads<'s> {
     ) -> Result<(), EngineError> {
         match stage {
             PoolStage::Create => {
-                while !self.over() && state.pool.tally().created < u64::from(state.pool.shape().number) {
+                while !self.over()
+                    && state.pool.tally().created < u64::from(state.pool.shape().number)
+                {
                     let operation = state.pool.create();
                     self.perform(operation, state, recorder)?;
                 }
@@ -230,7 +278,11 @@ impl<'s> PostmarkThreads<'s> {
         Ok(())
     }
 
-    fn transact(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn transact(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let transactions = state.pool.shape().transactions;
         for transaction in 0..transactions {
             if self.over() {
@@ -253,13 +305,15 @@ impl<'s> PostmarkThreads<'s> {
         Ok(())
     }
 
-    /// Returns whether another thread has failed. Then this one ends too, and the other one reports the error.
+    /// Returns whether another thread has failed. Then this one ends too, and the other one reports
+    /// the error.
     #[inline]
     fn over(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Performs an operation, if there is one, and reads the clock. Returns the bytes that the operation moved.
+    /// Performs an operation, if there is one, and reads the clock. Returns the bytes that the
+    /// operation moved.
     #[inline]
     fn perform(
         &self,
@@ -267,13 +321,19 @@ impl<'s> PostmarkThreads<'s> {
         state: &mut ThreadState,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<u64, EngineError> {
-        let Some(operation) = operation else { return Ok(0) };
+        let Some(operation) = operation else {
+            return Ok(0);
+        };
         let begun = recorder.last();
         state.ops.perform(&operation)?;
         let kind = kind(operation.act);
         recorder.tick(kind, u64::from(operation.bytes));
         state.report.record(operation.act, recorder.last() - begun);
-        Ok(if kind == OperationKind::Delete { 0 } else { u64::from(operation.bytes) })
+        Ok(if kind == OperationKind::Delete {
+            0
+        } else {
+            u64::from(operation.bytes)
+        })
     }
 
     /// Syncs the file system to the device.
@@ -299,23 +359,39 @@ impl ThreadJob for PostmarkThreads<'_> {
             verify: options.verify && self.backend.capabilities().real,
         };
         let seed = self.context.seed;
-        let content =
-            FileContent::addressed(self.context.data(), shape.size_high, options.read.max(options.write), rank);
+        let content = FileContent::addressed(
+            self.context.data(),
+            shape.size_high,
+            options.read.max(options.write),
+            rank,
+        );
         let own = u64::from(self.context.repetition) << 32 | u64::from(rank);
-        let numbers = Numbers { seed: hash(seed, Stream::Pool, own), drawn: 0 };
+        let numbers = Numbers {
+            seed: hash(seed, Stream::Pool, own),
+            drawn: 0,
+        };
         Ok(ThreadState {
-            ops: FileOps::new(self.options.names(self.context, rank), io_options, content, shape.size_high)?,
+            ops: FileOps::new(
+                self.options.names(self.context, rank),
+                io_options,
+                content,
+                shape.size_high,
+            )?,
             pool: Pool::new(shape.clone(), numbers),
             report: Report::new(),
         })
     }
 
-    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let options = self.options;
         let mut result = Ok(());
         for stage in PoolStage::ALL {
-            // A failed thread still comes to the rendezvous, or the others would wait for it. If a process fails,
-            // the parent ends all.
+            // A failed thread still comes to the rendezvous, or the others would wait for it. If a
+            // process fails, the parent ends all.
             self.rendezvous.wait();
             if stage == PoolStage::Transact {
                 recorder.forget();
@@ -440,7 +516,10 @@ impl Report {
     /// Returns the sum of all reports: each stage lasts from the first start to the last end.
     fn sum(reports: &[Report]) -> Report {
         let stages = PhaseTimes::of_all(reports.iter().map(|report| report.stages));
-        let mut sum = Report { stages, ..Report::new() };
+        let mut sum = Report {
+            stages,
+            ..Report::new()
+        };
         for report in reports {
             let (all, one) = (&mut sum.tally, &report.tally);
             all.created += one.created;
@@ -459,8 +538,8 @@ impl Report {
         sum
     }
 
-    /// Adds to a measurement: the time of the transactions, by which the report compares targets, the figures that
-    /// PostMark prints, and the latencies.
+    /// Adds to a measurement: the time of the transactions, by which the report compares targets,
+    /// the figures that PostMark prints, and the latencies.
     fn add_to(&self, measurement: &mut Measurement) {
         let [creation, transactions, deletion] = self.stages.durations();
         let total = creation + transactions + deletion;
@@ -475,7 +554,9 @@ impl Report {
             (&DELETE_ALONE_RATE, self.alone[1], deletion),
         ];
         for (kind, amount, timed_ns) in rates {
-            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
+            measurement
+                .rates
+                .insert(kind.name.to_owned(), Rate { amount, timed_ns });
         }
         let counts = [
             ("files_created", tally.created),
@@ -485,17 +566,29 @@ impl Report {
             ("bytes_read", tally.bytes_read),
             ("bytes_written", tally.bytes_written),
         ];
-        measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+        measurement
+            .counts
+            .extend(counts.map(|(name, count)| (name.to_owned(), count)));
         for ((operation, _), histogram) in OPERATIONS.iter().zip(&self.histograms) {
             if !histogram.is_empty() {
-                measurement.latency.insert((*operation).to_owned(), latency::encode(histogram));
+                measurement
+                    .latency
+                    .insert((*operation).to_owned(), latency::encode(histogram));
             }
         }
     }
 
     /// Encodes the report for the parent of a process.
     fn to_text(&self) -> String {
-        let Tally { created, read, appended, deleted, bytes_read, bytes_written, .. } = self.tally;
+        let Tally {
+            created,
+            read,
+            appended,
+            deleted,
+            bytes_read,
+            bytes_written,
+            ..
+        } = self.tally;
         let encoded = EncodedReport {
             stages: self.stages.0,
             counts: [created, read, appended, deleted, bytes_read, bytes_written],
@@ -507,11 +600,26 @@ impl Report {
 
     /// Decodes the report that a process sent.
     fn from_text(text: &str) -> Result<Report, EngineError> {
-        let garbled = |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
-        let encoded: EncodedReport = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
+        let garbled =
+            |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
+        let encoded: EncodedReport =
+            serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
         let [created, read, appended, deleted, bytes_read, bytes_written] = encoded.counts;
-        let tally = Tally { created, read, appended, deleted, bytes_read, bytes_written, ..Tally::default() };
-        let mut report = Report { stages: PhaseTimes(encoded.stages), tally, alone: encoded.alone, ..Report::new() };
+        let tally = Tally {
+            created,
+            read,
+            appended,
+            deleted,
+            bytes_read,
+            bytes_written,
+            ..Tally::default()
+        };
+        let mut report = Report {
+            stages: PhaseTimes(encoded.stages),
+            tally,
+            alone: encoded.alone,
+            ..Report::new()
+        };
         for (histogram, text) in report.histograms.iter_mut().zip(&encoded.histograms) {
             *histogram = latency::decode(text).map_err(|error| garbled(error.to_string()))?;
         }
@@ -538,14 +646,27 @@ struct Options {
 /// Returns the table of parameters, with PostMark's defaults.
 fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Integer, Number, Size};
-    let Shape { size_low, size_high: _, number, transactions, bias_read, bias_create, .. } = Shape::default();
+    let Shape {
+        size_low,
+        size_high: _,
+        number,
+        transactions,
+        bias_read,
+        bias_create,
+        ..
+    } = Shape::default();
     let size = || Size(1..=u64::from(LARGEST_FILE));
     let bias = || Integer(i64::from(OFF)..=i64::from(MOST_BIAS));
     let high = ParameterDefault::Derived("10000 bytes, at least size_low");
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::new("transactions", Number(1..=1 << 31), transactions.to_string(), "transactions"),
+            Parameter::new(
+                "transactions",
+                Number(1..=1 << 31),
+                transactions.to_string(),
+                "transactions",
+            ),
             Parameter::new(
                 "bias_read",
                 bias(),
@@ -563,8 +684,18 @@ fn parameters() -> Vec<Parameter> {
     all.extend(group(
         ParameterGroup::Files,
         [
-            Parameter::new("number", Number(1..=u64::from(MOST_FILES)), number.to_string(), "files of the pool"),
-            Parameter::new("size_low", size(), size_low.to_string(), "size of the smallest file"),
+            Parameter::new(
+                "number",
+                Number(1..=u64::from(MOST_FILES)),
+                number.to_string(),
+                "files of the pool",
+            ),
+            Parameter::new(
+                "size_low",
+                size(),
+                size_low.to_string(),
+                "size of the smallest file",
+            ),
             Parameter::new("size_high", size(), high, "size of the largest file"),
             Parameter::new(
                 "subdirectories",
@@ -580,14 +711,23 @@ fn parameters() -> Vec<Parameter> {
         [
             Parameter::new("read", size(), "512", "size of each read"),
             Parameter::new("write", size(), "512", "size of each write"),
-            Parameter::flag("buffering", "use the buffers of the C library, as PostMark's 'set buffering true'")
-                .default("true"),
+            Parameter::flag(
+                "buffering",
+                "use the buffers of the C library, as PostMark's 'set buffering true'",
+            )
+            .default("true"),
             parameter::threads(),
             parameter::processes(),
         ],
     ));
-    all.extend(group(ParameterGroup::State, [parameter::durability(Durability::ALL)]));
-    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all.extend(group(
+        ParameterGroup::State,
+        [parameter::durability(Durability::ALL)],
+    ));
+    all.extend(group(
+        ParameterGroup::Results,
+        [parameter::verify(), parameter::label()],
+    ));
     all
 }
 
@@ -622,10 +762,17 @@ impl Options {
             label: reader.text("label")?,
         };
         if options.threads > 1 && options.processes > 1 {
-            return Err(reader.error("processes", "each has one thread: give threads or processes"));
+            return Err(reader.error(
+                "processes",
+                "each has one thread: give threads or processes",
+            ));
         }
         if u64::from(options.shape.number) * u64::from(options.workers()) > u64::from(MOST_FILES) {
-            let message = format!("{} pools of {} files are too many", options.workers(), options.shape.number);
+            let message = format!(
+                "{} pools of {} files are too many",
+                options.workers(),
+                options.shape.number
+            );
             return Err(reader.error("number", message));
         }
         reader.finish();
@@ -672,16 +819,29 @@ impl Options {
         params
     }
 
-    /// Returns the label: `postmark, 2000 files of 1000 to 100000`, and everything else that distinguishes the case.
+    /// Returns the label: `postmark, 2000 files of 1000 to 100000`, and everything else that
+    /// distinguishes the case.
     fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
         }
         let usual = Shape::default();
-        let Shape { size_low, size_high, number, transactions, subdirectories, bias_read, bias_create, .. } =
-            &self.shape;
+        let Shape {
+            size_low,
+            size_high,
+            number,
+            transactions,
+            subdirectories,
+            bias_read,
+            bias_create,
+            ..
+        } = &self.shape;
         let (low, high) = (Bytes(u64::from(*size_low)), Bytes(u64::from(*size_high)));
-        let sizes = if size_low == size_high { format!("{low}") } else { format!("{low} to {high}") };
+        let sizes = if size_low == size_high {
+            format!("{low}")
+        } else {
+            format!("{low} to {high}")
+        };
         let mut label = format!("postmark, {transactions} on {number} files of {sizes}");
         if *subdirectories > 1 {
             label = format!("{label}, {subdirectories} subdirectories");
@@ -693,7 +853,11 @@ impl Options {
             label += ", unbuffered";
         }
         if (self.read, self.write) != (512, 512) {
-            label = format!("{label}, blocks {} and {}", Bytes(u64::from(self.read)), Bytes(u64::from(self.write)));
+            label = format!(
+                "{label}, blocks {} and {}",
+                Bytes(u64::from(self.read)),
+                Bytes(u64::from(self.write))
+            );
         }
         label + &ending(self.durability, self.verify, self.threads, self.processes)
     }

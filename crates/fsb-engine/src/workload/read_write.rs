@@ -7,8 +7,9 @@ use super::records::{Before, RecordAction, RecordWorkload};
 
 /// Writes records into new files, or over fully written files.
 ///
-/// The two are different work: the file system has to find space for new data, but replaces old data in place. Random
-/// writes are always of the second kind, or they would measure how holes are filled.
+/// The two are different work: the file system has to find space for new data, but replaces old
+/// data in place. Random writes are always of the second kind, or they would measure how holes are
+/// filled.
 pub(super) static WRITE: RecordWorkload = RecordWorkload {
     name: "write",
     operation: "write",
@@ -28,8 +29,8 @@ pub(super) static READ: RecordWorkload = RecordWorkload {
     ..RecordWorkload::BASE
 };
 
-/// A log: adds records at the end of a file that starts empty. Records of a log are small: the default record of a
-/// stream is too large for one.
+/// A log: adds records at the end of a file that starts empty. Records of a log are small: the
+/// default record of a stream is too large for one.
 pub(super) static APPEND: RecordWorkload = RecordWorkload {
     name: "append",
     operation: "append",
@@ -43,7 +44,8 @@ pub(super) static APPEND: RecordWorkload = RecordWorkload {
 
 // The operations of IOzone (W. Norcott and D. Capps, iozone.org), one constant each.
 //
-// Names and order are those of its table. docs/methods/iozone.md describes the intended differences from IOzone.
+// Names and order are those of its table. docs/methods/iozone.md describes the intended differences
+// from IOzone.
 
 /// C's buffered streams.
 const STREAMS: &[&str] = &["stdio"];
@@ -52,10 +54,19 @@ const CALLS: &[&str] = &["psync", "direct", "osync", "dsync"];
 /// One call with an offset and a list of parts a record.
 const VECTORS: &[&str] = &["psyncv"];
 
-const OVER: RecordWorkload = RecordWorkload { action: RecordAction::Write, ..RecordWorkload::BASE };
-const INTO: RecordWorkload =
-    RecordWorkload { action: RecordAction::Write, before: Before::New, ..RecordWorkload::BASE };
-const AGAIN: RecordWorkload = RecordWorkload { again: true, ..RecordWorkload::BASE };
+const OVER: RecordWorkload = RecordWorkload {
+    action: RecordAction::Write,
+    ..RecordWorkload::BASE
+};
+const INTO: RecordWorkload = RecordWorkload {
+    action: RecordAction::Write,
+    before: Before::New,
+    ..RecordWorkload::BASE
+};
+const AGAIN: RecordWorkload = RecordWorkload {
+    again: true,
+    ..RecordWorkload::BASE
+};
 
 pub(super) static REWRITE: RecordWorkload = RecordWorkload {
     name: "rewrite",
@@ -267,11 +278,13 @@ pub(super) static REPREADV: RecordWorkload = RecordWorkload {
 
 // `cache-warm-up`: random reads of files that are not in memory, until the page cache holds them.
 //
-// The records are drawn with replacement, so that a read finds its record in memory with the share of the records that
-// were drawn before. After b bytes of a set of size S this share is 1 − exp(−b/S). The time of a byte falls from that
-// of the device to that of memory with the same exponential, from which the report estimates the time constant.
+// The records are drawn with replacement, so that a read finds its record in memory with the share
+// of the records that were drawn before. After b bytes of a set of size S this share is 1 −
+// exp(−b/S). The time of a byte falls from that of the device to that of memory with the same
+// exponential, from which the report estimates the time constant.
 
-/// Reads for each record of the set. A share of exp(−5), 0.7 %, of the records is then still unread.
+/// Reads for each record of the set. A share of exp(−5), 0.7 %, of the records is then still
+/// unread.
 const READS: u64 = 5;
 
 /// The member of the registry. The backend must use the page cache.

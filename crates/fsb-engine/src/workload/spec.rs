@@ -1,5 +1,5 @@
-//! The parameters that workloads over a file set share, the units that follow from them, and workloads that have no
-//! other parameters.
+//! The parameters that workloads over a file set share, the units that follow from them, and
+//! workloads that have no other parameters.
 
 use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
@@ -16,7 +16,8 @@ use crate::profile::{Profile, Renewal};
 use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
 
-/// The report compares sequential records from this size on by bytes per second, all others by operations per second.
+/// The report compares sequential records from this size on by bytes per second, all others by
+/// operations per second.
 const BYTES_MATTER: u64 = 64 << 10;
 /// A buffer is reserved for each record.
 const LARGEST_RECORD: u64 = 1 << 30;
@@ -66,23 +67,40 @@ impl Rules {
     };
 
     /// A workload that makes calls on names only, which no other backend makes in its own way.
-    pub(crate) const NAMES: Rules = Rules { backends: NAMES_BACKENDS, ..Rules::BASE };
+    pub(crate) const NAMES: Rules = Rules {
+        backends: NAMES_BACKENDS,
+        ..Rules::BASE
+    };
 
     /// Returns the shared parameters of a workload with these rules.
     pub(crate) fn parameters(&self) -> Vec<Parameter> {
         use ParameterKind::{Number, Size};
         let each = self.records == Records::Each;
         let (count, per_directory) = match self.items {
-            Items::Files if each => ("number of files; with processes, of each process", "files of each directory"),
+            Items::Files if each => (
+                "number of files; with processes, of each process",
+                "files of each directory",
+            ),
             Items::Files => ("number of files", "files of each directory"),
-            Items::Directories => ("number of directories", "directories of each parent directory"),
-            Items::Links => ("number of symbolic links", "symbolic links of each directory"),
+            Items::Directories => (
+                "number of directories",
+                "directories of each parent directory",
+            ),
+            Items::Links => (
+                "number of symbolic links",
+                "symbolic links of each directory",
+            ),
         };
         let mut all = group(
             ParameterGroup::Files,
             [
                 Parameter::new("files", Number(1..=MOST_FILES), self.files, count),
-                Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", per_directory),
+                Parameter::new(
+                    "files_per_directory",
+                    Number(1..=MOST_FILES),
+                    "1000",
+                    per_directory,
+                ),
             ],
         );
         if self.items == Items::Files {
@@ -93,25 +111,51 @@ impl Rules {
             all.extend(group(ParameterGroup::Files, [parameter::data()]));
         }
         if self.records != Records::None {
-            let usual = ParameterDefault::Derived("4K if access is random, else 1M; at most file_size");
+            let usual =
+                ParameterDefault::Derived("4K if access is random, else 1M; at most file_size");
             let default = self.block_size.map_or(usual, ParameterDefault::from);
-            let about = if each { "size of a record" } else { "size of each write to a file" };
+            let about = if each {
+                "size of a record"
+            } else {
+                "size of each write to a file"
+            };
             let block_size = Parameter::new("block_size", Size(1..=LARGEST_RECORD), default, about);
-            all.extend(group(ParameterGroup::Calls, [if each { block_size.sweeps() } else { block_size }]));
+            all.extend(group(
+                ParameterGroup::Calls,
+                [if each {
+                    block_size.sweeps()
+                } else {
+                    block_size
+                }],
+            ));
         }
         if each {
-            let every = "make cases of records below 64K on files from 32M on too, if sizes are lists";
+            let every =
+                "make cases of records below 64K on files from 32M on too, if sizes are lists";
             all.extend(group(
                 ParameterGroup::Calls,
                 [
-                    Parameter::new("depth", Number(1..=4096), "1", "requests in flight; only backends with a queue")
-                        .sweeps(),
-                    Parameter::new("batch", Number(1..=4096), "1", "requests that are awaited together, at most depth"),
+                    Parameter::new(
+                        "depth",
+                        Number(1..=4096),
+                        "1",
+                        "requests in flight; only backends with a queue",
+                    )
+                    .sweeps(),
+                    Parameter::new(
+                        "batch",
+                        Number(1..=4096),
+                        "1",
+                        "requests that are awaited together, at most depth",
+                    ),
                     parameter::processes(),
                 ],
             ));
             all.extend(group(ParameterGroup::Resolved, [parameter::matrix()]));
-            all.extend(group(ParameterGroup::Work, [Parameter::flag("every_record", every)]));
+            all.extend(group(
+                ParameterGroup::Work,
+                [Parameter::flag("every_record", every)],
+            ));
         }
         let access = "order of records, or of files";
         all.extend(group(
@@ -124,7 +168,10 @@ impl Rules {
         ));
         all.extend(group(
             ParameterGroup::State,
-            [parameter::cache(self.cache), parameter::durability(self.durability)],
+            [
+                parameter::cache(self.cache),
+                parameter::durability(self.durability),
+            ],
         ));
         all.extend(group(ParameterGroup::Results, [parameter::label()]));
         all
@@ -165,8 +212,8 @@ pub(crate) struct Spec {
     pub(crate) threads: u32,
     /// Each has files of its own, and one thread.
     pub(crate) processes: u32,
-    /// Whether this is one case of a matrix of sizes: the label contains both sizes, and all cases of the matrix are
-    /// compared by the same metric.
+    /// Whether this is one case of a matrix of sizes: the label contains both sizes, and all cases
+    /// of the matrix are compared by the same metric.
     matrix: bool,
     pub(crate) durability: Durability,
     pub(crate) cache: CacheState,
@@ -191,24 +238,37 @@ impl Spec {
             processes = reader.number("processes")? as u32;
             matrix = reader.flag("matrix")?;
             if reader.flag("every_record")? {
-                let message = "it applies only if file_size or block_size is a list or a range: leave it out";
+                let message =
+                    "it applies only if file_size or block_size is a list or a range: leave it out";
                 return Err(reader.error("every_record", message));
             }
             files = files.saturating_mul(u64::from(processes));
             if files > MOST_FILES {
-                return Err(
-                    reader.error("processes", format!("{files} files in all are too many: at most {MOST_FILES}"))
-                );
+                return Err(reader.error(
+                    "processes",
+                    format!("{files} files in all are too many: at most {MOST_FILES}"),
+                ));
             }
         }
-        let file_size = if rules.items == Items::Files { reader.number("file_size")? } else { 0 };
+        let file_size = if rules.items == Items::Files {
+            reader.number("file_size")?
+        } else {
+            0
+        };
         let files_per_directory = reader.number("files_per_directory")?;
-        let layout = Layout { files, file_size, files_per_directory };
+        let layout = Layout {
+            files,
+            file_size,
+            files_per_directory,
+        };
         if layout.directories() > MOST_DIRECTORIES {
             let message = format!("{files} files make more than {MOST_DIRECTORIES} directories");
             return Err(reader.error("files_per_directory", message));
         }
-        if files.checked_mul(file_size.next_multiple_of(BLOCK)).is_none_or(|bytes| bytes > 1 << 60) {
+        if files
+            .checked_mul(file_size.next_multiple_of(BLOCK))
+            .is_none_or(|bytes| bytes > 1 << 60)
+        {
             return Err(reader.error(
                 "file_size",
                 format!(
@@ -217,11 +277,18 @@ impl Spec {
                 ),
             ));
         }
-        let usual_backend = rules.backends.first().copied().unwrap_or(backend::CALLS.name());
+        let usual_backend = rules
+            .backends
+            .first()
+            .copied()
+            .unwrap_or(backend::CALLS.name());
         let backend = reader.backend()?;
         let threads = reader.threads()?;
         if threads > 1 && processes > 1 {
-            return Err(reader.error("processes", "each has one thread: give threads or processes"));
+            return Err(reader.error(
+                "processes",
+                "each has one thread: give threads or processes",
+            ));
         }
         let label = reader.text("label")?;
         let block_size = 0;
@@ -257,7 +324,11 @@ impl Spec {
         let file_size = self.layout.file_size;
         self.block_size = reader.number_or("block_size", file_size.clamp(1, usual))?;
         if self.block_size > file_size.max(1) {
-            let message = format!("{} is larger than file_size, {}", Bytes(self.block_size), Bytes(file_size));
+            let message = format!(
+                "{} is larger than file_size, {}",
+                Bytes(self.block_size),
+                Bytes(file_size)
+            );
             return Err(reader.error("block_size", message));
         }
         if self.rules.records == Records::Each {
@@ -270,20 +341,27 @@ impl Spec {
                 );
                 return Err(reader.error("file_size", message));
             }
-            // A size that follows from the image's or the memory's is rounded down to whole records.
+            // A size that follows from the image's or the memory's is rounded down to whole
+            // records.
             self.layout.file_size = file_size / self.block_size * self.block_size;
             self.depth = reader.number("depth")? as u32;
             let batch = reader.number("batch")?;
             self.batch = reader.within("batch", batch, 1..=u64::from(self.depth))? as u32;
         }
         if self.depth > 1 && self.files_per_process() > HELD_FILES {
-            let message = format!("more than 1 request needs all files open: at most {HELD_FILES} files");
+            let message =
+                format!("more than 1 request needs all files open: at most {HELD_FILES} files");
             return Err(reader.error("depth", message));
         }
         let appends = self.rules.name == "append";
         let whole_file = (self.rules.records == Records::WholeFile).then_some(file_size);
-        let demands =
-            Demands { depth: self.depth, cache: self.cache, appends, record_size: self.block_size, whole_file };
+        let demands = Demands {
+            depth: self.depth,
+            cache: self.cache,
+            appends,
+            record_size: self.block_size,
+            whole_file,
+        };
         backend::check(self.backend, demands).map_err(|(key, message)| reader.error(key, message))
     }
 
@@ -303,7 +381,10 @@ impl Spec {
             ("cache", self.cache.name().into()),
             ("durability", self.durability.name().into()),
             ("files", self.layout.files.into()),
-            ("files_per_directory", self.layout.files_per_directory.into()),
+            (
+                "files_per_directory",
+                self.layout.files_per_directory.into(),
+            ),
             ("threads", self.threads.into()),
         ]);
         let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
@@ -317,7 +398,8 @@ impl Spec {
             add("depth", self.depth.into());
             add("batch", self.batch.into());
             add("files", self.files_per_process().into());
-            // Only values that differ from the default, so that a plan of an earlier version resolves to the same case.
+            // Only values that differ from the default, so that a plan of an earlier version
+            // resolves to the same case.
             if self.matrix {
                 add("matrix", true.into());
             }
@@ -344,7 +426,14 @@ impl Spec {
     /// Returns the files of the worker with this rank: those of its process, or all.
     pub(crate) fn files_of(&self, rank: u32) -> Files {
         let count = self.files_per_process();
-        Files { first: if self.processes > 1 { u64::from(rank) * count } else { 0 }, count }
+        Files {
+            first: if self.processes > 1 {
+                u64::from(rank) * count
+            } else {
+                0
+            },
+            count,
+        }
     }
 
     /// Returns the number of items that one pass visits: records, or files.
@@ -357,11 +446,14 @@ impl Spec {
 
     /// Returns the part of each file that the work accesses.
     pub(crate) fn byte_range(&self) -> ByteRange {
-        self.range.unwrap_or(ByteRange { first: 0, length: self.layout.file_size })
+        self.range.unwrap_or(ByteRange {
+            first: 0,
+            length: self.layout.file_size,
+        })
     }
 
-    /// Returns the profile of a job that visits each item once. Unless the plan gives a label, the label begins with
-    /// `what`.
+    /// Returns the profile of a job that visits each item once. Unless the plan gives a label, the
+    /// label begins with `what`.
     pub(crate) fn profile(&self, operation: &'static str, what: String) -> Profile {
         let cold = self.cache.begins_cold();
         let Capabilities { direct, synced, .. } = self.backend.capabilities();
@@ -382,7 +474,11 @@ impl Spec {
             durability: self.durability,
             cache: self.cache,
             matrix: self.matrix,
-            renewal: if cold { Renewal::Remount } else { Renewal::Never },
+            renewal: if cold {
+                Renewal::Remount
+            } else {
+                Renewal::Never
+            },
             operations: self.items(),
             // With fewer, workers would be idle.
             fewest: self.items().min(self.workers().into()).max(1),
@@ -390,23 +486,41 @@ impl Spec {
             repeats_in_place: !cold,
             reaches_device: cold || direct || synced || self.durability != Durability::None,
             metadata_only,
-            // Inodes and directory entries, generously: btrfs keeps two copies. A directory has a block, too.
+            // Inodes and directory entries, generously: btrfs keeps two copies. A directory has a
+            // block, too.
             space: self.layout.files * self.bytes_of_item().next_multiple_of(BLOCK) + inodes * 2048,
             inodes,
             // Smaller files and records share blocks, or lie in the inode.
-            cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
-            ..Profile::base(operation, self.primary(), self.label.clone().unwrap_or_else(|| self.label(what)))
+            cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK {
+                64
+            } else {
+                record_size
+            },
+            ..Profile::base(
+                operation,
+                self.primary(),
+                self.label.clone().unwrap_or_else(|| self.label(what)),
+            )
         }
     }
 
     fn bytes_of_item(&self) -> u64 {
-        if self.rules.items == Items::Directories { BLOCK } else { self.layout.file_size }
+        if self.rules.items == Items::Directories {
+            BLOCK
+        } else {
+            self.layout.file_size
+        }
     }
 
     fn primary(&self) -> &'static MetricKind {
-        let stream =
-            self.rules.records == Records::Each && self.access != Access::Random && self.block_size >= BYTES_MATTER;
-        if stream || self.matrix { &THROUGHPUT } else { &OPERATION_RATE }
+        let stream = self.rules.records == Records::Each
+            && self.access != Access::Random
+            && self.block_size >= BYTES_MATTER;
+        if stream || self.matrix {
+            &THROUGHPUT
+        } else {
+            &OPERATION_RATE
+        }
     }
 
     /// Returns whether the plan gives a label.
@@ -436,8 +550,8 @@ impl Spec {
         label + &label::workers(self.threads, self.processes)
     }
 
-    /// Returns a label such as `read 1M`, `random read 4K`, `read 4K files` or `read 64K of 1M files`; for a matrix
-    /// `read 64K, 1M file`.
+    /// Returns a label such as `read 1M`, `random read 4K`, `read 4K files` or `read 64K of 1M
+    /// files`; for a matrix `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
         let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
         match self.files_per_process() {
@@ -450,7 +564,11 @@ impl Spec {
 
     /// Returns a label such as `create 4K files`, `delete empty files` or `random mkdir`.
     pub(crate) fn files_label(&self, verb: &str) -> String {
-        let random = if self.access == Access::Random { "random " } else { "" };
+        let random = if self.access == Access::Random {
+            "random "
+        } else {
+            ""
+        };
         match self.layout.file_size {
             _ if self.rules.items != Items::Files => format!("{random}{verb}"),
             0 => format!("{random}{verb} empty files"),
@@ -461,12 +579,14 @@ impl Spec {
 
 // Units: the fixed pieces of a workload's work that samples consist of.
 //
-// The workload alone defines a unit: it is the same for every target and every budget, and begins in a state that the
-// workload defines. Some work uses this state up: new files grow, files are deleted, cold data become warm. Then each
-// unit has its own files in its own directory, so that no unit finds the changes of another one. Otherwise (warm
-// reads, writes over written files) all units share one set.
+// The workload alone defines a unit: it is the same for every target and every budget, and begins
+// in a state that the workload defines. Some work uses this state up: new files grow, files are
+// deleted, cold data become warm. Then each unit has its own files in its own directory, so that no
+// unit finds the changes of another one. Otherwise (warm reads, writes over written files) all
+// units share one set.
 
-/// A unit with its own files has as many whole directories as are necessary for this number of files.
+/// A unit with its own files has as many whole directories as are necessary for this number of
+/// files.
 const FILES_OF_UNIT: u64 = 500;
 /// If the workload's directories are larger, a unit has one directory with this number of files.
 const LARGEST_DIRECTORY_OF_UNIT: u64 = 1000;
@@ -492,8 +612,9 @@ pub(super) enum Change {
     Renamed,
 }
 
-/// Returns the unit of a job over a file set; `parse` makes a job of other parameters. Returns `None` if the workload
-/// is unsplittable: files that do not fit memory, work of several processes, a case of a matrix.
+/// Returns the unit of a job over a file set; `parse` makes a job of other parameters. Returns
+/// `None` if the workload is unsplittable: files that do not fit memory, work of several processes,
+/// a case of a matrix.
 pub(super) fn unit_of_set<J: Job>(
     job: &J,
     spec: &Spec,
@@ -510,10 +631,11 @@ pub(super) fn unit_of_set<J: Job>(
         || profile.cache.begins_cold()
         || profile.renewal == Renewal::Recreate && !there_and_back
         || !profile.repeats_in_place;
-    // A mounted file system holds some memory beside its own tables, with the first inodes in it: some 100 KB for ext2
-    // and ext4. With a few names, nothing would be read after the first round.
+    // A mounted file system holds some memory beside its own tables, with the first inodes in it:
+    // some 100 KB for ext2 and ext4. With a few names, nothing would be read after the first round.
     let held = profile.metadata_only && spec.layout.files < HELD_NAMES;
-    let only_warmed = own_files && change == Change::Nothing && profile.renewal == Renewal::Remount && !held;
+    let only_warmed =
+        own_files && change == Change::Nothing && profile.renewal == Renewal::Remount && !held;
     // If a pass ends with other work, a unit is a whole pass, so the pass must be small.
     let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
     let profile = if own_files || passes || there_and_back {
@@ -522,20 +644,30 @@ pub(super) fn unit_of_set<J: Job>(
     } else {
         profile
     };
-    let operations = if there_and_back { 2 * profile.operations } else { operations(&profile, passes) };
-    Some(WorkUnit { operations, params, own_files, only_warmed })
+    let operations = if there_and_back {
+        2 * profile.operations
+    } else {
+        operations(&profile, passes)
+    };
+    Some(WorkUnit {
+        operations,
+        params,
+        own_files,
+        only_warmed,
+    })
 }
 
-/// Returns whether two passes over a unit restore the names of all its files: each thread does the same number of whole
-/// passes over its share of them.
+/// Returns whether two passes over a unit restore the names of all its files: each thread does the
+/// same number of whole passes over its share of them.
 fn comes_back(profile: &Profile, spec: &Spec) -> bool {
     let shared = unit_files(spec).is_multiple_of(u64::from(spec.threads));
     shared && profile.repeats_in_place && profile.durability != Durability::Each
 }
 
-/// Reduces the number of files, or the size of a single one. Directories stay as large as the workload's, because the
-/// size determines the form in which a file system stores a directory. Between two forms it may cost several times as
-/// much: xfs forces its log at each block that a directory of 500 files releases and takes again while all are renamed.
+/// Reduces the number of files, or the size of a single one. Directories stay as large as the
+/// workload's, because the size determines the form in which a file system stores a directory.
+/// Between two forms it may cost several times as much: xfs forces its log at each block that a
+/// directory of 500 files releases and takes again while all are renamed.
 fn smaller(params: &mut Params, spec: &Spec) {
     let layout = &spec.layout;
     if layout.files > 1 {
@@ -544,13 +676,19 @@ fn smaller(params: &mut Params, spec: &Spec) {
         let record = spec.block_size.max(1);
         // Threads share the records of the file.
         let least = record * u64::from(spec.threads);
-        let bytes = (UNIT_FILE_BYTES / record * record).max(least).min(layout.file_size);
+        let bytes = (UNIT_FILE_BYTES / record * record)
+            .max(least)
+            .min(layout.file_size);
         params.insert("file_size".to_owned(), bytes.into());
     }
 }
 
 fn unit_files(spec: &Spec) -> u64 {
-    let Layout { files, files_per_directory, .. } = spec.layout;
+    let Layout {
+        files,
+        files_per_directory,
+        ..
+    } = spec.layout;
     // If each thread has a directory of its own, it has one in a unit, too.
     if files == files_per_directory.saturating_mul(spec.threads.into())
         && files_per_directory <= LARGEST_DIRECTORY_OF_UNIT
@@ -570,13 +708,16 @@ fn operations(profile: &Profile, passes: bool) -> u64 {
     let most = match profile.record_size {
         _ if profile.durability == Durability::Each => WAITED_FOR * u64::from(profile.threads),
         0 => return pass,
-        record if profile.reaches_device => (UNIT_FILE_BYTES / record).min(4 * WAITED_FOR * u64::from(profile.threads)),
+        record if profile.reaches_device => {
+            (UNIT_FILE_BYTES / record).min(4 * WAITED_FOR * u64::from(profile.threads))
+        }
         record => CACHED_UNIT_BYTES / record,
     };
     pass.min(most.max(1))
 }
 
-/// A workload that takes the shared parameters and no others: its rules, and its work on a set of files.
+/// A workload that takes the shared parameters and no others: its rules, and its work on a set of
+/// files.
 #[derive(Clone, Copy)]
 pub(super) struct SimpleWorkload {
     pub(super) rules: Rules,
@@ -587,7 +728,8 @@ pub(super) struct SimpleWorkload {
     /// The change that the measurement makes to these files.
     pub(super) change: Change,
     pub(super) profile: fn(&Spec) -> Profile,
-    pub(super) measure: fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,
+    pub(super) measure:
+        fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,
 }
 
 impl Workload for SimpleWorkload {
@@ -608,7 +750,10 @@ impl Workload for SimpleWorkload {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(SimpleJob { member: *self, spec: Spec::parse(self.rules, params, sizing)? }))
+        Ok(Box::new(SimpleJob {
+            member: *self,
+            spec: Spec::parse(self.rules, params, sizing)?,
+        }))
     }
 }
 
@@ -637,7 +782,10 @@ impl Job for SimpleJob {
     fn unit(&self) -> Option<WorkUnit> {
         unit_of_set(self, &self.spec, self.member.change, |params| {
             let sizing = Sizing { size: 0, cpus: 1 };
-            Some(SimpleJob { member: self.member, spec: Spec::parse(self.member.rules, params, &sizing).ok()? })
+            Some(SimpleJob {
+                member: self.member,
+                spec: Spec::parse(self.member.rules, params, &sizing).ok()?,
+            })
         })
     }
 

@@ -9,7 +9,10 @@ use crate::task::{Gate, Measurement, Ready, Sizing, Step, Task};
 use crate::{EngineError, ParamError, worker};
 
 /// The machine that parameters are resolved for.
-pub(crate) const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
+pub(crate) const SIZING: Sizing = Sizing {
+    size: 64 << 20,
+    cpus: 2,
+};
 
 /// The seed of every task.
 pub(crate) const SEED: u64 = 42;
@@ -19,7 +22,10 @@ pub(crate) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
 
 /// Returns a workload with parameters.
 pub(crate) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
-    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let params = pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+        .collect();
     WorkloadSpec::new(name, params)
 }
 
@@ -61,7 +67,13 @@ pub(crate) fn run_once(
     mut before: impl FnMut(Ready),
 ) -> Result<Measurement, EngineError> {
     let operations = parse(workload, &SIZING).unwrap().profile().operations;
-    worker::perform(&task(Step::Prepare, workload, root, operations), &mut Open::default())?;
-    let report = worker::perform(&task(Step::Measure, workload, root, operations), &mut Before(&mut before))?;
+    worker::perform(
+        &task(Step::Prepare, workload, root, operations),
+        &mut Open::default(),
+    )?;
+    let report = worker::perform(
+        &task(Step::Measure, workload, root, operations),
+        &mut Before(&mut before),
+    )?;
     Ok(report.whole().expect("the measure step measures"))
 }

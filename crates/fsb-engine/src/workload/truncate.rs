@@ -61,13 +61,20 @@ impl Workload for Truncate {
     }
 
     fn example(&self) -> Params {
-        params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
+        params::from_pairs([
+            ("file_size", "64K".into()),
+            ("block_size", "4K".into()),
+            ("durability", "end".into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
         let mut all = RULES.parameters();
         let about = "whether each call cuts a record off the end of a file, or adds one";
-        all.extend(group(ParameterGroup::Work, [Parameter::word("mode", &Mode::ALL, Mode::name, about)]));
+        all.extend(group(
+            ParameterGroup::Work,
+            [Parameter::word("mode", &Mode::ALL, Mode::name, about)],
+        ));
         all
     }
 
@@ -88,7 +95,8 @@ impl TruncateJob {
         let mode = reader.word("mode", &Mode::ALL, Mode::name)?;
         let (files, threads) = (spec.layout.files, u64::from(spec.threads));
         if !files.is_multiple_of(threads) {
-            let message = format!("each thread moves the ends of its own files: use a multiple of {threads}");
+            let message =
+                format!("each thread moves the ends of its own files: use a multiple of {threads}");
             return Err(reader.error("files", message));
         }
         reader.finish();
@@ -96,13 +104,21 @@ impl TruncateJob {
     }
 
     fn content(&self) -> Content {
-        if self.mode == Mode::Grow { Content::Empty } else { Content::Full }
+        if self.mode == Mode::Grow {
+            Content::Empty
+        } else {
+            Content::Full
+        }
     }
 }
 
 impl Job for TruncateJob {
     fn profile(&self) -> Profile {
-        let profile = self.spec.profile(RULES.name, self.spec.data_label(&format!("truncate {}", self.mode.name())));
+        let profile = self.spec.profile(
+            RULES.name,
+            self.spec
+                .data_label(&format!("truncate {}", self.mode.name())),
+        );
         Profile {
             record_size: 0,
             primary: &OPERATION_RATE,
@@ -136,8 +152,18 @@ impl Job for TruncateJob {
         let set = self.spec.open_set(context)?;
         let grow = self.mode == Mode::Grow;
         let act = |io: &mut IoLoop<'_>, item| io.truncate(item, grow).map(|()| 0);
-        let threads = ItemThreads { spec: &self.spec, set: &set, context, purpose: Purpose::Write, act };
-        let subject = Subject { interest: Interest::Names, content: self.content(), verb: Some(Verb::Write) };
+        let threads = ItemThreads {
+            spec: &self.spec,
+            set: &set,
+            context,
+            purpose: Purpose::Write,
+            act,
+        };
+        let subject = Subject {
+            interest: Interest::Names,
+            content: self.content(),
+            verb: Some(Verb::Write),
+        };
         Ok(measure_set(&threads, &set, subject, &self.profile(), context, gate)?.0)
     }
 
@@ -154,8 +180,11 @@ mod tests {
     use crate::workload::testing::{Pairs, SIZING, run_once, with};
 
     fn small(mode: &str, more: Pairs<'_>) -> WorkloadSpec {
-        let pairs: [(&str, serde_json::Value); 3] =
-            [("mode", mode.into()), ("file_size", "64K".into()), ("block_size", "4K".into())];
+        let pairs: [(&str, serde_json::Value); 3] = [
+            ("mode", mode.into()),
+            ("file_size", "64K".into()),
+            ("block_size", "4K".into()),
+        ];
         with("truncate", &[&pairs, more].concat())
     }
 
@@ -164,9 +193,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         for (mode, expected) in [("shrink", 0), ("grow", 65_536)] {
             for (files, threads) in [(1, 1), (4, 2)] {
-                let spec = small(mode, &[("files", files.into()), ("threads", threads.into())]);
+                let spec = small(
+                    mode,
+                    &[("files", files.into()), ("threads", threads.into())],
+                );
                 let measured = run_once(&spec, root.path(), |_| {}).unwrap();
-                assert_eq!((measured.operations, measured.bytes), (16 * files, 0), "{mode}");
+                assert_eq!(
+                    (measured.operations, measured.bytes),
+                    (16 * files, 0),
+                    "{mode}"
+                );
                 for file in 0..files {
                     let path = root.path().join(format!("fsb-set/d00000/f{file:08}"));
                     assert_eq!(std::fs::metadata(path).unwrap().len(), expected, "{mode}");
@@ -177,7 +213,12 @@ mod tests {
 
     #[test]
     fn threads_share_no_file() {
-        let error = parse(&small("shrink", &[("files", 3.into()), ("threads", 2.into())]), &SIZING).err().unwrap();
+        let error = parse(
+            &small("shrink", &[("files", 3.into()), ("threads", 2.into())]),
+            &SIZING,
+        )
+        .err()
+        .unwrap();
         assert_eq!(error.key.as_deref(), Some("files"));
         assert!(error.message.contains("use a multiple of 2"), "{error}");
     }

@@ -1,7 +1,9 @@
-//! Setting, reading and listing extended attributes of files, in the namespace `user`, and POSIX access control lists,
-//! which the kernel takes and returns as the attribute `system.posix_acl_access`.
+//! Setting, reading and listing extended attributes of files, in the namespace `user`, and POSIX
+//! access control lists, which the kernel takes and returns as the attribute
+//! `system.posix_acl_access`.
 //!
-//! The calls take whole paths, because Linux before 6.13 has no form of them that takes a directory.
+//! The calls take whole paths, because Linux before 6.13 has no form of them that takes a
+//! directory.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -25,7 +27,8 @@ use crate::{EngineError, ParamError, Sizing};
 const NAME: &CStr = c"user.fsb";
 /// XATTR_NAME_POSIX_ACL_ACCESS of linux/xattr.h.
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
-/// The maximum number of named users in a list. Those of ext4 have a block of 4 KiB, which holds fewer.
+/// The maximum number of named users in a list. Those of ext4 have a block of 4 KiB, which holds
+/// fewer.
 const MOST_USERS: u64 = 1000;
 /// XATTR_SIZE_MAX of linux/limits.h.
 const LARGEST_VALUE: usize = 65_536;
@@ -54,14 +57,27 @@ impl Xattr {
     }
 
     fn attribute(self) -> &'static CStr {
-        if self.is_access_list() { ACCESS_LIST } else { NAME }
+        if self.is_access_list() {
+            ACCESS_LIST
+        } else {
+            NAME
+        }
     }
 
     fn rules(self) -> Rules {
         let cache = &[CacheState::Warm, CacheState::Cold, CacheState::Any];
-        let reads = Rules { name: self.name(), durability: &[Durability::None], cache, ..Rules::NAMES };
+        let reads = Rules {
+            name: self.name(),
+            durability: &[Durability::None],
+            cache,
+            ..Rules::NAMES
+        };
         match self.sets() {
-            true => Rules { durability: Durability::ALL, cache: &[CacheState::Any, CacheState::Cold], ..reads },
+            true => Rules {
+                durability: Durability::ALL,
+                cache: &[CacheState::Any, CacheState::Cold],
+                ..reads
+            },
             false => reads,
         }
     }
@@ -80,7 +96,9 @@ impl Workload for Xattr {
 
     fn about(&self) -> &'static str {
         match self {
-            Xattr::Set => "set an extended attribute of every file; where each is durable, with fsync of the file",
+            Xattr::Set => {
+                "set an extended attribute of every file; where each is durable, with fsync of the file"
+            }
             Xattr::Get => "read an extended attribute of every file",
             Xattr::List => "list the names of the extended attributes of every file",
             Xattr::SetAccess => {
@@ -91,16 +109,30 @@ impl Workload for Xattr {
     }
 
     fn example(&self) -> Params {
-        params::from_pairs([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())])
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("threads", 2.into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
         let mut all = self.rules().parameters();
         let content = if self.is_access_list() {
-            Parameter::new("users", ParameterKind::Number(1..=MOST_USERS), "1", "named users in each list")
+            Parameter::new(
+                "users",
+                ParameterKind::Number(1..=MOST_USERS),
+                "1",
+                "named users in each list",
+            )
         } else {
             let range = ParameterKind::Size(1..=LARGEST_VALUE as u64);
-            Parameter::new("value_size", range, "32", "size of the value of each attribute")
+            Parameter::new(
+                "value_size",
+                range,
+                "32",
+                "size of the value of each attribute",
+            )
         };
         all.extend(group(ParameterGroup::Work, [content]));
         if self.sets() {
@@ -108,7 +140,10 @@ impl Workload for Xattr {
                 true => "replace a list that every file has, instead of adding it",
                 false => "replace an attribute that every file has, instead of adding it",
             };
-            all.extend(group(ParameterGroup::Work, [Parameter::flag("overwrite", about)]));
+            all.extend(group(
+                ParameterGroup::Work,
+                [Parameter::flag("overwrite", about)],
+            ));
         }
         all
     }
@@ -161,7 +196,8 @@ impl Content {
     }
 }
 
-// struct posix_acl_xattr_header and struct posix_acl_xattr_entry of linux/posix_acl_xattr.h, in little endian.
+// struct posix_acl_xattr_header and struct posix_acl_xattr_entry of linux/posix_acl_xattr.h, in
+// little endian.
 
 /// Bytes of the header.
 const HEADER: usize = 4;
@@ -171,16 +207,21 @@ const ENTRY: usize = 8;
 const UNNAMED: usize = 4;
 /// The first of the named users. They need not exist.
 const FIRST_USER: u64 = 10_000;
-/// The number of the value that files have before the clock starts. Its named users have no permissions.
+/// The number of the value that files have before the clock starts. Its named users have no
+/// permissions.
 const BEFORE: u8 = u8::MAX;
 
-/// Returns an access control list. Two numbers below [`BEFORE`] that follow each other give different permissions to the
-/// named users.
+/// Returns an access control list. Two numbers below [`BEFORE`] that follow each other give
+/// different permissions to the named users.
 fn access_list(users: u64, number: u8) -> Vec<u8> {
     const VERSION: u32 = 2;
     const NO_ID: u32 = u32::MAX;
     let [owner, named, group, mask, others] = [0x01u16, 0x02, 0x04, 0x10, 0x20];
-    let permissions = if number == BEFORE { 0 } else { 1 + u16::from(number % 7) };
+    let permissions = if number == BEFORE {
+        0
+    } else {
+        1 + u16::from(number % 7)
+    };
     let named = (FIRST_USER..FIRST_USER + users).map(|user| (named, permissions, user as u32));
     let entries = [(owner, 6, NO_ID)].into_iter().chain(named);
     let entries = entries.chain([(group, 4, NO_ID), (mask, 7, NO_ID), (others, 4, NO_ID)]);
@@ -203,7 +244,12 @@ impl XattrJob {
         };
         let overwrite = call.sets() && reader.flag("overwrite")?;
         reader.finish();
-        Ok(XattrJob { call, spec, content, overwrite })
+        Ok(XattrJob {
+            call,
+            spec,
+            content,
+            overwrite,
+        })
     }
 
     /// Returns whether every file has the attribute before the clock starts.
@@ -215,7 +261,12 @@ impl XattrJob {
     fn probe(&self, context: &Context, value: &[u8]) -> Result<(), EngineError> {
         let path = context.set().join("probe");
         std::fs::write(&path, []).map_err(|error| EngineError::io("create", &path, &error))?;
-        let tried = rustix::fs::setxattr(&path, self.call.attribute(), value, rustix::fs::XattrFlags::empty());
+        let tried = rustix::fs::setxattr(
+            &path,
+            self.call.attribute(),
+            value,
+            rustix::fs::XattrFlags::empty(),
+        );
         std::fs::remove_file(&path).map_err(|error| EngineError::io("remove", &path, &error))?;
         let why = match tried {
             Ok(()) => return Ok(()),
@@ -226,12 +277,22 @@ impl XattrJob {
                 "this file system has no extended attributes of users".to_owned()
             }
             Err(Errno::NOSPC | Errno::TOOBIG | Errno::RANGE) => {
-                let kind = if self.call.is_access_list() { "access control list" } else { "extended attribute" };
-                format!("this file system stores no {kind} of {}", self.content.label())
+                let kind = if self.call.is_access_list() {
+                    "access control list"
+                } else {
+                    "extended attribute"
+                };
+                format!(
+                    "this file system stores no {kind} of {}",
+                    self.content.label()
+                )
             }
             Err(errno) => return Err(EngineError::call("setxattr", &path, errno)),
         };
-        Err(EngineError { inapplicable: true, ..EngineError::new(why) })
+        Err(EngineError {
+            inapplicable: true,
+            ..EngineError::new(why)
+        })
     }
 }
 
@@ -242,11 +303,15 @@ impl Job for XattrJob {
         let preposition = if self.call.sets() { "on" } else { "of" };
         let words = format!("{name} {overwrite}{} {preposition}", self.content.label());
         let profile = self.spec.profile(name, self.spec.files_label(&words));
-        let space = profile.space + profile.files * (self.content.size() as u64).next_multiple_of(fileset::BLOCK);
+        let space = profile.space
+            + profile.files * (self.content.size() as u64).next_multiple_of(fileset::BLOCK);
         if self.begins_with_attribute() {
             return Profile { space, ..profile };
         }
-        Profile { space, ..profile.consuming() }
+        Profile {
+            space,
+            ..profile.consuming()
+        }
     }
 
     fn params(&self) -> Params {
@@ -266,7 +331,11 @@ impl Job for XattrJob {
     }
 
     fn unit(&self) -> Option<WorkUnit> {
-        let change = if self.overwrite { Change::Overwritten } else { Change::Nothing };
+        let change = if self.overwrite {
+            Change::Overwritten
+        } else {
+            Change::Nothing
+        };
         spec::unit_of_set(self, &self.spec, change, |params| {
             XattrJob::parse(self.call, params, &Sizing { size: 0, cpus: 1 }).ok()
         })
@@ -282,42 +351,70 @@ impl Job for XattrJob {
         if self.begins_with_attribute() {
             let paths = WholePaths::new(&set, &Names::new(layout), layout);
             for file in 0..layout.files {
-                let given = KernelNamespace.set_attribute(paths.path(file), self.call.attribute(), &value);
-                given.map_err(|errno| EngineError::call("setxattr", set.join(layout.path(file)), errno))?;
+                let given =
+                    KernelNamespace.set_attribute(paths.path(file), self.call.attribute(), &value);
+                given.map_err(|errno| {
+                    EngineError::call("setxattr", set.join(layout.path(file)), errno)
+                })?;
             }
         }
-        if context.preparing == Preparing::All { fileset::sync(&set) } else { Ok(()) }
+        if context.preparing == Preparing::All {
+            fileset::sync(&set)
+        } else {
+            Ok(())
+        }
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let layout = &self.spec.layout;
         let paths = WholePaths::new(&context.set(), &Names::new(layout), layout);
-        // ext4 skips a value that does not change, so each pass sets another one than the last pass of the sample before.
-        let values = [0, 1].map(|pass| self.content.value(((2 * context.repetition + pass) % 251) as u8));
+        // ext4 skips a value that does not change, so each pass sets another one than the last pass
+        // of the sample before.
+        let values = [0, 1].map(|pass| {
+            self.content
+                .value(((2 * context.repetition + pass) % 251) as u8)
+        });
         let (size, attribute) = (self.content.size(), self.call.attribute());
         let set = |turn: &mut Turn<'_>| {
             let value = &values[turn.pass as usize % 2];
-            turn.calls().set_attribute(paths.path(turn.file), attribute, value)
+            turn.calls()
+                .set_attribute(paths.path(turn.file), attribute, value)
         };
         let get = |turn: &mut Turn<'_>| {
             let mut value = [MaybeUninit::uninit(); LARGEST_VALUE];
-            let length = turn.calls().get_attribute(paths.path(turn.file), attribute, &mut value, size)?;
-            if length == size { Ok(()) } else { Err(Errno::NODATA) }
+            let length =
+                turn.calls()
+                    .get_attribute(paths.path(turn.file), attribute, &mut value, size)?;
+            if length == size {
+                Ok(())
+            } else {
+                Err(Errno::NODATA)
+            }
         };
         let list = |turn: &mut Turn<'_>| {
             let (mut names, least) = ([MaybeUninit::uninit(); NAMES], NAME.count_bytes() + 1);
-            let length = turn.calls().list_attributes(paths.path(turn.file), &mut names, least)?;
-            if length >= least { Ok(()) } else { Err(Errno::NODATA) }
+            let length = turn
+                .calls()
+                .list_attributes(paths.path(turn.file), &mut names, least)?;
+            if length >= least {
+                Ok(())
+            } else {
+                Err(Errno::NODATA)
+            }
         };
         let name = self.call.name();
         let call = match self.call {
-            Xattr::Set | Xattr::SetAccess => NameCall::new(name, OperationKind::Attributes, Changes::File, &set),
-            Xattr::Get | Xattr::GetAccess => {
-                NameCall { warm: Some(&get), ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &get) }
+            Xattr::Set | Xattr::SetAccess => {
+                NameCall::new(name, OperationKind::Attributes, Changes::File, &set)
             }
-            Xattr::List => {
-                NameCall { warm: Some(&list), ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &list) }
-            }
+            Xattr::Get | Xattr::GetAccess => NameCall {
+                warm: Some(&get),
+                ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &get)
+            },
+            Xattr::List => NameCall {
+                warm: Some(&list),
+                ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &list)
+            },
         };
         names::measure(&self.spec, call, &self.profile(), context, gate)
     }
@@ -336,7 +433,11 @@ mod tests {
     fn every_file_gets_its_attribute_or_none_applies() {
         let root = tempfile::tempdir().unwrap();
         for overwrite in [false, true] {
-            let pairs = [("files", 7.into()), ("value_size", 50.into()), ("overwrite", overwrite.into())];
+            let pairs = [
+                ("files", 7.into()),
+                ("value_size", 50.into()),
+                ("overwrite", overwrite.into()),
+            ];
             match run_once(&with("setxattr", &pairs), root.path(), |_| {}) {
                 Err(error) => assert!(error.inapplicable, "{error}"),
                 Ok(measured) => {
@@ -355,7 +456,11 @@ mod tests {
     #[test]
     fn access_lists_are_those_of_the_kernel() {
         let root = tempfile::tempdir().unwrap();
-        for (name, overwrite) in [("setfacl", Some(false)), ("setfacl", Some(true)), ("getfacl", None)] {
+        for (name, overwrite) in [
+            ("setfacl", Some(false)),
+            ("setfacl", Some(true)),
+            ("getfacl", None),
+        ] {
             let mut pairs = vec![("files", 5.into()), ("users", 3.into())];
             pairs.extend(overwrite.map(|overwrite| ("overwrite", overwrite.into())));
             match run_once(&with(name, &pairs), root.path(), |_| {}) {
@@ -366,7 +471,11 @@ mod tests {
                     let mut found = [0; 256];
                     let length = rustix::fs::getxattr(&path, ACCESS_LIST, &mut found).unwrap();
                     let number = if overwrite.is_some() { 0 } else { BEFORE };
-                    assert_eq!(found[..length], access_list(3, number), "{name}, {overwrite:?}");
+                    assert_eq!(
+                        found[..length],
+                        access_list(3, number),
+                        "{name}, {overwrite:?}"
+                    );
                     assert_eq!(length, Content::Users(3).size());
                 }
             }
@@ -380,7 +489,10 @@ mod tests {
                 assert_eq!(content.value(number).len(), content.size());
             }
             // The last number of a sample, and the first of the next one.
-            for (number, next) in (0..250).map(|number| (number, number + 1)).chain([(250, 0), (BEFORE, 0)]) {
+            for (number, next) in (0..250)
+                .map(|number| (number, number + 1))
+                .chain([(250, 0), (BEFORE, 0)])
+            {
                 assert_ne!(content.value(number), content.value(next), "{number}");
             }
         }

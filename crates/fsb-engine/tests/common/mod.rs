@@ -21,7 +21,17 @@ impl Gate for Open {
 /// A task as a plan would make it; `workload` is `{"name": …, parameters}`.
 pub fn task(step: Step, root: &Path, operations: u64, workload: &Value) -> Task {
     let workload: WorkloadSpec = serde_json::from_value(workload.clone()).expect("a workload");
-    Task::plain(step, workload, Sizing { size: 64 << 20, cpus: 2 }, root, 42, operations)
+    Task::plain(
+        step,
+        workload,
+        Sizing {
+            size: 64 << 20,
+            cpus: 2,
+        },
+        root,
+        42,
+        operations,
+    )
 }
 
 /// Prepares or cleans up.
@@ -35,17 +45,26 @@ pub fn measure(root: &Path, operations: u64, workload: &Value) -> Result<Measure
     Ok(report.whole().expect("a measure step measures"))
 }
 
-/// A directory in memory where there is one: for tests that ask nothing of a device and would wait for it for nothing.
+/// A directory in memory where there is one: for tests that ask nothing of a device and would wait
+/// for it for nothing.
 pub fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let made = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
     made.expect("a directory")
 }
 
 /// A small personality with further parameters.
 pub fn small(name: &str, more: Value) -> Value {
-    let mut workload = json!({"name": name, "files": 80, "file_size": 5000, "threads": 4, "verify": true});
-    workload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut workload =
+        json!({"name": name, "files": 80, "file_size": 5000, "threads": 4, "verify": true});
+    workload
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     workload
 }
 
@@ -63,7 +82,11 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push(path)
+        }
     }
     found.sort();
     found

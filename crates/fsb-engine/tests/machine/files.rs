@@ -50,7 +50,8 @@ fn extents(file: &File) -> Option<Vec<Extent>> {
         reserved: 0,
         extents: [Extent::default(); 256],
     };
-    // SAFETY: the kernel writes at most `extent_count` extents behind the head, and the struct has space for that many.
+    // SAFETY: the kernel writes at most `extent_count` extents behind the head, and the struct has
+    // space for that many.
     let told = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) } == 0;
     told.then(|| map.extents[..map.mapped_extents as usize].to_vec())
 }
@@ -62,13 +63,20 @@ fn prepared_files_are_written_from_end_to_end() {
     let workload = json!({"name": "read", "files": 3, "file_size": "3M", "cache": "cold"});
     perform(Step::Prepare, root.path(), &workload).expect("prepared");
     for index in 0..3 {
-        let file = File::open(root.path().join(format!("fsb-set/d00000/f{index:08}"))).expect("the file");
+        let file =
+            File::open(root.path().join(format!("fsb-set/d00000/f{index:08}"))).expect("the file");
         assert_eq!(file.metadata().expect("attributes").len(), 3 << 20);
         let extents = needs!(extents(&file).ok_or("a file system with FIEMAP"));
         let mut end = 0;
         for extent in &extents {
             assert_eq!(extent.logical, end, "a hole before {}", extent.logical);
-            assert_eq!(extent.flags & NOT_WRITTEN, 0, "flags {:#x} at {}", extent.flags, extent.logical);
+            assert_eq!(
+                extent.flags & NOT_WRITTEN,
+                0,
+                "flags {:#x} at {}",
+                extent.flags,
+                extent.logical
+            );
             end = extent.logical + extent.length;
         }
         assert_eq!(end, 3 << 20);
@@ -84,9 +92,13 @@ impl Small {
     pub fn mount(size: &str) -> Option<Small> {
         let directory = tempfile::tempdir().expect("a directory");
         let options = format!("size={size}");
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(directory.path()).status();
-        mounted.is_ok_and(|status| status.success()).then_some(Small(directory))
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(directory.path())
+            .status();
+        mounted
+            .is_ok_and(|status| status.success())
+            .then_some(Small(directory))
     }
 
     pub fn path(&self) -> &Path {
@@ -96,8 +108,12 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        // Lazily: a process that another test starts at this moment holds copies of all open files until its exec.
-        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+        // Lazily: a process that another test starts at this moment holds copies of all open files
+        // until its exec.
+        let _ = Command::new("umount")
+            .arg("--lazy")
+            .arg(self.0.path())
+            .status();
     }
 }
 
@@ -105,7 +121,12 @@ impl Drop for Small {
 fn no_space_is_an_error_with_call_and_file() {
     needs!(root);
     let small = needs!(Small::mount("1m").ok_or("a tmpfs that can be mounted"));
-    let prepare = perform(Step::Prepare, small.path(), &json!({"name": "read", "file_size": "4M"})).unwrap_err();
+    let prepare = perform(
+        Step::Prepare,
+        small.path(),
+        &json!({"name": "read", "file_size": "4M"}),
+    )
+    .unwrap_err();
     assert_eq!(prepare.errno, Some(libc::ENOSPC));
     for workload in [
         json!({"name": "write", "file_size": "4M", "block_size": "64K"}),
@@ -118,12 +139,22 @@ fn no_space_is_an_error_with_call_and_file() {
         json!({"name": "micro-write", "block_size": "64K", "block_count": 64, "threads": 2}),
     ] {
         perform(Step::Prepare, small.path(), &workload).expect("empty files fit");
-        let operations = if workload["name"] == "micro-write" { 300 } else { 64 };
+        let operations = if workload["name"] == "micro-write" {
+            300
+        } else {
+            64
+        };
         let error = measure(small.path(), operations, &workload).unwrap_err();
         assert_eq!(error.errno, Some(libc::ENOSPC), "{workload}: {error}");
         assert!(error.message.starts_with("write to /"), "{error}");
-        assert!(error.message.ends_with("No space left on device (ENOSPC)"), "{error}");
+        assert!(
+            error.message.ends_with("No space left on device (ENOSPC)"),
+            "{error}"
+        );
         perform(Step::Cleanup, small.path(), &workload).expect("cleaned up");
-        assert_eq!(std::fs::read_dir(small.path()).expect("the root").count(), 0);
+        assert_eq!(
+            std::fs::read_dir(small.path()).expect("the root").count(),
+            0
+        );
     }
 }

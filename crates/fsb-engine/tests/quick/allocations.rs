@@ -1,7 +1,8 @@
-//! Between the first and the last timed call nothing allocates: four times the operations need no further allocation.
+//! Between the first and the last timed call nothing allocates: four times the operations need no
+//! further allocation.
 //!
-//! The counting needs a separate process, because other tests allocate, too. So the test runs this binary again, with
-//! only the counting in it.
+//! The counting needs a separate process, because other tests allocate, too. So the test runs this
+//! binary again, with only the counting in it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -43,8 +44,11 @@ static ALLOCATOR: Counting = Counting;
 
 /// Counts the allocations of the worker threads alone while this number of operations is measured.
 fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
-    // In the build directory for backends that bypass the cache, because a file system in memory may refuse them.
-    let direct = workload["backend"].as_str().is_some_and(|backend| backend.ends_with("direct"));
+    // In the build directory for backends that bypass the cache, because a file system in memory
+    // may refuse them.
+    let direct = workload["backend"]
+        .as_str()
+        .is_some_and(|backend| backend.ends_with("direct"));
     let beside = || tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let root = if direct { beside() } else { scratch() };
     perform(Step::Prepare, root.path(), workload).expect("prepared");
@@ -56,10 +60,17 @@ fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
 
 /// Compares the allocations for a part of the work with those for all of it.
 fn compare(workload: &serde_json::Value) {
-    let whole = if workload["name"] == "readdir" { 80 } else { 800 };
+    let whole = if workload["name"] == "readdir" {
+        80
+    } else {
+        800
+    };
     let (few, many) = (counted(workload, whole / 4), counted(workload, whole));
     assert!(few > 0, "the count works: equipping a thread allocates");
-    assert_eq!(few, many, "{workload}: {few} allocations, then {many} with four times the operations");
+    assert_eq!(
+        few, many,
+        "{workload}: {few} allocations, then {many} with four times the operations"
+    );
 }
 
 #[test]
@@ -108,13 +119,23 @@ fn count() {
     let mail = |transactions: u64| json!({"name": "postmark", "number": 50, "transactions": transactions, "threads": 2, "subdirectories": 3});
     let [few, many] = [200, 800].map(|transactions| counted(&mail(transactions), 2 * transactions));
     assert_eq!(few, many, "a mail server's transactions allocate");
-    for name in ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"] {
+    for name in [
+        "fileserver",
+        "webserver",
+        "webproxy",
+        "varmail",
+        "oltp",
+        "videoserver",
+    ] {
         let files = if name == "oltp" { 20 } else { 200 };
         let small = json!({"name": name, "files": files, "file_size": 20_000, "threads": 2, "verify": true});
         let [few, many] = [2_000, 8_000].map(|operations| counted(&small, operations));
         assert_eq!(few, many, "{name} allocates");
     }
-    for backend in backend::REGISTRY.iter().filter(|backend| backend.capabilities().real) {
+    for backend in backend::REGISTRY
+        .iter()
+        .filter(|backend| backend.capabilities().real)
+    {
         for (name, durability) in [("read", "none"), ("write", "end"), ("write", "each")] {
             let depth = backend.capabilities().depth.min(8);
             compare(&json!({
@@ -129,8 +150,21 @@ fn count() {
 #[test]
 fn the_hot_loop_allocates_nothing() {
     let this = std::env::current_exe().expect("this binary");
-    let arguments = ["--ignored", "--exact", "allocations::count", "--nocapture", "--test-threads=1"];
-    let output = Command::new(this).args(arguments).output().expect("started");
+    let arguments = [
+        "--ignored",
+        "--exact",
+        "allocations::count",
+        "--nocapture",
+        "--test-threads=1",
+    ];
+    let output = Command::new(this)
+        .args(arguments)
+        .output()
+        .expect("started");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("COUNTED"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && text.contains("COUNTED"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

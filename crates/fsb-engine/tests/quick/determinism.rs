@@ -17,7 +17,10 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         for file in fs::read_dir(directory.expect("an entry").path()).expect("a directory") {
             let path = file.expect("an entry").path();
             let bytes = fs::read(&path).expect("the file");
-            found.insert(path.strip_prefix(root).expect("below the root").to_owned(), bytes);
+            found.insert(
+                path.strip_prefix(root).expect("below the root").to_owned(),
+                bytes,
+            );
         }
     }
     found

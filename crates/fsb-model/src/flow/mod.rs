@@ -1,9 +1,10 @@
-//! A small language for the work of servers on files: sets of files, threads, and the list of operations of each
-//! thread.
+//! A small language for the work of servers on files: sets of files, threads, and the list of
+//! operations of each thread.
 //!
-//! It has the notions of filebench's workload model language (file sets, processes and threads, flow operations) as
-//! plain data. A personality is a table in TOML, and a filebench script can be translated into one. Nothing here
-//! touches a file: `fsb-engine` performs a flow, and `fsb-compat` translates from filebench.
+//! It has the notions of filebench's workload model language (file sets, processes and threads,
+//! flow operations) as plain data. A personality is a table in TOML, and a filebench script can be
+//! translated into one. Nothing here touches a file: `fsb-engine` performs a flow, and `fsb-compat`
+//! translates from filebench.
 //!
 //! ```toml
 //! name = "mail"
@@ -25,8 +26,8 @@
 mod check;
 
 use Attribute::{
-    Blocking, Direct, Dsync, Fd, From, HighWater, Index, Random, Record, Rotate, Seconds, Set, Size, Target, Value,
-    WorkingSet,
+    Blocking, Direct, Dsync, Fd, From, HighWater, Index, Random, Record, Rotate, Seconds, Set,
+    Size, Target, Value, WorkingSet,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -134,8 +135,8 @@ impl Pick {
 pub struct Thread {
     /// The name, unique in the flow.
     pub name: String,
-    /// The process that it belongs to. Names are kept; all threads run in one process, each with descriptors of its
-    /// own.
+    /// The process that it belongs to. Names are kept; all threads run in one process, each with
+    /// descriptors of its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
     /// The number of such processes.
@@ -158,7 +159,8 @@ impl Thread {
 impl Flow {
     /// Returns the flow as TOML, which parses to the same flow.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a flow has keys that are texts and no value before a table that is none")
+        toml::to_string(self)
+            .expect("a flow has keys that are texts and no value before a table that is none")
     }
 
     /// Returns the number of threads in all processes.
@@ -176,7 +178,10 @@ fn one() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_one(value: &f64) -> bool {
     *value == 1.0
 }
@@ -185,7 +190,10 @@ fn one_process() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_one_process(value: &u32) -> bool {
     *value == 1
 }
@@ -202,7 +210,8 @@ pub enum Op {
     Close,
     /// Reads an open file from its beginning to its end.
     ReadWhole,
-    /// Writes an open file from its beginning to the size that it, or the file open at `from`, shall have.
+    /// Writes an open file from its beginning to the size that it, or the file open at `from`,
+    /// shall have.
     WriteWhole,
     /// Writes at the end of a file.
     Append,
@@ -360,14 +369,14 @@ impl Op {
         }
     }
 
-    /// Returns whether the operation works on files and is counted. The other operations wait, limit the rate or
-    /// compute.
+    /// Returns whether the operation works on files and is counted. The other operations wait,
+    /// limit the rate or compute.
     pub fn is_counted(self) -> bool {
         self as u8 <= Op::RemoveDirectory as u8
     }
 
-    /// Returns whether the operation moves data. Such a step may name a set instead of an open descriptor: the file is
-    /// then opened beforehand.
+    /// Returns whether the operation moves data. Such a step may name a set instead of an open
+    /// descriptor: the file is then opened beforehand.
     pub fn moves_data(self) -> bool {
         self.writes() || matches!(self, Op::ReadWhole | Op::Read)
     }
@@ -435,8 +444,8 @@ pub struct FlowStep {
     /// Bytes of each file within which random positions are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,
-    /// Opens the file with O_SYNC, as filebench does for `dsync` on Linux: a write returns when its data and attributes
-    /// are on the device.
+    /// Opens the file with O_SYNC, as filebench does for `dsync` on Linux: a write returns when its
+    /// data and attributes are on the device.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dsync: bool,
     /// Uses O_DIRECT.
@@ -521,7 +530,10 @@ impl FlowStep {
             (HighWater, "high_water", self.high_water.is_some()),
             (Index, "index", self.index.is_some()),
         ];
-        all.into_iter().filter(|(_, _, said)| *said).map(|(attribute, key, _)| (attribute, key)).collect()
+        all.into_iter()
+            .filter(|(_, _, said)| *said)
+            .map(|(attribute, key, _)| (attribute, key))
+            .collect()
     }
 }
 
@@ -565,10 +577,16 @@ impl Spread {
     pub fn with_mean(&self, to: u64) -> Spread {
         match *self {
             Spread::Exact(_) => Spread::Exact(Bytes(to)),
-            Spread::Gamma { shape, .. } => Spread::Gamma { mean: Bytes(to), shape },
+            Spread::Gamma { shape, .. } => Spread::Gamma {
+                mean: Bytes(to),
+                shape,
+            },
             Spread::Uniform { low, high } => {
                 let half = (high.0.saturating_sub(low.0) / 2).min(to);
-                Spread::Uniform { low: Bytes(to - half), high: Bytes(to.saturating_add(half).saturating_add(1)) }
+                Spread::Uniform {
+                    low: Bytes(to - half),
+                    high: Bytes(to.saturating_add(half).saturating_add(1)),
+                }
             }
         }
     }
@@ -577,17 +595,16 @@ impl Spread {
     fn problem(&self) -> Option<String> {
         match *self {
             Spread::Exact(_) => None,
-            Spread::Gamma { shape, .. } => {
-                (!(shape > 0.0 && shape <= 1e6)).then(|| format!("gamma = {shape} is not above 0 and at most 1000000"))
-            }
-            Spread::Uniform { low, high } => {
-                (low >= high).then(|| format!("low = {low} is not below high = {high}, which is never reached"))
-            }
+            Spread::Gamma { shape, .. } => (!(shape > 0.0 && shape <= 1e6))
+                .then(|| format!("gamma = {shape} is not above 0 and at most 1000000")),
+            Spread::Uniform { low, high } => (low >= high)
+                .then(|| format!("low = {low} is not below high = {high}, which is never reached")),
         }
     }
 }
 
-/// Entries of a directory: a mean and a distribution. Filebench's default is a gamma distribution of shape 1.5.
+/// Entries of a directory: a mean and a distribution. Filebench's default is a gamma distribution
+/// of shape 1.5.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Width {
     /// Mean number of entries.
@@ -604,7 +621,10 @@ impl Width {
 /// The default is so wide that one directory holds all files.
 impl Default for Width {
     fn default() -> Width {
-        Width { mean: 1_000_000, shape: Width::SHAPE }
+        Width {
+            mean: 1_000_000,
+            shape: Width::SHAPE,
+        }
     }
 }
 
@@ -633,7 +653,8 @@ struct Uniform {
 
 impl<'de> Deserialize<'de> for Spread {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let why = "a size is \"16K\", { mean = \"16K\", gamma = 1.5 } or { low = 0, high = \"16K\" }";
+        let why =
+            "a size is \"16K\", { mean = \"16K\", gamma = 1.5 } or { low = 0, high = \"16K\" }";
         match Written::deserialize(deserializer) {
             Ok(Written::Number(size)) => Ok(Spread::Exact(size)),
             Ok(Written::Gamma(Gamma { mean, gamma })) => Ok(Spread::Gamma { mean, shape: gamma }),
@@ -656,9 +677,17 @@ impl Serialize for Spread {
 impl<'de> Deserialize<'de> for Width {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Written::deserialize(deserializer) {
-            Ok(Written::Number(mean)) => Ok(Width { mean: mean.0, shape: 0.0 }),
-            Ok(Written::Gamma(Gamma { mean, gamma })) => Ok(Width { mean: mean.0, shape: gamma }),
-            _ => Err(serde::de::Error::custom("a width is 20 or { mean = 20, gamma = 1.5 }")),
+            Ok(Written::Number(mean)) => Ok(Width {
+                mean: mean.0,
+                shape: 0.0,
+            }),
+            Ok(Written::Gamma(Gamma { mean, gamma })) => Ok(Width {
+                mean: mean.0,
+                shape: gamma,
+            }),
+            _ => Err(serde::de::Error::custom(
+                "a width is 20 or { mean = 20, gamma = 1.5 }",
+            )),
         }
     }
 }
@@ -669,14 +698,18 @@ impl Serialize for Width {
         if self.shape == 0.0 {
             mean.serialize(serializer)
         } else {
-            Gamma { mean, gamma: self.shape }.serialize(serializer)
+            Gamma {
+                mean,
+                gamma: self.shape,
+            }
+            .serialize(serializer)
         }
     }
 }
 
 impl Flow {
-    /// Returns whether the flow writes, and each write is on the device before its thread closes the file: the write
-    /// goes with `dsync`, or an fsync follows before the close.
+    /// Returns whether the flow writes, and each write is on the device before its thread closes
+    /// the file: the write goes with `dsync`, or an fsync follows before the close.
     pub fn is_durable_each(&self) -> bool {
         let mut writes = false;
         for thread in &self.threads {
@@ -691,18 +724,27 @@ impl Flow {
 
 impl Thread {
     fn is_durable_each(&self) -> bool {
-        self.steps.iter().enumerate().filter(|(_, step)| step.op.writes() && !step.dsync).all(|(index, step)| {
-            let rest = &self.steps[index + 1..];
-            let dsync = self.steps[..index]
-                .iter()
-                .rev()
-                .find(|open| matches!(open.op, Op::Create | Op::Open) && open.descriptor() == step.descriptor());
-            let same = |other: &&FlowStep| {
-                other.descriptor() == step.descriptor() || (other.op == Op::SyncSet && other.set.is_some())
-            };
-            let next = rest.iter().filter(same).find(|other| matches!(other.op, Op::Sync | Op::SyncSet | Op::Close));
-            dsync.is_some_and(|open| open.dsync) || next.is_some_and(|next| next.op != Op::Close)
-        })
+        self.steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| step.op.writes() && !step.dsync)
+            .all(|(index, step)| {
+                let rest = &self.steps[index + 1..];
+                let dsync = self.steps[..index].iter().rev().find(|open| {
+                    matches!(open.op, Op::Create | Op::Open)
+                        && open.descriptor() == step.descriptor()
+                });
+                let same = |other: &&FlowStep| {
+                    other.descriptor() == step.descriptor()
+                        || (other.op == Op::SyncSet && other.set.is_some())
+                };
+                let next = rest
+                    .iter()
+                    .filter(same)
+                    .find(|other| matches!(other.op, Op::Sync | Op::SyncSet | Op::Close));
+                dsync.is_some_and(|open| open.dsync)
+                    || next.is_some_and(|next| next.op != Op::Close)
+            })
     }
 }
 
@@ -744,10 +786,23 @@ steps = [
     fn a_flow_survives_its_own_text() {
         let flow = Flow::from_toml(MAIL).unwrap();
         assert_eq!(Flow::from_toml(&flow.to_toml()).unwrap(), flow);
-        assert_eq!(flow.filesets[0].size, Spread::Gamma { mean: Bytes(16 << 10), shape: 1.5 });
-        assert_eq!((flow.instances(), flow.filesets[0].size.mean()), (16, 16 << 10));
+        assert_eq!(
+            flow.filesets[0].size,
+            Spread::Gamma {
+                mean: Bytes(16 << 10),
+                shape: 1.5
+            }
+        );
+        assert_eq!(
+            (flow.instances(), flow.filesets[0].size.mean()),
+            (16, 16 << 10)
+        );
         assert!(flow.is_durable_each());
-        assert!(!changed("{ op = \"sync\", fd = 1 },", "").unwrap().is_durable_each());
+        assert!(
+            !changed("{ op = \"sync\", fd = 1 },", "")
+                .unwrap()
+                .is_durable_each()
+        );
     }
 
     #[test]
@@ -765,17 +820,53 @@ steps = [
                 "set = \"mail\" }",
                 "thread reader, step 1 (delete): unknown fileset 'mail': did you mean 'mails'?",
             ),
-            ("op = \"sync\", fd = 1", "op = \"sync\", fd = 2", "step 4 (sync): fd 2 is not open"),
-            ("{ op = \"sync\", fd = 1 },\n    { op = \"close\", fd = 1 },", "", "fd 1 is still open"),
-            ("fd = 1, record = \"1M\"", "fd = 1, random = true", "step 7 (read-whole): read-whole takes no random"),
-            (", size = { low = 0, high = \"16K\" }", "", "append needs a size"),
-            ("low = 0", "low = \"32K\"", "low = 32K is not below high = 16K"),
+            (
+                "op = \"sync\", fd = 1",
+                "op = \"sync\", fd = 2",
+                "step 4 (sync): fd 2 is not open",
+            ),
+            (
+                "{ op = \"sync\", fd = 1 },\n    { op = \"close\", fd = 1 },",
+                "",
+                "fd 1 is still open",
+            ),
+            (
+                "fd = 1, record = \"1M\"",
+                "fd = 1, random = true",
+                "step 7 (read-whole): read-whole takes no random",
+            ),
+            (
+                ", size = { low = 0, high = \"16K\" }",
+                "",
+                "append needs a size",
+            ),
+            (
+                "low = 0",
+                "low = \"32K\"",
+                "low = 32K is not below high = 16K",
+            ),
             ("size = { mean", "size = { maen", "a size is \"16K\""),
-            ("gamma = 1.5 }\nwidth", "gamma = 0 }\nwidth", "gamma = 0 is not above 0"),
+            (
+                "gamma = 1.5 }\nwidth",
+                "gamma = 0 }\nwidth",
+                "gamma = 0 is not above 0",
+            ),
             ("threads = 16", "threads = 5000", "from 1 to 1024"),
-            ("preallocated = 0.8", "preallocated = 80", "not a share from 0 to 1"),
-            ("op = \"delete\"", "op = \"unlink\"", "unknown variant `unlink`"),
-            ("files = 1000", "files = 1000\nfilez = 3", "unknown field `filez`"),
+            (
+                "preallocated = 0.8",
+                "preallocated = 80",
+                "not a share from 0 to 1",
+            ),
+            (
+                "op = \"delete\"",
+                "op = \"unlink\"",
+                "unknown variant `unlink`",
+            ),
+            (
+                "files = 1000",
+                "files = 1000\nfilez = 3",
+                "unknown field `filez`",
+            ),
         ] {
             let error = changed(from, to).unwrap_err();
             assert!(error.contains(said), "{from} -> {to}: {error}");

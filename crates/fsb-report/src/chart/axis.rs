@@ -12,16 +12,35 @@ pub(crate) struct AxisUnit {
 /// Returns the unit in which values around `typical` are easy to read.
 pub(crate) fn unit(unit: Unit, typical: f64) -> AxisUnit {
     let scales: &[(f64, &str)] = match unit {
-        Unit::BytesPerSecond => &[(1.0, "B/s"), (1024.0, "KiB/s"), (1048576.0, "MiB/s"), (1073741824.0, "GiB/s")],
-        Unit::OperationsPerSecond => {
-            &[(1.0, "operations/s"), (1e3, "thousand operations/s"), (1e6, "million operations/s")]
-        }
+        Unit::BytesPerSecond => &[
+            (1.0, "B/s"),
+            (1024.0, "KiB/s"),
+            (1048576.0, "MiB/s"),
+            (1073741824.0, "GiB/s"),
+        ],
+        Unit::OperationsPerSecond => &[
+            (1.0, "operations/s"),
+            (1e3, "thousand operations/s"),
+            (1e6, "million operations/s"),
+        ],
         Unit::Seconds => &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")],
-        Unit::Bytes => &[(1.0, "B"), (1024.0, "KiB"), (1048576.0, "MiB"), (1073741824.0, "GiB")],
+        Unit::Bytes => &[
+            (1.0, "B"),
+            (1024.0, "KiB"),
+            (1048576.0, "MiB"),
+            (1073741824.0, "GiB"),
+        ],
         Unit::Count => &[(1.0, ""), (1e3, "thousand"), (1e6, "million")],
     };
-    let fitting = scales.iter().rev().find(|(divisor, _)| typical >= *divisor).unwrap_or(&scales[0]);
-    AxisUnit { divisor: fitting.0, name: fitting.1 }
+    let fitting = scales
+        .iter()
+        .rev()
+        .find(|(divisor, _)| typical >= *divisor)
+        .unwrap_or(&scales[0]);
+    AxisUnit {
+        divisor: fitting.0,
+        name: fitting.1,
+    }
 }
 
 /// Ratios that make good ticks.
@@ -53,16 +72,24 @@ const RATIOS: [f64; 25] = [
     1000.0,
 ];
 
-/// Ticks for an axis of ln(ratio) between two ratios: places and texts, about `most`, equality always among them.
+/// Ticks for an axis of ln(ratio) between two ratios: places and texts, about `most`, equality
+/// always among them.
 pub(crate) fn ratio_ticks(lo: f64, hi: f64, most: u32) -> (Vec<f64>, Vec<String>) {
-    let mut ticks: Vec<f64> = RATIOS.iter().copied().filter(|ratio| (lo..=hi).contains(ratio)).collect();
+    let mut ticks: Vec<f64> = RATIOS
+        .iter()
+        .copied()
+        .filter(|ratio| (lo..=hi).contains(ratio))
+        .collect();
     let span = (hi / lo).ln();
     // Neighbours closer than this share of the axis would print over each other.
     let gap = span / f64::from(most);
     let mut kept: Vec<f64> = vec![1.0];
     ticks.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
     for tick in ticks {
-        if kept.iter().all(|other| (other.ln() - tick.ln()).abs() >= gap) {
+        if kept
+            .iter()
+            .all(|other| (other.ln() - tick.ln()).abs() >= gap)
+        {
             kept.push(tick);
         }
     }
@@ -82,11 +109,15 @@ fn ratio_text(ratio: f64) -> String {
     }
 }
 
-/// Ticks for a logarithmic axis of seconds: places and texts such as `2 ms`, from a series of round numbers that gives
-/// at least three.
+/// Ticks for a logarithmic axis of seconds: places and texts such as `2 ms`, from a series of round
+/// numbers that gives at least three.
 pub(crate) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
-    const SERIES: [&[f64]; 4] =
-        [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0]];
+    const SERIES: [&[f64]; 4] = [
+        &[1.0],
+        &[1.0, 3.0],
+        &[1.0, 2.0, 5.0],
+        &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+    ];
     let within = |series: &[f64]| -> Vec<f64> {
         let powers = (-9..=4).map(|power| 10f64.powi(power));
         powers
@@ -94,13 +125,17 @@ pub(crate) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
             .filter(|tick| (lo..=hi).contains(tick))
             .collect()
     };
-    let ticks = SERIES.iter().map(|series| within(series)).find(|ticks| ticks.len() >= 3);
+    let ticks = SERIES
+        .iter()
+        .map(|series| within(series))
+        .find(|ticks| ticks.len() >= 3);
     let ticks = ticks.unwrap_or_else(|| within(SERIES[3]));
     let texts = ticks.iter().map(|tick| second_text(*tick)).collect();
     (ticks, texts)
 }
 
-/// Ticks for a logarithmic axis of plain numbers: places and texts in full, from a series that gives a handful.
+/// Ticks for a logarithmic axis of plain numbers: places and texts in full, from a series that
+/// gives a handful.
 pub(crate) fn value_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
     let series: &[f64] = match hi / lo {
         spread if spread > 500.0 => &[1.0],
@@ -108,9 +143,13 @@ pub(crate) fn value_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
         spread if spread > 5.0 => &[1.0, 2.0, 5.0],
         _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
     };
-    let powers = (-9..=15).flat_map(|power| series.iter().map(move |step| step * 10f64.powi(power)));
+    let powers =
+        (-9..=15).flat_map(|power| series.iter().map(move |step| step * 10f64.powi(power)));
     let ticks: Vec<f64> = powers.filter(|tick| (lo..=hi).contains(tick)).collect();
-    let texts = ticks.iter().map(|tick| format!("{}", (tick * 1e9).round() / 1e9)).collect();
+    let texts = ticks
+        .iter()
+        .map(|tick| format!("{}", (tick * 1e9).round() / 1e9))
+        .collect();
     (ticks, texts)
 }
 
@@ -141,7 +180,10 @@ mod tests {
     fn values_have_round_ticks_in_full() {
         assert_eq!(value_ticks(180.0, 2600.0).1, ["200", "500", "1000", "2000"]);
         assert_eq!(value_ticks(9.0, 9000.0).1, ["10", "100", "1000"]);
-        assert_eq!(value_ticks(0.02, 0.07).1, ["0.02", "0.025", "0.03", "0.04", "0.05", "0.06"]);
+        assert_eq!(
+            value_ticks(0.02, 0.07).1,
+            ["0.02", "0.025", "0.03", "0.04", "0.05", "0.06"]
+        );
     }
 
     #[test]
@@ -155,9 +197,20 @@ mod tests {
     fn ticks_leave_room_and_show_equality() {
         for (lo, hi) in [(0.65, 1.2), (0.99, 1.01), (0.01, 14.0), (0.9, 30.0)] {
             let (places, texts) = ratio_ticks(lo, hi, 9);
-            assert!(texts.contains(&"equal".to_owned()) && texts.len() <= 10, "{texts:?}");
-            assert!(places.windows(2).all(|two| two[1] - two[0] >= (hi / lo).ln() / 9.0 - 1e-9), "{texts:?}");
+            assert!(
+                texts.contains(&"equal".to_owned()) && texts.len() <= 10,
+                "{texts:?}"
+            );
+            assert!(
+                places
+                    .windows(2)
+                    .all(|two| two[1] - two[0] >= (hi / lo).ln() / 9.0 - 1e-9),
+                "{texts:?}"
+            );
         }
-        assert_eq!((ratio_text(0.1), ratio_text(0.8), ratio_text(20.0)), ("÷10".into(), "−20 %".into(), "×20".into()));
+        assert_eq!(
+            (ratio_text(0.1), ratio_text(0.8), ratio_text(20.0)),
+            ("÷10".into(), "−20 %".into(), "×20".into())
+        );
     }
 }

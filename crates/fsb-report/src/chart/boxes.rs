@@ -7,12 +7,18 @@ use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic,
 use crate::compare::operation::{OperationRow, Scale};
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "boxes", draw: Draw::Overview(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "boxes",
+    draw: Draw::Overview(draw),
+};
 
 /// Draws one chart per unit, because rates and times have no axis in common.
 fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
-    let all: Vec<(&Row<'_>, &OperationRow<'_>)> =
-        view.rows.iter().filter_map(|row| Some((row, row.operation()?))).collect();
+    let all: Vec<(&Row<'_>, &OperationRow<'_>)> = view
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, row.operation()?)))
+        .collect();
     let mut units: Vec<Unit> = Vec::new();
     for (_, found) in &all {
         if !units.contains(&found.operation.unit) {
@@ -20,7 +26,11 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
         }
     }
     let of_unit = |(place, unit): (usize, &Unit)| {
-        let rows: Vec<_> = all.iter().filter(|(_, found)| found.operation.unit == *unit).copied().collect();
+        let rows: Vec<_> = all
+            .iter()
+            .filter(|(_, found)| found.operation.unit == *unit)
+            .copied()
+            .collect();
         chart(view, &rows, format!("{name}-{place}"))
     };
     units.iter().enumerate().map(of_unit).collect()
@@ -28,10 +38,16 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
 
 fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {
     let scale = Scale::fit(rows.iter().map(|(_, found)| found.operation));
-    let all = || rows.iter().flat_map(|(_, found)| &found.sets).filter_map(|set| set.pooled);
+    let all = || {
+        rows.iter()
+            .flat_map(|(_, found)| &found.sets)
+            .filter_map(|set| set.pooled)
+    };
     let lo = all().map(|pooled| pooled.min).fold(f64::MAX, f64::min);
     let hi = all().map(|pooled| pooled.max).fold(lo, f64::max);
-    let traces: Vec<Value> = (0..view.names.len()).map(|set| trace(view, rows, set, scale)).collect();
+    let traces: Vec<Value> = (0..view.names.len())
+        .map(|set| trace(view, rows, set, scale))
+        .collect();
     let layout = json!({
         "boxmode": "group", "boxgap": 0.35, "boxgroupgap": 0.25,
         "xaxis": logarithmic(scale.name, lo / scale.divisor / 1.3, hi / scale.divisor * 1.3),
@@ -54,11 +70,22 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
 }
 
 /// Returns the boxes of one set. Plotly gets their corners, not the values.
-fn trace(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], set: usize, scale: Scale) -> Value {
-    let present: Vec<_> =
-        rows.iter().enumerate().filter_map(|(place, (_, found))| Some((place, found.sets[set].pooled?))).collect();
+fn trace(
+    view: &View<'_>,
+    rows: &[(&Row<'_>, &OperationRow<'_>)],
+    set: usize,
+    scale: Scale,
+) -> Value {
+    let present: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(place, (_, found))| Some((place, found.sets[set].pooled?)))
+        .collect();
     let column = |of: &dyn Fn(&fsb_stats::compare::Pooled) -> f64| -> Vec<Value> {
-        present.iter().map(|(_, pooled)| short(of(pooled) / scale.divisor)).collect()
+        present
+            .iter()
+            .map(|(_, pooled)| short(of(pooled) / scale.divisor))
+            .collect()
     };
     json!({
         "type": "box", "orientation": "h", "name": plain(&view.names[set]), "offsetgroup": set.to_string(),

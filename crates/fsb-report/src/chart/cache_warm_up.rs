@@ -4,24 +4,34 @@ use fsb_model::Unit;
 use serde_json::{Value, json};
 
 use super::axis::unit;
-use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis};
+use super::look::{
+    Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis,
+};
 use crate::run::timeline::ShownWarmUp;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "cache-warm-up", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "cache-warm-up",
+    draw: Draw::Row(draw),
+};
 
 /// Points of the fitted line.
 const STEPS: usize = 100;
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(workload) = row.workload() else { return Vec::new() };
+    let Some(workload) = row.workload() else {
+        return Vec::new();
+    };
     let cells = workload.cells.iter().enumerate();
-    let shown: Vec<(usize, &ShownWarmUp)> =
-        cells.filter_map(|(target, cell)| Some((target, &cell.warm_up.as_ref()?.shown))).collect();
+    let shown: Vec<(usize, &ShownWarmUp)> = cells
+        .filter_map(|(target, cell)| Some((target, &cell.warm_up.as_ref()?.shown)))
+        .collect();
     let points = || shown.iter().flat_map(|(_, shown)| &shown.points);
     let most_read = points().map(|point| point[0]).fold(0.0, f64::max);
     let rates = points().map(|point| point[1]).filter(|rate| *rate > 0.0);
-    let (lo, hi) = rates.fold((f64::MAX, 0.0f64), |(lo, hi), rate| (lo.min(rate), hi.max(rate)));
+    let (lo, hi) = rates.fold((f64::MAX, 0.0f64), |(lo, hi), rate| {
+        (lo.min(rate), hi.max(rate))
+    });
     if most_read == 0.0 || hi == 0.0 {
         return Vec::new();
     }

@@ -6,11 +6,17 @@ use super::look::{Chart, ChartKind, Draw, KeyEntry, color, figure, hue, plain, s
 use crate::run::{TracedCause, TracedExplanation};
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "classes", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "classes",
+    draw: Draw::Row(draw),
+};
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let is_shown = |(_, found): &&(usize, &TracedExplanation)| found.workload == row.label && !found.causes.is_empty();
-    let traced: Vec<(usize, &TracedExplanation)> = view.traced.iter().filter(is_shown).copied().collect();
+    let is_shown = |(_, found): &&(usize, &TracedExplanation)| {
+        found.workload == row.label && !found.causes.is_empty()
+    };
+    let traced: Vec<(usize, &TracedExplanation)> =
+        view.traced.iter().filter(is_shown).copied().collect();
     // The order of the largest difference, with the unexplained time last.
     let mut classes: Vec<&'static str> = Vec::new();
     for cause in traced.iter().flat_map(|(_, found)| &found.causes) {
@@ -21,7 +27,10 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     if classes.is_empty() {
         return Vec::new();
     }
-    let traces: Vec<Value> = traced.iter().map(|(column, found)| bars(view, *column, found)).collect();
+    let traces: Vec<Value> = traced
+        .iter()
+        .map(|(column, found)| bars(view, *column, found))
+        .collect();
     let layout = json!({
         "barmode": "group", "bargap": 0.25,
         "xaxis": { "title": { "text": "µs per operation, against the baseline" }, "zeroline": true },
@@ -30,13 +39,19 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 90 + classes.len() * (14 + 12 * traced.len()),
-        label: format!("{}: difference in time per operation by class, traced", row.label),
+        label: format!(
+            "{}: difference in time per operation by class, traced",
+            row.label
+        ),
         caption: format!(
             "The difference to {} by class of time in traced samples, with intervals that hold together. Below zero: less \
              time than the baseline.",
             view.baseline()
         ),
-        key: traced.iter().map(|(column, _)| entry(view, *column)).collect(),
+        key: traced
+            .iter()
+            .map(|(column, _)| entry(view, *column))
+            .collect(),
         choices: Vec::new(),
         operation: None,
         json: figure(&traces, &layout),
@@ -44,14 +59,32 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 }
 
 fn entry(view: &View<'_>, column: usize) -> KeyEntry {
-    KeyEntry { class: format!("t{}", hue(column)), shape: shape(column), text: view.charted(column) }
+    KeyEntry {
+        class: format!("t{}", hue(column)),
+        shape: shape(column),
+        text: view.charted(column),
+    }
 }
 
 fn bars(view: &View<'_>, column: usize, found: &TracedExplanation) -> Value {
     let micro = |seconds: f64| short(seconds * 1e6);
-    let of = |value: fn(&TracedCause) -> f64| found.causes.iter().map(|cause| micro(value(cause))).collect::<Vec<_>>();
-    let up = of(|cause| cause.interval.map_or(0.0, |interval| interval.hi - cause.seconds));
-    let down = of(|cause| cause.interval.map_or(0.0, |interval| cause.seconds - interval.lo));
+    let of = |value: fn(&TracedCause) -> f64| {
+        found
+            .causes
+            .iter()
+            .map(|cause| micro(value(cause)))
+            .collect::<Vec<_>>()
+    };
+    let up = of(|cause| {
+        cause
+            .interval
+            .map_or(0.0, |interval| interval.hi - cause.seconds)
+    });
+    let down = of(|cause| {
+        cause
+            .interval
+            .map_or(0.0, |interval| cause.seconds - interval.lo)
+    });
     let name = plain(&view.charted(column));
     json!({
         "type": "bar", "orientation": "h", "name": name,

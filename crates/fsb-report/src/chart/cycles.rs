@@ -1,4 +1,5 @@
-//! The cycles of the 2023 micro-benchmarks: the time of an iteration over the iterations, and over the time of the trial.
+//! The cycles of the 2023 micro-benchmarks: the time of an iteration over the iterations, and over
+//! the time of the trial.
 
 use fsb_model::Unit;
 use serde_json::{Value, json};
@@ -8,14 +9,24 @@ use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain,
 use crate::run::Cycles;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "cycles", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "cycles",
+    draw: Draw::Row(draw),
+};
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(workload) = row.workload() else { return Vec::new() };
+    let Some(workload) = row.workload() else {
+        return Vec::new();
+    };
     let cells = workload.cells.iter().enumerate();
-    let shown: Vec<(usize, &Cycles)> =
-        cells.filter_map(|(target, cell)| Some((target, cell.cycles.as_ref()?))).collect();
-    let most = shown.iter().flat_map(|(_, cycles)| &cycles.seconds).copied().fold(0.0, f64::max);
+    let shown: Vec<(usize, &Cycles)> = cells
+        .filter_map(|(target, cell)| Some((target, cell.cycles.as_ref()?)))
+        .collect();
+    let most = shown
+        .iter()
+        .flat_map(|(_, cycles)| &cycles.seconds)
+        .copied()
+        .fold(0.0, f64::max);
     if most == 0.0 {
         return Vec::new();
     }

@@ -1,4 +1,5 @@
-//! A flame graph of the difference in traced samples: time by class and function, coloured by the difference to the baseline.
+//! A flame graph of the difference in traced samples: time by class and function, coloured by the
+//! difference to the baseline.
 
 use serde_json::{Value, json};
 
@@ -8,35 +9,66 @@ use crate::run::{TimeFrame, TracedExplanation, TracedWork};
 use crate::view::{Row, View};
 use crate::visible::script_safe;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "flame", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "flame",
+    draw: Draw::Row(draw),
+};
 
 /// The height of a row of frames, in pixels.
 const ROW: usize = 18;
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let traced = view.traced.iter().filter(|(_, found)| found.workload == row.label);
+    let traced = view
+        .traced
+        .iter()
+        .filter(|(_, found)| found.workload == row.label);
     let shown: Vec<(usize, &TracedExplanation, &TracedWork)> = traced
         .filter_map(|(column, found)| {
-            Some((*column, *found, found.work.as_ref().filter(|work| !work.frames.is_empty())?))
+            Some((
+                *column,
+                *found,
+                found.work.as_ref().filter(|work| !work.frames.is_empty())?,
+            ))
         })
         .collect();
-    let depths = shown.iter().flat_map(|(.., work)| &work.frames).map(|frame| frame.depth as usize + 1);
-    let Some(depth) = depths.max() else { return Vec::new() };
-    let figures: Vec<Value> = shown.iter().map(|(_, found, work)| figure(found, &work.frames, depth)).collect();
+    let depths = shown
+        .iter()
+        .flat_map(|(.., work)| &work.frames)
+        .map(|frame| frame.depth as usize + 1);
+    let Some(depth) = depths.max() else {
+        return Vec::new();
+    };
+    let figures: Vec<Value> = shown
+        .iter()
+        .map(|(_, found, work)| figure(found, &work.frames, depth))
+        .collect();
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 70 + ROW * depth,
-        label: format!("{}: flame graph of the difference in time per operation, traced", row.label),
+        label: format!(
+            "{}: flame graph of the difference in time per operation, traced",
+            row.label
+        ),
         caption: format!(
             "Time per operation by class (the lowest row) and by function of the kernel: a function is above its caller. The \
              width is the mean of the target and {}; the colour shows which of them needs more. Functions with less than \
              half a percent of the time are left out.",
             view.baseline()
         ),
-        key: [("better", "■", "the target needs less time"), ("worse", "■", "the target needs more time")]
-            .map(|(class, shape, text)| KeyEntry { class: class.to_owned(), shape, text: text.to_owned() })
-            .into(),
-        choices: shown.iter().map(|(column, ..)| view.charted(*column)).collect(),
+        key: [
+            ("better", "■", "the target needs less time"),
+            ("worse", "■", "the target needs more time"),
+        ]
+        .map(|(class, shape, text)| KeyEntry {
+            class: class.to_owned(),
+            shape,
+            text: text.to_owned(),
+        })
+        .into(),
+        choices: shown
+            .iter()
+            .map(|(column, ..)| view.charted(*column))
+            .collect(),
         operation: None,
         json: script_safe(&figures),
     }]
@@ -58,16 +90,35 @@ fn begins(frames: &[TimeFrame]) -> Vec<f64> {
 }
 
 fn figure(found: &TracedExplanation, frames: &[TimeFrame], depth: usize) -> Value {
-    let whole: f64 = frames.iter().filter(|frame| frame.depth == 0).map(|frame| frame.seconds.mean()).sum();
+    let whole: f64 = frames
+        .iter()
+        .filter(|frame| frame.depth == 0)
+        .map(|frame| frame.seconds.mean())
+        .sum();
     let scale = unit(fsb_model::Unit::Seconds, whole);
     let show = |seconds: f64| short(seconds / scale.divisor);
-    let values = |value: &dyn Fn(&TimeFrame) -> f64| frames.iter().map(|frame| show(value(frame))).collect::<Vec<_>>();
-    let end = frames.iter().map(|frame| frame.seconds.difference().abs()).fold(0.0, f64::max);
+    let values = |value: &dyn Fn(&TimeFrame) -> f64| {
+        frames
+            .iter()
+            .map(|frame| show(value(frame)))
+            .collect::<Vec<_>>()
+    };
+    let end = frames
+        .iter()
+        .map(|frame| frame.seconds.difference().abs())
+        .fold(0.0, f64::max);
     // Colours show better and worse, not up and down.
     let colours = values(&|frame| -frame.seconds.difference());
     let texts: Vec<[Value; 3]> = frames
         .iter()
-        .map(|frame| [frame.seconds.baseline, frame.seconds.candidate, frame.seconds.difference()].map(show))
+        .map(|frame| {
+            [
+                frame.seconds.baseline,
+                frame.seconds.candidate,
+                frame.seconds.difference(),
+            ]
+            .map(show)
+        })
         .collect();
     let (baseline, candidate) = (plain(&found.baseline), plain(&found.candidate));
     let bars = json!({
@@ -108,10 +159,20 @@ mod tests {
         let frame = |depth: u32, seconds: f64| TimeFrame {
             depth,
             name: String::new(),
-            seconds: PerOperation { candidate: seconds, baseline: seconds },
+            seconds: PerOperation {
+                candidate: seconds,
+                baseline: seconds,
+            },
         };
-        let frames =
-            [frame(0, 5.0), frame(1, 2.0), frame(2, 1.0), frame(1, 3.0), frame(2, 2.0), frame(0, 1.0), frame(1, 1.0)];
+        let frames = [
+            frame(0, 5.0),
+            frame(1, 2.0),
+            frame(2, 1.0),
+            frame(1, 3.0),
+            frame(2, 2.0),
+            frame(0, 1.0),
+            frame(1, 1.0),
+        ];
         assert_eq!(begins(&frames), [0.0, 0.0, 0.0, 2.0, 2.0, 5.0, 5.0]);
     }
 }

@@ -1,7 +1,8 @@
 //! Heat map of the ratio on the grid of file size × record size.
 //!
-//! Colours show better and worse, not up and down, on a logarithmic scale around equality. People with any colour
-//! vision can read them. Plotly cannot hatch a heat map, so a stroke marks every uncertain cell.
+//! Colours show better and worse, not up and down, on a logarithmic scale around equality. People
+//! with any colour vision can read them. Plotly cannot hatch a heat map, so a stroke marks every
+//! uncertain cell.
 
 use fsb_model::Better;
 use fsb_stats::compare::{Cell, Colour, Operation};
@@ -13,20 +14,29 @@ use crate::show::percent;
 use crate::view::{Row, View};
 use crate::visible::script_safe;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "heat", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "heat",
+    draw: Draw::Row(draw),
+};
 
-/// Limits of the end of the scale. Threefold is the highest, so that one extreme cell does not make moderate ones look
-/// equal. A tenth is the lowest, so that noise does not look strong.
+/// Limits of the end of the scale. Threefold is the highest, so that one extreme cell does not make
+/// moderate ones look equal. A tenth is the lowest, so that noise does not look strong.
 const ENDS: (f64, f64) = (1.1, 3.0);
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(found) = row.operation() else { return Vec::new() };
+    let Some(found) = row.operation() else {
+        return Vec::new();
+    };
     let operation = found.operation;
     if operation.by_file_size.is_empty() || operation.cells.len() < 2 || view.names.len() < 2 {
         return Vec::new();
     }
     let plane = Plane::from_operation(operation);
-    let end = plane.cells.iter().flat_map(|at| at.cell.against.values()).map(|against| against.ratio.ln().abs());
+    let end = plane
+        .cells
+        .iter()
+        .flat_map(|at| at.cell.against.values())
+        .map(|against| against.ratio.ln().abs());
     let end = end.fold(0.0, f64::max).clamp(ENDS.0.ln(), ENDS.1.ln());
     let names = view.names[1..].to_vec();
     let figures: Vec<Value> = names.iter().map(|name| plane.figure(name, end)).collect();
@@ -44,9 +54,17 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             view.baseline(),
             percent(found.q)
         ),
-        key: [("better", "■", "better"), ("worse", "■", "worse"), ("muted", "╱", "uncertain")]
-            .map(|(class, shape, text)| KeyEntry { class: class.to_owned(), shape, text: text.to_owned() })
-            .into(),
+        key: [
+            ("better", "■", "better"),
+            ("worse", "■", "worse"),
+            ("muted", "╱", "uncertain"),
+        ]
+        .map(|(class, shape, text)| KeyEntry {
+            class: class.to_owned(),
+            shape,
+            text: text.to_owned(),
+        })
+        .into(),
         choices: names,
         operation: None,
         json: script_safe(&figures),
@@ -70,8 +88,16 @@ struct At<'a> {
 
 impl<'a> Plane<'a> {
     fn from_operation(operation: &'a Operation) -> Plane<'a> {
-        let files: Vec<u64> = operation.by_file_size.iter().map(|slice| slice.bytes).collect();
-        let records: Vec<u64> = operation.by_record_size.iter().map(|slice| slice.bytes).collect();
+        let files: Vec<u64> = operation
+            .by_file_size
+            .iter()
+            .map(|slice| slice.bytes)
+            .collect();
+        let records: Vec<u64> = operation
+            .by_record_size
+            .iter()
+            .map(|slice| slice.bytes)
+            .collect();
         let at = |cell: &'a Cell| {
             Some(At {
                 file: files.binary_search(&cell.file_size?).ok()?,
@@ -80,7 +106,12 @@ impl<'a> Plane<'a> {
             })
         };
         let cells = operation.cells.iter().filter_map(at).collect();
-        Plane { files, records, cells, better: operation.better }
+        Plane {
+            files,
+            records,
+            cells,
+            better: operation.better,
+        }
     }
 
     fn figure(&self, candidate: &str, end: f64) -> Value {
@@ -88,8 +119,14 @@ impl<'a> Plane<'a> {
         let (mut z, mut changes) = (blank.clone(), blank);
         let (mut x, mut y) = (Vec::new(), Vec::new());
         for At { file, record, cell } in &self.cells {
-            let Some(against) = cell.against.get(candidate) else { continue };
-            let speed = if self.better == Better::Higher { against.ratio } else { 1.0 / against.ratio };
+            let Some(against) = cell.against.get(candidate) else {
+                continue;
+            };
+            let speed = if self.better == Better::Higher {
+                against.ratio
+            } else {
+                1.0 / against.ratio
+            };
             z[*record][*file] = short(speed.ln());
             changes[*record][*file] = short(against.ratio - 1.0);
             if against.colour == Colour::Uncertain {

@@ -8,11 +8,17 @@ use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain,
 use crate::run::latency::{Quantile, quantile_name};
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "latency", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "latency",
+    draw: Draw::Row(draw),
+};
 
 /// Draws one chart per operation of the workload.
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let operations = row.workload().map(|workload| workload.timed_operations()).unwrap_or_default();
+    let operations = row
+        .workload()
+        .map(|workload| workload.timed_operations())
+        .unwrap_or_default();
     operations
         .into_iter()
         .filter_map(|operation| chart(view, row, operation, format!("{name}-{place}-{operation}")))
@@ -23,10 +29,22 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
     let mut traces = Vec::new();
     let (mut far, mut lo, mut hi) = (0.0f64, f64::MAX, 0.0f64);
     for (target, cell) in row.workload()?.cells.iter().enumerate() {
-        let found = cell.latency.iter().find(|latency| latency.operation == operation);
-        let Some(curve) = found.map(|latency| &latency.curve).filter(|curve| curve.len() > 2) else { continue };
+        let found = cell
+            .latency
+            .iter()
+            .find(|latency| latency.operation == operation);
+        let Some(curve) = found
+            .map(|latency| &latency.curve)
+            .filter(|curve| curve.len() > 2)
+        else {
+            continue;
+        };
         for point in curve {
-            (far, lo, hi) = (far.max(stretched(point.q)), lo.min(point.seconds), hi.max(point.seconds));
+            (far, lo, hi) = (
+                far.max(stretched(point.q)),
+                lo.min(point.seconds),
+                hi.max(point.seconds),
+            );
         }
         traces.push(trace(&plain(&view.charted(target)), target, curve));
     }
@@ -34,7 +52,10 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
         return None;
     }
     let quantiles = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-    let quantiles: Vec<f64> = quantiles.into_iter().filter(|q| stretched(*q) <= far + 1e-9).collect();
+    let quantiles: Vec<f64> = quantiles
+        .into_iter()
+        .filter(|q| stretched(*q) <= far + 1e-9)
+        .collect();
     let (lo, hi) = (lo / 1.15, hi * 1.15);
     let (places, texts) = second_ticks(lo, hi);
     let layout = json!({
@@ -48,7 +69,9 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
         id,
         height: 260,
         label: format!("{}: latency of {operation} by percentile", row.label),
-        caption: format!("Latency of {operation} by percentile, all trials together; lower is better."),
+        caption: format!(
+            "Latency of {operation} by percentile, all trials together; lower is better."
+        ),
         key: key(view),
         choices: Vec::new(),
         operation: Some(operation.to_owned()),
@@ -56,13 +79,20 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
     })
 }
 
-/// Returns the position of a quantile on the axis: equal steps for each additional nine (90 %, 99 %, 99.9 %).
+/// Returns the position of a quantile on the axis: equal steps for each additional nine (90 %, 99
+/// %, 99.9 %).
 fn stretched(q: f64) -> f64 {
     -(1.0 - q).log10()
 }
 
 fn trace(name: &str, target: usize, curve: &[Quantile]) -> Value {
-    let text = |point: &Quantile| format!("{name}, {}: {}", quantile_name(point.q), show_seconds(point.seconds));
+    let text = |point: &Quantile| {
+        format!(
+            "{name}, {}: {}",
+            quantile_name(point.q),
+            show_seconds(point.seconds)
+        )
+    };
     json!({
         "type": "scatter", "mode": "lines+markers", "name": name,
         "x": curve.iter().map(|point| short(stretched(point.q))).collect::<Vec<_>>(),

@@ -12,7 +12,8 @@ use crate::visible::script_safe;
 /// The number of colours. The next column has the first colour again, with another shape and dash.
 const COLORS: usize = 8;
 
-/// The colours on a white background, as in the style sheet. Colour-blind readers can distinguish them.
+/// The colours on a white background, as in the style sheet. Colour-blind readers can distinguish
+/// them.
 pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
     [0x00, 0x72, 0xb2],
     [0xc8, 0x50, 0x0a],
@@ -24,8 +25,8 @@ pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
     [0x56, 0x61, 0x6b],
 ];
 
-/// Shapes: the name in a figure and the character in text. The first round is filled, the second open, the third has
-/// other shapes.
+/// Shapes: the name in a figure and the character in text. The first round is filled, the second
+/// open, the third has other shapes.
 const SHAPES: [(&str, &str); 3 * COLORS] = [
     ("circle", "●"),
     ("square", "■"),
@@ -81,8 +82,8 @@ pub(crate) fn dash(place: usize) -> &'static str {
     DASHES[place / COLORS % DASHES.len()]
 }
 
-/// Returns the fill of a column's areas: its colour with an opacity that depends on the round (light, transparent,
-/// stronger).
+/// Returns the fill of a column's areas: its colour with an opacity that depends on the round
+/// (light, transparent, stronger).
 pub(crate) fn fill(place: usize) -> String {
     format!("{}{}", color(place), ["33", "00", "77"][place / COLORS % 3])
 }
@@ -99,7 +100,8 @@ pub(crate) fn mark(place: usize, size: usize) -> Value {
     mark
 }
 
-/// Returns a name that is short enough for the title of an axis, on a phone too, and that is unique in `all`.
+/// Returns a name that is short enough for the title of an axis, on a phone too, and that is unique
+/// in `all`.
 pub(crate) fn brief<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> String {
     let names = Names::new(all);
     plain(names.short(name).unwrap_or(name))
@@ -112,20 +114,24 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns a mark and a name for every column.
 pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
-    let key =
-        |place: usize| KeyEntry { class: format!("t{}", hue(place)), shape: shape(place), text: view.charted(place) };
+    let key = |place: usize| KeyEntry {
+        class: format!("t{}", hue(place)),
+        shape: shape(place),
+        text: view.charted(place),
+    };
     (0..view.names.len()).map(key).collect()
 }
 
 /// Returns a figure as JSON for the page.
 ///
-/// Callers round values to five digits with `short`, more than a chart shows, to keep the page small.
+/// Callers round values to five digits with `short`, more than a chart shows, to keep the page
+/// small.
 pub(super) fn figure(data: &[Value], layout: &Value) -> String {
     script_safe(&json!({ "data": data, "layout": layout }))
 }
 
-/// Returns the offset of a set from its size on the axis, so that the bars of several sets neither hide each other nor
-/// reach the next size.
+/// Returns the offset of a set from its size on the axis, so that the bars of several sets neither
+/// hide each other nor reach the next size.
 pub(super) fn beside(set: usize, sets: usize) -> f64 {
     (set as f64 - (sets as f64 - 1.0) / 2.0) * f64::min(0.12, 0.7 / sets as f64)
 }
@@ -134,14 +140,20 @@ pub(super) fn beside(set: usize, sets: usize) -> f64 {
 pub(super) fn short(value: f64) -> Value {
     let rounded = format!("{value:.4e}").parse().unwrap_or(value);
     // A whole number needs no point.
-    if rounded == rounded.trunc() && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
+    if rounded == rounded.trunc() && rounded.abs() < 1e15 {
+        json!(rounded as i64)
+    } else {
+        json!(rounded)
+    }
 }
 
-/// Returns an axis with sizes as ticks, with at most eight labels so that they do not overlap on a phone.
+/// Returns an axis with sizes as ticks, with at most eight labels so that they do not overlap on a
+/// phone.
 pub(super) fn size_axis(title: &str, sizes: &[u64]) -> Value {
     let step = sizes.len().div_ceil(8).max(1);
     let shown = sizes.iter().enumerate().step_by(step);
-    let (places, texts): (Vec<usize>, Vec<String>) = shown.map(|(place, size)| (place, size_text(*size))).unzip();
+    let (places, texts): (Vec<usize>, Vec<String>) =
+        shown.map(|(place, size)| (place, size_text(*size))).unzip();
     json!({
         "title": { "text": title }, "tickvals": places, "ticktext": texts, "tickangle": 0, "zeroline": false,
         "range": [-0.5, sizes.len() as f64 - 0.5],
@@ -153,8 +165,8 @@ pub(super) fn size_text(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// Returns an axis for values between `lo` and `hi`: linear from zero, or logarithmic if they differ by more than a
-/// factor of 8.
+/// Returns an axis for values between `lo` and `hi`: linear from zero, or logarithmic if they
+/// differ by more than a factor of 8.
 pub(super) fn value_axis(unit: &str, lo: f64, hi: f64) -> Value {
     if lo > 0.0 && hi / lo > 8.0 {
         logarithmic(unit, lo / 1.15, hi * 1.15)
@@ -201,8 +213,8 @@ pub(crate) struct ChartKind {
     pub(crate) draw: Draw,
 }
 
-/// The place of a chart on the page, and the function that draws it under the name of its kind. A view without the data
-/// has no chart.
+/// The place of a chart on the page, and the function that draws it under the name of its kind. A
+/// view without the data has no chart.
 pub(crate) enum Draw {
     /// On the page as a whole.
     Overview(fn(&View<'_>, &str) -> Vec<Chart>),
@@ -223,11 +235,20 @@ mod tests {
     #[test]
     fn two_dozen_look_different_without_colour() {
         let many = SHAPES.len();
-        let unlike = |look: &dyn Fn(usize) -> String| (0..many).map(look).collect::<BTreeSet<_>>().len();
+        let unlike =
+            |look: &dyn Fn(usize) -> String| (0..many).map(look).collect::<BTreeSet<_>>().len();
         assert_eq!(unlike(&|place| symbol(place).to_owned()), many);
         assert_eq!(unlike(&|place| shape(place).to_owned()), many);
-        assert_eq!(unlike(&|place| format!("{} {}", color(place), dash(place))), many, "lines without marks");
-        assert_eq!(unlike(&|place| format!("{} {}", color(place), fill(place))), many, "boxes");
+        assert_eq!(
+            unlike(&|place| format!("{} {}", color(place), dash(place))),
+            many,
+            "lines without marks"
+        );
+        assert_eq!(
+            unlike(&|place| format!("{} {}", color(place), fill(place))),
+            many,
+            "boxes"
+        );
         for place in 0..many {
             let mark = mark(place, 7);
             assert_eq!(
@@ -240,17 +261,25 @@ mod tests {
     #[test]
     fn colours_on_white_are_those_of_the_style_sheet() {
         let style = include_str!("../../templates/style.css");
-        let colour =
-            |(place, [red, green, blue]): (usize, &[u8; 3])| format!("--t{place}: #{red:02x}{green:02x}{blue:02x};");
+        let colour = |(place, [red, green, blue]): (usize, &[u8; 3])| {
+            format!("--t{place}: #{red:02x}{green:02x}{blue:02x};")
+        };
         let colours: Vec<String> = LIGHT.iter().enumerate().map(colour).collect();
         assert!(style.contains(&colours.join(" ")), "{colours:?}");
     }
 
     #[test]
     fn long_names_do_not_fill_an_axis() {
-        let all = ["ext4,noatime,data=<journal>,discard", "a<b", "ext4,noatime,data=ordered,discard"];
+        let all = [
+            "ext4,noatime,data=<journal>,discard",
+            "a<b",
+            "ext4,noatime,data=ordered,discard",
+        ];
         assert_eq!(brief(all[1], all), "a&lt;b");
-        assert_eq!(brief(all[0], all[..2].iter().copied()), "ext4,noatime,data…");
+        assert_eq!(
+            brief(all[0], all[..2].iter().copied()),
+            "ext4,noatime,data…"
+        );
         assert_ne!(brief(all[0], all), brief(all[2], all));
     }
 
@@ -278,6 +307,10 @@ mod tests {
         let axis = size_axis("file size", &sizes);
         assert_eq!(axis["ticktext"][0], "4K");
         assert_eq!(axis["ticktext"][1], "32K");
-        assert!(axis["ticktext"].as_array().is_some_and(|texts| texts.len() == 7));
+        assert!(
+            axis["ticktext"]
+                .as_array()
+                .is_some_and(|texts| texts.len() == 7)
+        );
     }
 }

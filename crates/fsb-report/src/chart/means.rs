@@ -2,16 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::look::{Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis};
+use super::look::{
+    Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
+};
 use crate::compare::detail::Fixed;
 use crate::compare::operation::Scale;
 use crate::view::View;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "means", draw: Draw::Size(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "means",
+    draw: Draw::Size(draw),
+};
 
 fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
     let scale = Scale::fit([fixed.operation]);
-    let traces: Vec<Value> = (0..view.names.len()).map(|set| trace(view, fixed, set, scale)).collect();
+    let traces: Vec<Value> = (0..view.names.len())
+        .map(|set| trace(view, fixed, set, scale))
+        .collect();
     let sizes: Vec<u64> = fixed.lines.iter().map(|line| line.bytes).collect();
     // From zero everywhere, so that the charts of a page can be read side by side.
     let layout = json!({
@@ -21,8 +28,14 @@ fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
     Chart {
         id: format!("{name}-{}", fixed.id),
         height: 280,
-        label: format!("{}: means with 90 % intervals by {}", fixed.title, fixed.varies),
-        caption: format!("Means of the runs by {}, with 90 % t-intervals.", fixed.varies),
+        label: format!(
+            "{}: means with 90 % intervals by {}",
+            fixed.title, fixed.varies
+        ),
+        caption: format!(
+            "Means of the runs by {}, with 90 % t-intervals.",
+            fixed.varies
+        ),
         key: key(view),
         choices: Vec::new(),
         operation: None,
@@ -32,8 +45,12 @@ fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
 
 fn trace(view: &View<'_>, fixed: &Fixed<'_>, set: usize, scale: Scale) -> Value {
     let name = plain(&view.names[set]);
-    let present: Vec<_> =
-        fixed.lines.iter().enumerate().filter_map(|(x, line)| Some((x, line.sets[set].as_ref()?))).collect();
+    let present: Vec<_> = fixed
+        .lines
+        .iter()
+        .enumerate()
+        .filter_map(|(x, line)| Some((x, line.sets[set].as_ref()?)))
+        .collect();
     let half = |ci90: Option<[f64; 2]>| ci90.map_or(0.0, |[lo, hi]| (hi - lo) / 2.0);
     let dodge = beside(set, view.names.len());
     json!({

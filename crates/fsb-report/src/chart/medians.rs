@@ -4,20 +4,35 @@ use fsb_stats::compare::{Operation, Slice};
 use serde_json::{Value, json};
 
 use super::look::{
-    Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis, value_axis,
+    Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
+    value_axis,
 };
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const BY_FILE_SIZE: ChartKind = ChartKind {
     name: "medians-file",
-    draw: Draw::Row(|view, row, name, place| chart(view, row, "file size", |found| &found.by_file_size, (name, place))),
+    draw: Draw::Row(|view, row, name, place| {
+        chart(
+            view,
+            row,
+            "file size",
+            |found| &found.by_file_size,
+            (name, place),
+        )
+    }),
 };
 
 pub(super) const BY_RECORD_SIZE: ChartKind = ChartKind {
     name: "medians-record",
     draw: Draw::Row(|view, row, name, place| {
-        chart(view, row, "record size", |found| &found.by_record_size, (name, place))
+        chart(
+            view,
+            row,
+            "record size",
+            |found| &found.by_record_size,
+            (name, place),
+        )
     }),
 };
 
@@ -28,17 +43,24 @@ fn chart(
     slices: fn(&Operation) -> &Vec<Slice>,
     (name, place): (&str, usize),
 ) -> Vec<Chart> {
-    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
+    let Some(operation) = row.operation().map(|found| found.operation) else {
+        return Vec::new();
+    };
     let slices = slices(operation);
     if slices.len() < 2 {
         return Vec::new();
     }
     let scale = Scale::fit([operation]);
     let (mut lo, mut hi) = (f64::MAX, 0.0f64);
-    for pooled in slices.iter().flat_map(|slice| slice.classic.sets.values().flatten()) {
+    for pooled in slices
+        .iter()
+        .flat_map(|slice| slice.classic.sets.values().flatten())
+    {
         (lo, hi) = (lo.min(pooled.q1), hi.max(pooled.q3));
     }
-    let traces: Vec<Value> = (0..view.names.len()).map(|set| trace(view, slices, set, scale)).collect();
+    let traces: Vec<Value> = (0..view.names.len())
+        .map(|set| trace(view, slices, set, scale))
+        .collect();
     let sizes: Vec<u64> = slices.iter().map(|slice| slice.bytes).collect();
     let layout = json!({ "xaxis": size_axis(what, &sizes), "yaxis": value_axis(scale.name, lo / scale.divisor, hi / scale.divisor) });
     vec![Chart {

@@ -1,8 +1,9 @@
 //! The charts of runs and comparisons. A new chart needs a file and a line in [`CHARTS`].
 //!
-//! A chart is a Plotly figure in JSON. This module makes it and the page's script draws it. Colours are names of the
-//! page's style variables (`var(--t0)`); the script inserts the values, so that charts follow light, dark and print.
-//! The tables of the page contain every number of a chart as well.
+//! A chart is a Plotly figure in JSON. This module makes it and the page's script draws it. Colours
+//! are names of the page's style variables (`var(--t0)`); the script inserts the values, so that
+//! charts follow light, dark and print. The tables of the page contain every number of a chart as
+//! well.
 
 pub(crate) mod axis;
 mod boxes;
@@ -57,7 +58,8 @@ static CHARTS: &[ChartKind] = &[
     surface::KIND,
 ];
 
-/// Returns the kinds of charts for a view. Every chart compares, so a view in which nothing is judged has none.
+/// Returns the kinds of charts for a view. Every chart compares, so a view in which nothing is
+/// judged has none.
 fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static ChartKind> {
     CHARTS.iter().filter(|_| view.unjudged.is_none())
 }
@@ -105,8 +107,18 @@ mod tests {
     #[test]
     fn charts_have_names_of_their_own() {
         for (index, kind) in CHARTS.iter().enumerate() {
-            assert!(CHARTS[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
-            assert!(!kind.name.is_empty() && kind.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+            assert!(
+                CHARTS[..index].iter().all(|other| other.name != kind.name),
+                "{}",
+                kind.name
+            );
+            assert!(
+                !kind.name.is_empty()
+                    && kind
+                        .name
+                        .bytes()
+                        .all(|b| b.is_ascii_lowercase() || b == b'-')
+            );
         }
     }
 }

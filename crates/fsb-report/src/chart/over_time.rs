@@ -6,15 +6,26 @@ use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "over-time", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "over-time",
+    draw: Draw::Row(draw),
+};
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
+    let Some(operation) = row.operation().map(|found| found.operation) else {
+        return Vec::new();
+    };
     let scale = Scale::fit([operation]);
     let (mut lo, mut hi) = (f64::MAX, 0.0f64);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {
-        for (run, points) in operation.timelines.get(set_name).into_iter().flatten().enumerate() {
+        for (run, points) in operation
+            .timelines
+            .get(set_name)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             for (_, value) in points {
                 (lo, hi) = (lo.min(*value), hi.max(*value));
             }

@@ -8,11 +8,16 @@ use super::look::{Chart, ChartKind, Draw, brief, color, figure, key, mark, plain
 use crate::show::{capital, percent};
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "ratios", draw: Draw::Overview(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "ratios",
+    draw: Draw::Overview(draw),
+};
 
 fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
     let mut extremes = (0.9f64, 1.1f64);
-    let traces: Vec<Value> = (1..view.names.len()).filter_map(|column| trace(view, column, &mut extremes)).collect();
+    let traces: Vec<Value> = (1..view.names.len())
+        .filter_map(|column| trace(view, column, &mut extremes))
+        .collect();
     if traces.is_empty() {
         return Vec::new();
     }
@@ -43,7 +48,9 @@ fn trace(view: &View<'_>, column: usize, extremes: &mut (f64, f64)) -> Option<Va
     let dodge = (column as f64 - (others + 1.0) / 2.0) * 0.66 / others;
     let (mut x, mut y, mut up, mut down, mut texts) = (vec![], vec![], vec![], vec![], vec![]);
     for (place, row) in view.rows.iter().enumerate() {
-        let Some(judged) = row.cells[column].judged else { continue };
+        let Some(judged) = row.cells[column].judged else {
+            continue;
+        };
         let (ratio, Interval { lo, hi }) = view.on_axis_of_changes(row, &judged);
         *extremes = (extremes.0.min(lo), extremes.1.max(hi));
         x.push(short(ratio.ln()));
@@ -64,13 +71,20 @@ fn trace(view: &View<'_>, column: usize, extremes: &mut (f64, f64)) -> Option<Va
 }
 
 fn hover(view: &View<'_>, row: &Row<'_>, column: usize) -> String {
-    let change =
-        row.cells[column].judged.map(|judged| format!("{}, {}", judged.change().text(), judged.verdict.words()));
-    format!("{}<br>{}: {}", plain(&row.label), plain(&view.names[column]), change.unwrap_or_default())
+    let change = row.cells[column]
+        .judged
+        .map(|judged| format!("{}, {}", judged.change().text(), judged.verdict.words()));
+    format!(
+        "{}<br>{}: {}",
+        plain(&row.label),
+        plain(&view.names[column]),
+        change.unwrap_or_default()
+    )
 }
 
 fn layout(view: &View<'_>, (lo, hi): (f64, f64)) -> Value {
-    // Wild intervals of noisy rows must not squeeze all others into a line; they run out of the picture instead.
+    // Wild intervals of noisy rows must not squeeze all others into a line; they run out of the
+    // picture instead.
     let (lo, hi) = (lo.max(1e-3) * 0.97, hi.min(1e3) * 1.03);
     let (places, texts) = ratio_ticks(lo, hi, 9);
     let rows = view.rows.len();

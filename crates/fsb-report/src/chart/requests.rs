@@ -1,4 +1,5 @@
-//! The requests of the device over time, by their place on it: one traced sample of a target beside one of the baseline.
+//! The requests of the device over time, by their place on it: one traced sample of a target beside
+//! one of the baseline.
 
 use fsb_model::traced::{RequestKind, TracedRequest};
 use fsb_model::units::{show_bytes, show_seconds};
@@ -9,9 +10,13 @@ use crate::run::{TracedExplanation, TracedWork};
 use crate::view::{Row, View};
 use crate::visible::script_safe;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "requests", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "requests",
+    draw: Draw::Row(draw),
+};
 
-/// The look of requests by kind: the number of the colour, the symbol in a figure, and the shape in text.
+/// The look of requests by kind: the number of the colour, the symbol in a figure, and the shape in
+/// text.
 const LOOKS: [(RequestKind, usize, &str, &str); 4] = [
     (RequestKind::Read, 0, "circle", "●"),
     (RequestKind::Write, 1, "square", "■"),
@@ -20,18 +25,40 @@ const LOOKS: [(RequestKind, usize, &str, &str); 4] = [
 ];
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let traced = view.traced.iter().filter(|(_, found)| found.workload == row.label);
-    let is_shown = |work: &&TracedWork| work.shown_requests.iter().all(|requests| !requests.is_empty());
-    let shown: Vec<(usize, &TracedExplanation, &TracedWork)> =
-        traced.filter_map(|(column, found)| Some((*column, *found, found.work.as_ref().filter(is_shown)?))).collect();
+    let traced = view
+        .traced
+        .iter()
+        .filter(|(_, found)| found.workload == row.label);
+    let is_shown = |work: &&TracedWork| {
+        work.shown_requests
+            .iter()
+            .all(|requests| !requests.is_empty())
+    };
+    let shown: Vec<(usize, &TracedExplanation, &TracedWork)> = traced
+        .filter_map(|(column, found)| {
+            Some((*column, *found, found.work.as_ref().filter(is_shown)?))
+        })
+        .collect();
     if shown.is_empty() {
         return Vec::new();
     }
-    let all = || shown.iter().flat_map(|(.., work)| work.shown_requests.iter().flatten());
-    let key = LOOKS.iter().filter(|(kind, ..)| all().any(|request| request.kind == *kind));
-    let key =
-        key.map(|(kind, hue, _, shape)| KeyEntry { class: format!("t{hue}"), shape, text: kind.name().to_owned() });
-    let figures: Vec<Value> = shown.iter().map(|(_, found, work)| figure(view, found, work)).collect();
+    let all = || {
+        shown
+            .iter()
+            .flat_map(|(.., work)| work.shown_requests.iter().flatten())
+    };
+    let key = LOOKS
+        .iter()
+        .filter(|(kind, ..)| all().any(|request| request.kind == *kind));
+    let key = key.map(|(kind, hue, _, shape)| KeyEntry {
+        class: format!("t{hue}"),
+        shape,
+        text: kind.name().to_owned(),
+    });
+    let figures: Vec<Value> = shown
+        .iter()
+        .map(|(_, found, work)| figure(view, found, work))
+        .collect();
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 320,
@@ -49,10 +76,22 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 
 fn figure(view: &View<'_>, found: &TracedExplanation, work: &TracedWork) -> Value {
     let [candidate, baseline] = &work.shown_requests;
-    let moved = || candidate.iter().chain(baseline).filter(|request| request.kind != RequestKind::Flush);
+    let moved = || {
+        candidate
+            .iter()
+            .chain(baseline)
+            .filter(|request| request.kind != RequestKind::Flush)
+    };
     let first = moved().map(|request| request.offset).min().unwrap_or(0);
-    let last = moved().map(|request| request.offset.saturating_add(request.bytes)).max().unwrap_or(0);
-    let (divisor, unit) = if last >= 1 << 30 { (f64::from(1 << 30), "GiB") } else { (f64::from(1 << 20), "MiB") };
+    let last = moved()
+        .map(|request| request.offset.saturating_add(request.bytes))
+        .max()
+        .unwrap_or(0);
+    let (divisor, unit) = if last >= 1 << 30 {
+        (f64::from(1 << 30), "GiB")
+    } else {
+        (f64::from(1 << 20), "MiB")
+    };
     let (lo, hi) = (first as f64 / divisor, last as f64 / divisor);
     let margin = ((hi - lo) * 0.08).max(1.0 / divisor);
     let bottom = lo - margin;
@@ -61,7 +100,10 @@ fn figure(view: &View<'_>, found: &TracedExplanation, work: &TracedWork) -> Valu
         .iter()
         .flat_map(|(axis, requests)| {
             LOOKS.iter().filter_map(|look| {
-                let own: Vec<&TracedRequest> = requests.iter().filter(|request| request.kind == look.0).collect();
+                let own: Vec<&TracedRequest> = requests
+                    .iter()
+                    .filter(|request| request.kind == look.0)
+                    .collect();
                 let place = |request: &TracedRequest| match request.kind {
                     RequestKind::Flush => bottom,
                     _ => request.offset as f64 / divisor,
@@ -70,7 +112,11 @@ fn figure(view: &View<'_>, found: &TracedExplanation, work: &TracedWork) -> Valu
             })
         })
         .collect();
-    let end = candidate.iter().chain(baseline).map(|request| request.at_ns.saturating_add(request.ns)).max();
+    let end = candidate
+        .iter()
+        .chain(baseline)
+        .map(|request| request.at_ns.saturating_add(request.ns))
+        .max();
     let end = short(end.unwrap_or(0) as f64 * 1.02e-6);
     let names = || view.names.iter().map(String::as_str);
     let axis = |name: &str, domain: [f64; 2]| {
@@ -95,7 +141,11 @@ fn trace(
     let ms = |ns: u64| short(ns as f64 * 1e-6);
     let points = requests.iter().flat_map(|request| {
         let y = short(place(request));
-        [(ms(request.at_ns), y.clone()), (ms(request.at_ns.saturating_add(request.ns)), y), (Value::Null, Value::Null)]
+        [
+            (ms(request.at_ns), y.clone()),
+            (ms(request.at_ns.saturating_add(request.ns)), y),
+            (Value::Null, Value::Null),
+        ]
     });
     let (x, y): (Vec<Value>, Vec<Value>) = points.unzip();
     // Only the first of the three points of a request has a mark.
@@ -107,7 +157,11 @@ fn trace(
         } else {
             format!(" of {}", show_bytes(request.bytes as f64))
         };
-        let text = format!("{}{size}: {}", kind.name(), show_seconds(request.ns as f64 * 1e-9));
+        let text = format!(
+            "{}{size}: {}",
+            kind.name(),
+            show_seconds(request.ns as f64 * 1e-9)
+        );
         [text.clone(), text, String::new()]
     });
     json!({

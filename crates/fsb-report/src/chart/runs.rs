@@ -2,22 +2,37 @@
 
 use serde_json::{Value, json};
 
-use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis};
+use super::look::{
+    Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis,
+};
 use crate::compare::operation::Scale;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "runs", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "runs",
+    draw: Draw::Row(draw),
+};
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
-    let [cell] = operation.cells.as_slice() else { return Vec::new() };
+    let Some(operation) = row.operation().map(|found| found.operation) else {
+        return Vec::new();
+    };
+    let [cell] = operation.cells.as_slice() else {
+        return Vec::new();
+    };
     let scale = Scale::fit([operation]);
     let (mut lo, mut hi, mut last) = (f64::MAX, 0.0f64, 1);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {
-        let Some(values) = cell.values.get(set_name) else { continue };
+        let Some(values) = cell.values.get(set_name) else {
+            continue;
+        };
         for value in values {
-            (lo, hi, last) = (lo.min(value.value), hi.max(value.value), last.max(value.run + 1));
+            (lo, hi, last) = (
+                lo.min(value.value),
+                hi.max(value.value),
+                last.max(value.run + 1),
+            );
         }
         traces.push(json!({
             "type": "scatter", "mode": "lines+markers", "name": plain(set_name),

@@ -11,9 +11,13 @@ use crate::compare::operation::{OperationRow, Scale};
 use crate::view::{Row, View};
 use crate::visible::script_safe;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "scatter", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "scatter",
+    draw: Draw::Row(draw),
+};
 
-/// The look of points by colour: the symbol in a figure, the shape in text, the style class and the label.
+/// The look of points by colour: the symbol in a figure, the shape in text, the style class and the
+/// label.
 const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
     (Colour::Uncertain, "circle-open", "○", "muted", "uncertain"),
     (Colour::Same, "circle", "●", "muted", "the same"),
@@ -22,12 +26,20 @@ const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
 ];
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(found) = row.operation().filter(|found| found.operation.cells.len() > 1) else { return Vec::new() };
+    let Some(found) = row
+        .operation()
+        .filter(|found| found.operation.cells.len() > 1)
+    else {
+        return Vec::new();
+    };
     let candidates = 1..view.names.len();
     let judged = candidates.clone().map(|set| (set, ScatterStyle::Judged));
     let styles = judged.chain(candidates.map(|set| (set, ScatterStyle::Sides)));
     let named = styles.filter_map(|(set, style)| {
-        Some((format!("{}{}", view.names[set], style.suffix()), candidate(view, found, set, style)?))
+        Some((
+            format!("{}{}", view.names[set], style.suffix()),
+            candidate(view, found, set, style)?,
+        ))
     });
     let figures: Vec<(String, Value)> = named.collect();
     if figures.is_empty() {
@@ -39,11 +51,19 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         shape,
         text: (*text).to_owned(),
     });
-    let direction = if row.better == Better::Higher { "above" } else { "below" };
+    let direction = if row.better == Better::Higher {
+        "above"
+    } else {
+        "below"
+    };
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 380,
-        label: format!("{}: cell means of each candidate against those of {}", row.label, view.baseline()),
+        label: format!(
+            "{}: cell means of each candidate against those of {}",
+            row.label,
+            view.baseline()
+        ),
         caption: format!(
             "A point is the mean of one cell (file size × record size); {direction} the dashed line y = x the candidate \
              is better. Classic: the full line is the regression through the origin by total least squares, the band \
@@ -77,7 +97,12 @@ impl ScatterStyle {
 }
 
 /// Returns the figure of one candidate. Returns `None` if no cell compares it with the baseline.
-fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize, style: ScatterStyle) -> Option<Value> {
+fn candidate(
+    view: &View<'_>,
+    found: &OperationRow<'_>,
+    set: usize,
+    style: ScatterStyle,
+) -> Option<Value> {
     let scale = Scale::fit([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
     let mut points: Vec<ScatterPoint> = found
@@ -88,23 +113,38 @@ fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize, style: Scatt
         .collect();
     if style == ScatterStyle::Sides {
         let better = found.operation.better;
-        points.iter_mut().for_each(|point| point.colour = side(point, better));
+        points
+            .iter_mut()
+            .for_each(|point| point.colour = side(point, better));
     }
     let both = || points.iter().flat_map(|point| [point.x, point.y]);
-    let (least, hi) = (both().fold(f64::MAX, f64::min) / 1.2, both().fold(0.0, f64::max) * 1.2);
-    let lo = if style == ScatterStyle::Sides { 0.0 } else { least };
+    let (least, hi) = (
+        both().fold(f64::MAX, f64::min) / 1.2,
+        both().fold(0.0, f64::max) * 1.2,
+    );
+    let lo = if style == ScatterStyle::Sides {
+        0.0
+    } else {
+        least
+    };
     if points.is_empty() {
         return None;
     }
     let mut data = regression(found.sets[set].classic, lo, hi);
     data.push(line([lo, hi], [lo, hi], "var(--muted)", "dash"));
-    data.extend(LOOKS.iter().filter_map(|look| trace(&points, look, scale.name)));
+    data.extend(
+        LOOKS
+            .iter()
+            .filter_map(|look| trace(&points, look, scale.name)),
+    );
     let names = || view.names.iter().map(String::as_str);
     let axis = |name: &str| {
         let title = format!("{}, {}", brief(name, names()), scale.name);
         match style {
             ScatterStyle::Judged => logarithmic(&title, lo, hi),
-            ScatterStyle::Sides => json!({ "title": { "text": title }, "range": [lo, hi], "zeroline": false }),
+            ScatterStyle::Sides => {
+                json!({ "title": { "text": title }, "range": [lo, hi], "zeroline": false })
+            }
         }
     };
     Some(json!({ "data": data, "layout": { "xaxis": axis(baseline), "yaxis": axis(name) } }))
@@ -129,7 +169,12 @@ struct ScatterPoint {
 }
 
 impl ScatterPoint {
-    fn from_cell(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<ScatterPoint> {
+    fn from_cell(
+        cell: &Cell,
+        baseline: &str,
+        candidate: &str,
+        divisor: f64,
+    ) -> Option<ScatterPoint> {
         Some(ScatterPoint {
             x: cell.means.get(baseline)? / divisor,
             y: cell.means.get(candidate)? / divisor,
@@ -141,14 +186,28 @@ impl ScatterPoint {
 
 /// Returns text such as `1M file, 64K records`.
 fn cell_text(cell: &Cell) -> String {
-    let file = cell.file_size.map(|bytes| format!("{} file", size_text(bytes)));
-    let record = cell.record_size.map(|bytes| format!("{} records", size_text(bytes)));
-    file.into_iter().chain(record).collect::<Vec<_>>().join(", ")
+    let file = cell
+        .file_size
+        .map(|bytes| format!("{} file", size_text(bytes)));
+    let record = cell
+        .record_size
+        .map(|bytes| format!("{} records", size_text(bytes)));
+    file.into_iter()
+        .chain(record)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-fn trace(points: &[ScatterPoint], look: &(Colour, &str, &str, &str, &str), unit: &str) -> Option<Value> {
+fn trace(
+    points: &[ScatterPoint],
+    look: &(Colour, &str, &str, &str, &str),
+    unit: &str,
+) -> Option<Value> {
     let (colour, symbol, _, class, text) = look;
-    let chosen: Vec<&ScatterPoint> = points.iter().filter(|point| point.colour == *colour).collect();
+    let chosen: Vec<&ScatterPoint> = points
+        .iter()
+        .filter(|point| point.colour == *colour)
+        .collect();
     (!chosen.is_empty()).then(|| {
         json!({
             "type": "scatter", "mode": "markers", "name": text,
@@ -161,21 +220,33 @@ fn trace(points: &[ScatterPoint], look: &(Colour, &str, &str, &str, &str), unit:
     })
 }
 
-/// Returns the band, then the line, of the regression through the origin. Empty without a positive slope.
+/// Returns the band, then the line, of the regression through the origin. Empty without a positive
+/// slope.
 fn regression(classic: Option<&PooledAgainst>, lo: f64, hi: f64) -> Vec<Value> {
-    let Some((classic, slope)) = classic.and_then(|classic| Some((classic, classic.slope.filter(|s| *s > 0.0)?)))
+    let Some((classic, slope)) =
+        classic.and_then(|classic| Some((classic, classic.slope.filter(|s| *s > 0.0)?)))
     else {
         return Vec::new();
     };
     let mut data = Vec::new();
     if let Some([below, above]) = classic.slope_ci90.filter(|[below, _]| *below > 0.0) {
-        data.push(line([lo, hi], [lo * below, hi * below], "rgba(0,0,0,0)", "solid"));
+        data.push(line(
+            [lo, hi],
+            [lo * below, hi * below],
+            "rgba(0,0,0,0)",
+            "solid",
+        ));
         let mut upper = line([lo, hi], [lo * above, hi * above], "rgba(0,0,0,0)", "solid");
         upper["fill"] = json!("tonexty");
         upper["fillcolor"] = json!("var(--accent)2a");
         data.push(upper);
     }
-    data.push(line([lo, hi], [lo * slope, hi * slope], "var(--accent)", "solid"));
+    data.push(line(
+        [lo, hi],
+        [lo * slope, hi * slope],
+        "var(--accent)",
+        "solid",
+    ));
     data
 }
 

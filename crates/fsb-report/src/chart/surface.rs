@@ -1,4 +1,5 @@
-//! The surface that users of IOzone expect: file size × record size × rate, one panel for all operations and sets.
+//! The surface that users of IOzone expect: file size × record size × rate, one panel for all
+//! operations and sets.
 
 use fsb_stats::compare::{Cell, Operation};
 use serde_json::{Value, json};
@@ -8,14 +9,25 @@ use crate::compare::operation::Scale;
 use crate::view::View;
 use crate::visible::script_safe;
 
-pub(super) const KIND: ChartKind = ChartKind { name: "surface", draw: Draw::Panel(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "surface",
+    draw: Draw::Panel(draw),
+};
 
-/// Only the heights lie in the page; its script makes the figure of the operation and set that are chosen.
+/// Only the heights lie in the page; its script makes the figure of the operation and set that are
+/// chosen.
 fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
-    let flat = |operation: &Operation| operation.by_file_size.len() < 2 || operation.by_record_size.len() < 2;
-    let rows = view.rows.iter().filter_map(|row| Some((row.label.as_str(), row.operation()?.operation)));
+    let flat = |operation: &Operation| {
+        operation.by_file_size.len() < 2 || operation.by_record_size.len() < 2
+    };
+    let rows = view
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.label.as_str(), row.operation()?.operation)));
     let rows = rows.filter(|(_, operation)| !flat(operation) && !operation.cells.is_empty());
-    let operations: Vec<Value> = rows.map(|(label, operation)| heights(view, label, operation)).collect();
+    let operations: Vec<Value> = rows
+        .map(|(label, operation)| heights(view, label, operation))
+        .collect();
     (!operations.is_empty()).then(|| Chart {
         id: name.to_owned(),
         height: 520,
@@ -33,8 +45,16 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
 
 fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
     let scale = Scale::fit([operation]);
-    let files: Vec<u64> = operation.by_file_size.iter().map(|slice| slice.bytes).collect();
-    let records: Vec<u64> = operation.by_record_size.iter().map(|slice| slice.bytes).collect();
+    let files: Vec<u64> = operation
+        .by_file_size
+        .iter()
+        .map(|slice| slice.bytes)
+        .collect();
+    let records: Vec<u64> = operation
+        .by_record_size
+        .iter()
+        .map(|slice| slice.bytes)
+        .collect();
     let of_set = |name: &str| {
         let mut rows = vec![vec![Value::Null; files.len()]; records.len()];
         for cell in &operation.cells {
@@ -44,7 +64,12 @@ fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
         }
         rows
     };
-    let texts = |sizes: &[u64]| sizes.iter().map(|size| size_text(*size)).collect::<Vec<_>>();
+    let texts = |sizes: &[u64]| {
+        sizes
+            .iter()
+            .map(|size| size_text(*size))
+            .collect::<Vec<_>>()
+    };
     json!({
         "name": label, "unit": scale.name, "files": texts(&files), "records": texts(&records),
         "z": view.names.iter().map(|name| of_set(name)).collect::<Vec<_>>(),

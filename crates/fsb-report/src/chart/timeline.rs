@@ -9,17 +9,31 @@ use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short
 use crate::run::timeline::JoinedTimeline;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "timeline", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "timeline",
+    draw: Draw::Row(draw),
+};
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let Some(workload) = row.workload() else { return Vec::new() };
+    let Some(workload) = row.workload() else {
+        return Vec::new();
+    };
     let cells = workload.cells.iter().enumerate();
-    let timelines: Vec<(usize, &JoinedTimeline)> =
-        cells.filter_map(|(target, cell)| Some((target, cell.timeline.as_ref()?))).collect();
-    let rates = timelines.iter().flat_map(|(_, timeline)| timeline.rates.iter().flatten().copied());
+    let timelines: Vec<(usize, &JoinedTimeline)> = cells
+        .filter_map(|(target, cell)| Some((target, cell.timeline.as_ref()?)))
+        .collect();
+    let rates = timelines
+        .iter()
+        .flat_map(|(_, timeline)| timeline.rates.iter().flatten().copied());
     let most = rates.fold(0.0, f64::max);
-    let longest = || timelines.iter().flat_map(|(_, timeline)| timeline.longest.iter().flatten().copied());
-    let (lo, hi) = longest().fold((f64::MAX, 0.0f64), |(lo, hi), value| (lo.min(value), hi.max(value)));
+    let longest = || {
+        timelines
+            .iter()
+            .flat_map(|(_, timeline)| timeline.longest.iter().flatten().copied())
+    };
+    let (lo, hi) = longest().fold((f64::MAX, 0.0f64), |(lo, hi), value| {
+        (lo.min(value), hi.max(value))
+    });
     if most == 0.0 || hi == 0.0 {
         return Vec::new();
     }
@@ -27,10 +41,27 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let mut traces: Vec<Value> = Vec::new();
     for (target, timeline) in &timelines {
         let name = plain(&view.charted(*target));
-        let rates = timeline.rates.iter().map(|rate| rate.map(|rate| short(rate / scale.divisor)));
-        traces.push(line(&name, *target, timeline, rates.collect(), "y", &format!("%{{y}} {}", scale.name)));
+        let rates = timeline
+            .rates
+            .iter()
+            .map(|rate| rate.map(|rate| short(rate / scale.divisor)));
+        traces.push(line(
+            &name,
+            *target,
+            timeline,
+            rates.collect(),
+            "y",
+            &format!("%{{y}} {}", scale.name),
+        ));
         let longest = timeline.longest.iter().map(|seconds| seconds.map(short));
-        traces.push(line(&name, *target, timeline, longest.collect(), "y2", "longest %{y:.3s}s"));
+        traces.push(line(
+            &name,
+            *target,
+            timeline,
+            longest.collect(),
+            "y2",
+            "longest %{y:.3s}s",
+        ));
         traces.extend(stalls(&name, *target, timeline, hi));
     }
     let (lo, hi) = (lo / 1.3, hi * 1.5);
@@ -77,7 +108,13 @@ fn stalls(name: &str, target: usize, timeline: &JoinedTimeline, top: f64) -> Opt
     let texts: Vec<String> = timeline
         .stalls
         .iter()
-        .map(|stall| format!("{name}, stall of {}: {}", show_seconds(stall.lasted), stall.meanwhile()))
+        .map(|stall| {
+            format!(
+                "{name}, stall of {}: {}",
+                show_seconds(stall.lasted),
+                stall.meanwhile()
+            )
+        })
         .collect();
     (!texts.is_empty()).then(|| {
         json!({

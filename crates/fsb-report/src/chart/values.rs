@@ -1,5 +1,6 @@
-//! Bars of absolute values, as publications show them: the time of a case, and the rates that it has beside the value that
-//! targets are compared by. Rates that targets are compared by are at the left of the chart of all trials.
+//! Bars of absolute values, as publications show them: the time of a case, and the rates that it
+//! has beside the value that targets are compared by. Rates that targets are compared by are at the
+//! left of the chart of all trials.
 
 use fsb_model::metric::{self, Role, WITH_DEFERRED};
 use fsb_model::{Better, Unit};
@@ -11,7 +12,10 @@ use super::look::{Chart, ChartKind, Draw, color, figure, key, plain, short};
 use crate::run::summary::Workload;
 use crate::view::{Row, View};
 
-pub(super) const KIND: ChartKind = ChartKind { name: "values", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind {
+    name: "values",
+    draw: Draw::Row(draw),
+};
 
 /// A metric of a case: the value of each target that has one, and its interval if it is judged.
 struct Group {
@@ -31,7 +35,12 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }
     let of_unit = |unit: &Unit| {
         let groups: Vec<&Group> = groups.iter().filter(|group| group.unit == *unit).collect();
-        chart(view, row, &groups, format!("{name}-{place}-{}", unit.name()))
+        chart(
+            view,
+            row,
+            &groups,
+            format!("{name}-{place}-{}", unit.name()),
+        )
     };
     units.iter().map(of_unit).collect()
 }
@@ -41,10 +50,17 @@ fn groups(workload: &Workload) -> Vec<Group> {
     if workload.better == Better::Lower {
         let value = |cell: &crate::run::Measured| {
             let estimate = cell.estimate.as_ref()?;
-            Some((estimate.value, estimate.interval.filter(|_| estimate.is_judged())))
+            Some((
+                estimate.value,
+                estimate.interval.filter(|_| estimate.is_judged()),
+            ))
         };
         let values = workload.cells.iter().map(value).collect();
-        groups.push(Group { metric: workload.metric.clone(), unit: workload.unit, values });
+        groups.push(Group {
+            metric: workload.metric.clone(),
+            unit: workload.unit,
+            values,
+        });
     }
     for (target, cell) in workload.cells.iter().enumerate() {
         for found in &cell.secondary {
@@ -52,11 +68,18 @@ fn groups(workload: &Workload) -> Vec<Group> {
             if !is_rate || found.metric.ends_with(WITH_DEFERRED) {
                 continue;
             }
-            let place = groups.iter().position(|group| group.metric == found.metric).unwrap_or_else(|| {
-                let values = vec![None; workload.cells.len()];
-                groups.push(Group { metric: found.metric.clone(), unit: found.unit, values });
-                groups.len() - 1
-            });
+            let place = groups
+                .iter()
+                .position(|group| group.metric == found.metric)
+                .unwrap_or_else(|| {
+                    let values = vec![None; workload.cells.len()];
+                    groups.push(Group {
+                        metric: found.metric.clone(),
+                        unit: found.unit,
+                        values,
+                    });
+                    groups.len() - 1
+                });
             groups[place].values[target] = Some((found.description.mean, found.interval));
         }
     }
@@ -65,15 +88,24 @@ fn groups(workload: &Workload) -> Vec<Group> {
 }
 
 fn chart(view: &View<'_>, row: &Row<'_>, groups: &[&Group], id: String) -> Chart {
-    let values = groups.iter().flat_map(|group| group.values.iter().flatten().map(|(value, _)| *value));
+    let values = groups
+        .iter()
+        .flat_map(|group| group.values.iter().flatten().map(|(value, _)| *value));
     let scale = unit(groups[0].unit, values.fold(0.0, f64::max));
     let trace = |target: usize| -> Option<Value> {
-        let found = groups.iter().filter_map(|group| Some((group, group.values[target]?)));
+        let found = groups
+            .iter()
+            .filter_map(|group| Some((group, group.values[target]?)));
         let found: Vec<(&&Group, (f64, Option<Interval>))> = found.collect();
         let scaled = |value: f64| short(value / scale.divisor);
         let reach = |end: fn(&Interval, f64) -> f64| -> Vec<Value> {
-            let reach = |interval: Option<Interval>, value| interval.map_or(0.0, |found| end(&found, value));
-            found.iter().map(|(_, (value, interval))| scaled(reach(*interval, *value))).collect()
+            let reach = |interval: Option<Interval>, value| {
+                interval.map_or(0.0, |found| end(&found, value))
+            };
+            found
+                .iter()
+                .map(|(_, (value, interval))| scaled(reach(*interval, *value)))
+                .collect()
         };
         (!found.is_empty()).then(|| {
             json!({
@@ -92,11 +124,19 @@ fn chart(view: &View<'_>, row: &Row<'_>, groups: &[&Group], id: String) -> Chart
         "barmode": "group", "bargap": 0.3, "xaxis": { "showgrid": false },
         "yaxis": { "title": { "text": scale.name }, "rangemode": "tozero", "zeroline": false },
     });
-    let names: Vec<String> = groups.iter().map(|group| group.metric.replace('_', " ")).collect();
+    let names: Vec<String> = groups
+        .iter()
+        .map(|group| group.metric.replace('_', " "))
+        .collect();
     Chart {
         id,
         height: 280,
-        label: format!("{}: bars of {} for each {}", row.label, names.join(", "), view.words.column),
+        label: format!(
+            "{}: bars of {} for each {}",
+            row.label,
+            names.join(", "),
+            view.words.column
+        ),
         caption: "Absolute values, with 95 % intervals where they are judged.".to_owned(),
         key: key(view),
         choices: Vec::new(),

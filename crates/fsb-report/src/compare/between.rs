@@ -1,21 +1,27 @@
-//! Comparisons between runs in words: why one is not judged, which change it can detect, and how a target changed.
+//! Comparisons between runs in words: why one is not judged, which change it can detect, and how a
+//! target changed.
 
 use std::collections::BTreeSet;
 
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{
-    Condition, ConditionDifference, ConditionValue, Document, Observed, Operation, RunLevel, SetSummary,
+    Condition, ConditionDifference, ConditionValue, Document, Observed, Operation, RunLevel,
+    SetSummary,
 };
 use fsb_stats::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
 
 use crate::show::{Change, capital, counted, percent, percent_above};
 
-/// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is judged, or if the
-/// cause is not a lack of runs.
+/// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is
+/// judged, or if the cause is not a lack of runs.
 pub fn unjudged_of(document: &Document) -> Option<String> {
-    let levels = || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
+    let levels =
+        || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let between_runs = || levels().filter(|level| is_between_runs(level));
-    if document.unjudged.is_some() || document.withheld || between_runs().any(|level| level.unjudged.is_none()) {
+    if document.unjudged.is_some()
+        || document.withheld
+        || between_runs().any(|level| level.unjudged.is_none())
+    {
         return None;
     }
     between_runs().find_map(|level| level.unjudged).map(reason)
@@ -41,14 +47,19 @@ fn reason(unjudged: Unjudged) -> String {
 
 /// Returns the reason why an operation has no verdict.
 pub(crate) fn unjudged_at(operation: &Operation) -> Option<String> {
-    let gap = operation.gaps.values().next().map(|why| why.words().to_owned());
+    let gap = operation
+        .gaps
+        .values()
+        .next()
+        .map(|why| why.words().to_owned());
     let mut levels = operation.estimate.against.values().flatten();
     levels.find_map(|level| level.unjudged).map(reason).or(gap)
 }
 
 /// Returns the action that leads to a verdict, for a comparison of runs without one.
 pub fn remedy_of(document: &Document) -> Option<String> {
-    let levels = judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
+    let levels =
+        judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
     let stated = "state how much runs vary, for example with --between 5%";
     match unjudged.first()? {
@@ -56,32 +67,48 @@ pub fn remedy_of(document: &Document) -> Option<String> {
         Unjudged::Failed | Unjudged::NoValue => {
             Some("repeat the runs that failed, and name only complete ones".to_owned())
         }
-        Unjudged::NoSharedSession => Some(format!("measure both sides in one session by turns, or {stated}")),
+        Unjudged::NoSharedSession => Some(format!(
+            "measure both sides in one session by turns, or {stated}"
+        )),
         _ => Some(format!(
             "make at least {FEWEST_RUNS_JUDGED} runs on each side (NAME=RUN,RUN,RUN), in the same session, or {stated}"
         )),
     }
 }
 
-/// Returns the smallest change that the comparisons between runs detect, and the number of runs that would detect what
-/// matters. Returns `None` if no runs are compared, or if their variation is unknown.
+/// Returns the smallest change that the comparisons between runs detect, and the number of runs
+/// that would detect what matters. Returns `None` if no runs are compared, or if their variation is
+/// unknown.
 pub fn power_of(document: &Document) -> Option<String> {
     let levels: Vec<&RunLevel> = judged_by(document)
         .flat_map(|operation| operation.estimate.against.values().flatten())
         .filter(|level| is_between_runs(level))
         .collect();
     // Comparisons that are not judged have fewer runs, so they do not describe the judged ones.
-    let judged: Vec<&RunLevel> = levels.iter().copied().filter(|level| level.unjudged.is_none()).collect();
+    let judged: Vec<&RunLevel> = levels
+        .iter()
+        .copied()
+        .filter(|level| level.unjudged.is_none())
+        .collect();
     let levels = if judged.is_empty() { levels } else { judged };
     let runs = levels.iter().map(|level| level.n).min()?;
-    let powers: Vec<_> = levels.iter().filter_map(|level| Some((level, level.power?))).collect();
-    let mut needed: Vec<u32> = powers.iter().map(|(_, power)| power.runs_needed.unwrap_or(u32::MAX)).collect();
+    let powers: Vec<_> = levels
+        .iter()
+        .filter_map(|level| Some((level, level.power?)))
+        .collect();
+    let mut needed: Vec<u32> = powers
+        .iter()
+        .map(|(_, power)| power.runs_needed.unwrap_or(u32::MAX))
+        .collect();
     needed.sort_unstable();
     let theta = percent(document.settings.theta);
     let needed = match *needed.get(needed.len() / 2)? {
         u32::MAX => format!("more runs alone would not show {theta}"),
         enough if enough as usize <= runs => format!("they suffice for {theta}"),
-        enough => format!("{theta} needs about {} on each side", counted(enough as usize, "run")),
+        enough => format!(
+            "{theta} needs about {} on each side",
+            counted(enough as usize, "run")
+        ),
     };
     let with = counted(runs, "run");
     let judged = powers.iter().filter(|(level, _)| level.unjudged.is_none());
@@ -90,7 +117,9 @@ pub fn power_of(document: &Document) -> Option<String> {
     let Some(middle) = detectable.get(detectable.len() / 2) else {
         return Some(format!("As estimated from {with} on a side, {needed}."));
     };
-    let source = between_text(document).map(|text| format!(" ({text})")).unwrap_or_default();
+    let source = between_text(document)
+        .map(|text| format!(" ({text})"))
+        .unwrap_or_default();
     Some(format!(
         "With {with} on a side{source} a change of {} is detectable (median of {}); {needed}.",
         percent_above(*middle),
@@ -100,8 +129,11 @@ pub fn power_of(document: &Document) -> Option<String> {
 
 /// Names the source of the variation that was added, if any was.
 fn between_text(document: &Document) -> Option<String> {
-    let levels = || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
-    let few = levels().filter(|level| is_between_runs(level)).any(|level| level.n < FEWEST_RUNS_JUDGED);
+    let levels =
+        || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
+    let few = levels()
+        .filter(|level| is_between_runs(level))
+        .any(|level| level.n < FEWEST_RUNS_JUDGED);
     let (what, between) = match document.settings.between_runs.filter(|_| few) {
         Some(between) => ("runs", between),
         None => ("sessions", document.settings.between_sessions?),
@@ -109,34 +141,56 @@ fn between_text(document: &Document) -> Option<String> {
     let sd = format!("{} between {what}", percent(between.sd));
     Some(match between.source {
         BetweenSource::Stated => format!("{sd} as stated"),
-        BetweenSource::EarlierRuns { runs, .. } => format!("{sd} in {}", counted(runs, "earlier run")),
+        BetweenSource::EarlierRuns { runs, .. } => {
+            format!("{sd} in {}", counted(runs, "earlier run"))
+        }
     })
 }
 
-/// Describes the changes of a set from the baseline: a sentence, then details. Empty if they have no operation in
-/// common.
+/// Describes the changes of a set from the baseline: a sentence, then details. Empty if they have
+/// no operation in common.
 pub fn change_of(document: &Document, set: &str) -> Vec<String> {
     let runs = |name: &str| {
         let found: Option<&SetSummary> = document.sets.iter().find(|summary| summary.name == name);
         found.map_or(0, |summary| summary.runs)
     };
     let (own, others) = (runs(set), runs(&document.baseline));
-    let n = if own == others { format!("n = {own}") } else { format!("n = {own} and {others}") };
+    let n = if own == others {
+        format!("n = {own}")
+    } else {
+        format!("n = {own} and {others}")
+    };
     let levels: Vec<(String, &RunLevel)> = judged_by(document)
-        .filter_map(|operation| Some((name(operation), operation.estimate.against.get(set)?.as_ref()?)))
+        .filter_map(|operation| {
+            Some((
+                name(operation),
+                operation.estimate.against.get(set)?.as_ref()?,
+            ))
+        })
         .collect();
     let with = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<String> {
         let found = levels.iter().filter(|(_, level)| wanted(level.verdict));
-        found.map(|(name, level)| format!("{name} {}", change(level))).collect()
+        found
+            .map(|(name, level)| format!("{name} {}", change(level)))
+            .collect()
     };
     let head = format!("{set} against {}, in these runs ({n})", document.baseline);
     if levels.is_empty() {
         return Vec::new();
     }
-    if levels.iter().all(|(_, level)| level.verdict == Verdict::NotJudged) {
-        let why = levels.iter().find_map(|(_, level)| level.unjudged).map(reason);
+    if levels
+        .iter()
+        .all(|(_, level)| level.verdict == Verdict::NotJudged)
+    {
+        let why = levels
+            .iter()
+            .find_map(|(_, level)| level.unjudged)
+            .map(reason);
         let why = why.unwrap_or_else(|| "too few values".to_owned());
-        return vec![format!("{head}: not judged, {why}."), format!("{}.", with(&|_| true).join("; "))];
+        return vec![
+            format!("{head}: not judged, {why}."),
+            format!("{}.", with(&|_| true).join("; ")),
+        ];
     }
     let all = counted(levels.len(), "workload");
     let theta = percent(document.settings.theta);
@@ -153,7 +207,11 @@ pub fn change_of(document: &Document, set: &str) -> Vec<String> {
             other => format!("{} at {n}", other.words()),
         });
         if !matches!(verdict, Verdict::Equivalent | Verdict::Inconclusive) {
-            lines.push(format!("{}: {}.", capital(verdict.words()), names.join("; ")));
+            lines.push(format!(
+                "{}: {}.",
+                capital(verdict.words()),
+                names.join("; ")
+            ));
         }
     }
     lines.insert(0, format!("{head}: {} of {all}.", counts.join(", ")));
@@ -167,23 +225,40 @@ fn change(level: &RunLevel) -> String {
 }
 
 fn name(operation: &Operation) -> String {
-    operation.workload.clone().unwrap_or_else(|| operation.operation.replace('_', " "))
+    operation
+        .workload
+        .clone()
+        .unwrap_or_else(|| operation.operation.replace('_', " "))
 }
 
 fn judged_by(document: &Document) -> impl Iterator<Item = &Operation> {
-    document.operations.iter().filter(|operation| operation.primary)
+    document
+        .operations
+        .iter()
+        .filter(|operation| operation.primary)
 }
 
 fn is_between_runs(level: &RunLevel) -> bool {
     matches!(level.method, Method::Welch | Method::PairedRuns)
 }
 
-/// Returns a condition that is not the same in all runs: `the runs differ in the kernel release (old: 6.1; new: 6.12)`.
+/// Returns a condition that is not the same in all runs: `the runs differ in the kernel release
+/// (old: 6.1; new: 6.12)`.
 pub fn condition_text(found: &ConditionDifference) -> String {
     let what = condition_name(found.condition);
-    let target = found.target.as_ref().map(|target| format!(" of {target}")).unwrap_or_default();
+    let target = found
+        .target
+        .as_ref()
+        .map(|target| format!(" of {target}"))
+        .unwrap_or_default();
     let common = in_all(&found.observed);
-    let shown = |value: &ConditionValue| format!("{}: {}", value.runs.join(", "), observed_text(&value.value, &common));
+    let shown = |value: &ConditionValue| {
+        format!(
+            "{}: {}",
+            value.runs.join(", "),
+            observed_text(&value.value, &common)
+        )
+    };
     let values: Vec<String> = found.observed.iter().map(shown).collect();
     format!("the runs differ in {what}{target} ({})", values.join("; "))
 }
@@ -224,11 +299,28 @@ fn observed_text(value: &Observed, common: &BTreeSet<&String>) -> String {
         Observed::Bytes(bytes) => Bytes(*bytes).to_string(),
         Observed::Count(count) => count.to_string(),
         Observed::Texts(texts) => {
-            let own: Vec<&str> = texts.iter().filter(|text| !common.contains(text)).map(String::as_str).collect();
-            if own.is_empty() { "none of these".to_owned() } else { own.join(", ") }
+            let own: Vec<&str> = texts
+                .iter()
+                .filter(|text| !common.contains(text))
+                .map(String::as_str)
+                .collect();
+            if own.is_empty() {
+                "none of these".to_owned()
+            } else {
+                own.join(", ")
+            }
         }
-        Observed::Rate { mean, ci95: [lo, hi], unit } => {
-            format!("{} [{}, {}]", unit.show(*mean), unit.show(*lo), unit.show(*hi))
+        Observed::Rate {
+            mean,
+            ci95: [lo, hi],
+            unit,
+        } => {
+            format!(
+                "{} [{}, {}]",
+                unit.show(*mean),
+                unit.show(*lo),
+                unit.show(*hi)
+            )
         }
     }
 }
@@ -241,23 +333,52 @@ mod tests {
 
     fn difference(condition: Condition, target: Option<&str>, values: [Observed; 2]) -> String {
         let observed = ["old", "new"].into_iter().zip(values);
-        let observed = observed.map(|(run, value)| ConditionValue { runs: vec![run.to_owned()], value }).collect();
-        condition_text(&ConditionDifference { condition, target: target.map(str::to_owned), observed })
+        let observed = observed
+            .map(|(run, value)| ConditionValue {
+                runs: vec![run.to_owned()],
+                value,
+            })
+            .collect();
+        condition_text(&ConditionDifference {
+            condition,
+            target: target.map(str::to_owned),
+            observed,
+        })
     }
 
     #[test]
     fn conditions_name_only_what_differs() {
-        let texts = |texts: &[&str]| Observed::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+        let texts =
+            |texts: &[&str]| Observed::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
         assert_eq!(
-            difference(Condition::Features, Some("ext4"), [texts(&["extent", "64bit"]), texts(&["extent"])]),
+            difference(
+                Condition::Features,
+                Some("ext4"),
+                [texts(&["extent", "64bit"]), texts(&["extent"])]
+            ),
             "the runs differ in the features of ext4 (old: 64bit; new: none of these)"
         );
         assert_eq!(
-            difference(Condition::BlockSize, Some("ext4"), [Observed::Bytes(1024), Observed::Bytes(4096)]),
+            difference(
+                Condition::BlockSize,
+                Some("ext4"),
+                [Observed::Bytes(1024), Observed::Bytes(4096)]
+            ),
             "the runs differ in the block size of ext4 (old: 1K; new: 4K)"
         );
-        let rate = |mean: f64| Observed::Rate { mean, ci95: [0.9 * mean, 1.1 * mean], unit: Unit::OperationsPerSecond };
-        let said = difference(Condition::DeviceRandomRead, None, [rate(1000.0), rate(2000.0)]);
-        assert!(said.starts_with("the runs differ in the raw device's random read (old: "), "{said}");
+        let rate = |mean: f64| Observed::Rate {
+            mean,
+            ci95: [0.9 * mean, 1.1 * mean],
+            unit: Unit::OperationsPerSecond,
+        };
+        let said = difference(
+            Condition::DeviceRandomRead,
+            None,
+            [rate(1000.0), rate(2000.0)],
+        );
+        assert!(
+            said.starts_with("the runs differ in the raw device's random read (old: "),
+            "{said}"
+        );
     }
 }

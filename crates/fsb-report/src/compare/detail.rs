@@ -47,16 +47,21 @@ pub(crate) struct Single<'a> {
     pub(crate) ci90: Option<[f64; 2]>,
 }
 
-/// Returns the lines over file sizes for each record size of the row at `place`, with a value of each set in `names`.
+/// Returns the lines over file sizes for each record size of the row at `place`, with a value of
+/// each set in `names`.
 pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
-    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
+    let Some(operation) = row.operation().map(|found| found.operation) else {
+        return Vec::new();
+    };
     let fixed = |slice: &Slice| Fixed {
         id: format!("{place}-record-{}", slice.bytes),
         title: format!("{}, records of {}", row.label, Bytes(slice.bytes)),
         varies: "file size",
         operation,
         lines: lines(operation, names, |cell| {
-            (cell.record_size == Some(slice.bytes)).then_some(cell.file_size).flatten()
+            (cell.record_size == Some(slice.bytes))
+                .then_some(cell.file_size)
+                .flatten()
         }),
     };
     operation.by_record_size.iter().map(fixed).collect()
@@ -64,26 +69,46 @@ pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) 
 
 /// Returns the lines over record sizes for each file size of the row.
 pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
-    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
+    let Some(operation) = row.operation().map(|found| found.operation) else {
+        return Vec::new();
+    };
     let fixed = |slice: &Slice| Fixed {
         id: format!("{place}-file-{}", slice.bytes),
         title: format!("{}, files of {}", row.label, Bytes(slice.bytes)),
         varies: "record size",
         operation,
         lines: lines(operation, names, |cell| {
-            (cell.file_size == Some(slice.bytes)).then_some(cell.record_size).flatten()
+            (cell.file_size == Some(slice.bytes))
+                .then_some(cell.record_size)
+                .flatten()
         }),
     };
     operation.by_file_size.iter().map(fixed).collect()
 }
 
 /// Returns the cells that `varying` gives a size for, in the order of that size.
-fn lines<'a>(operation: &'a Operation, names: &[String], varying: impl Fn(&Cell) -> Option<u64>) -> Vec<SizeLine<'a>> {
+fn lines<'a>(
+    operation: &'a Operation,
+    names: &[String],
+    varying: impl Fn(&Cell) -> Option<u64>,
+) -> Vec<SizeLine<'a>> {
     let singles = |cell: &'a Cell| {
-        names.iter().map(|name| cell.values.get(name).and_then(|values| Single::from_values(values))).collect()
+        names
+            .iter()
+            .map(|name| {
+                cell.values
+                    .get(name)
+                    .and_then(|values| Single::from_values(values))
+            })
+            .collect()
     };
-    let line =
-        |cell: &'a Cell| Some(SizeLine { bytes: varying(cell)?, classic: cell.classic.as_ref(), sets: singles(cell) });
+    let line = |cell: &'a Cell| {
+        Some(SizeLine {
+            bytes: varying(cell)?,
+            classic: cell.classic.as_ref(),
+            sets: singles(cell),
+        })
+    };
     let mut lines: Vec<SizeLine<'a>> = operation.cells.iter().filter_map(line).collect();
     lines.sort_by_key(|line| line.bytes);
     lines
@@ -94,7 +119,11 @@ impl<'a> Single<'a> {
         let plain: Vec<f64> = values.iter().map(|value| value.value).collect();
         let found = describe(&plain).ok()?;
         let interval = t_interval(&plain, CLASSIC_LEVEL).ok()?;
-        Some(Single { values, mean: found.mean, ci90: interval.map(|interval| [interval.lo, interval.hi]) })
+        Some(Single {
+            values,
+            mean: found.mean,
+            ci90: interval.map(|interval| [interval.lo, interval.hi]),
+        })
     }
 }
 
@@ -109,11 +138,17 @@ pub(super) fn run_details<'v>(
     files.sort_unstable();
     files.dedup();
     let table = move |file: Option<u64>| {
-        let of_file = file.map(|bytes| format!(", files of {}", Bytes(bytes))).unwrap_or_default();
+        let of_file = file
+            .map(|bytes| format!(", files of {}", Bytes(bytes)))
+            .unwrap_or_default();
         Detail {
             title: format!("{}{of_file}, every run in {}:", row.label, scale.name),
             varies: "record size",
-            heads: Some((1..=runs(operation)).map(|run| format!("run {run}")).collect()),
+            heads: Some(
+                (1..=runs(operation))
+                    .map(|run| format!("run {run}"))
+                    .collect(),
+            ),
             lines: value_lines(operation, file, names, scale),
         }
     };
@@ -121,30 +156,57 @@ pub(super) fn run_details<'v>(
 }
 
 fn runs(operation: &Operation) -> usize {
-    let values = operation.cells.iter().flat_map(|cell| cell.values.values()).flatten();
+    let values = operation
+        .cells
+        .iter()
+        .flat_map(|cell| cell.values.values())
+        .flatten();
     values.map(|value| value.run + 1).max().unwrap_or(0)
 }
 
 /// Returns the value of each run in order, and `None` for a run without one.
-pub(super) fn by_run(values: &[CellValue], runs: usize) -> impl Iterator<Item = Option<&CellValue>> {
+pub(super) fn by_run(
+    values: &[CellValue],
+    runs: usize,
+) -> impl Iterator<Item = Option<&CellValue>> {
     let mut values = values.iter().peekable();
     (0..runs).map(move |run| values.next_if(|value| value.run == run))
 }
 
-fn value_lines(operation: &Operation, file: Option<u64>, names: &[String], scale: Scale) -> Vec<DetailLine> {
+fn value_lines(
+    operation: &Operation,
+    file: Option<u64>,
+    names: &[String],
+    scale: Scale,
+) -> Vec<DetailLine> {
     let runs = runs(operation);
     let shown = |value: Option<&CellValue>| {
         let value = value.map(|value| scale.show(value.value));
-        CellView { value, absence: "–", ..CellView::default() }
+        CellView {
+            value,
+            absence: "–",
+            ..CellView::default()
+        }
     };
-    let mut cells: Vec<_> = operation.cells.iter().filter(|cell| cell.file_size == file).collect();
+    let mut cells: Vec<_> = operation
+        .cells
+        .iter()
+        .filter(|cell| cell.file_size == file)
+        .collect();
     cells.sort_by_key(|cell| cell.record_size);
     let of_cell = cells.into_iter().flat_map(|cell| {
-        let head = cell.record_size.map(|bytes| Bytes(bytes).to_string()).unwrap_or_default();
+        let head = cell
+            .record_size
+            .map(|bytes| Bytes(bytes).to_string())
+            .unwrap_or_default();
         names.iter().enumerate().filter_map(move |(set, name)| {
             let values = cell.values.get(name).filter(|values| !values.is_empty())?;
             let cells = by_run(values, runs).map(shown).collect();
-            Some(DetailLine { head: head.clone(), column: Some(set), cells })
+            Some(DetailLine {
+                head: head.clone(),
+                column: Some(set),
+                cells,
+            })
         })
     });
     of_cell.collect()

@@ -3,7 +3,8 @@
 use fsb_model::Unit;
 use fsb_stats::Method;
 use fsb_stats::compare::{
-    Classic, Colour, Document, Finding, GridAgainst, Operation, Pooled, PooledAgainst, SetSummary, Slice, TVerdict,
+    Classic, Colour, Document, Finding, GridAgainst, Operation, Pooled, PooledAgainst, SetSummary,
+    Slice, TVerdict,
 };
 
 use crate::chart::axis;
@@ -16,7 +17,8 @@ pub(crate) struct OperationRow<'a> {
     pub(crate) operation: &'a Operation,
     /// The operation in the other metrics.
     pub(crate) others: Vec<&'a Operation>,
-    /// The index in the document of each column of the view. The ranking of the operation uses these indices.
+    /// The index in the document of each column of the view. The ranking of the operation uses
+    /// these indices.
     pub(crate) places: Vec<usize>,
     /// One entry per set, the baseline first.
     pub(crate) sets: Vec<SetStatistics<'a>>,
@@ -40,9 +42,22 @@ pub(crate) struct SetStatistics<'a> {
 impl<'a> SetStatistics<'a> {
     /// Returns the statistics of a set at an operation.
     pub(crate) fn of_operation(operation: &'a Operation, name: &str) -> SetStatistics<'a> {
-        let estimate = operation.estimate.against.get(name).and_then(Option::as_ref);
-        let grid = operation.grid.as_ref().and_then(|grid| grid.against.get(name)).and_then(Option::as_ref);
-        SetStatistics::new(name, &operation.classic, estimate.map(Judged::of_runs), grid)
+        let estimate = operation
+            .estimate
+            .against
+            .get(name)
+            .and_then(Option::as_ref);
+        let grid = operation
+            .grid
+            .as_ref()
+            .and_then(|grid| grid.against.get(name))
+            .and_then(Option::as_ref);
+        SetStatistics::new(
+            name,
+            &operation.classic,
+            estimate.map(Judged::of_runs),
+            grid,
+        )
     }
 
     /// Returns the statistics of a set at one of the operation's sizes.
@@ -56,7 +71,12 @@ impl<'a> SetStatistics<'a> {
         SetStatistics::new(name, classic, None, None)
     }
 
-    fn new(name: &str, classic: &'a Classic, judged: Option<Judged>, grid: Option<&'a GridAgainst>) -> Self {
+    fn new(
+        name: &str,
+        classic: &'a Classic,
+        judged: Option<Judged>,
+        grid: Option<&'a GridAgainst>,
+    ) -> Self {
         SetStatistics {
             pooled: classic.sets.get(name).and_then(Option::as_ref),
             classic: classic.against.get(name).and_then(Option::as_ref),
@@ -68,7 +88,8 @@ impl<'a> SetStatistics<'a> {
 
 /// Returns whether a finding is about an operation.
 pub(crate) fn is_about(found: &Finding, operation: &Operation) -> bool {
-    (&found.workload, &found.operation, &found.metric) == (&operation.workload, &operation.operation, &operation.metric)
+    (&found.workload, &found.operation, &found.metric)
+        == (&operation.workload, &operation.operation, &operation.metric)
 }
 
 /// Returns `DIFF` or `SAME`.
@@ -112,7 +133,9 @@ impl<'a> Selection<'a> {
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'a Operation> + use<'a> {
         let detail = self.detail;
         self.document.operations.iter().filter(move |operation| {
-            detail.is_none_or(|name| operation.operation == name || operation.workload.as_deref() == Some(name))
+            detail.is_none_or(|name| {
+                operation.operation == name || operation.workload.as_deref() == Some(name)
+            })
         })
     }
 
@@ -120,7 +143,12 @@ impl<'a> Selection<'a> {
     pub(crate) fn sets(&self) -> Vec<&'a SetSummary> {
         let is_baseline = |set: &&SetSummary| set.name == self.document.baseline;
         let others = self.document.sets.iter().filter(|set| !is_baseline(set));
-        self.document.sets.iter().filter(is_baseline).chain(others).collect()
+        self.document
+            .sets
+            .iter()
+            .filter(is_baseline)
+            .chain(others)
+            .collect()
     }
 }
 
@@ -132,35 +160,56 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns the unit of operations that are shown together: MiB/s for rates in bytes, as in published tables, and
-    /// for times a unit that suits the smallest median.
+    /// Returns the unit of operations that are shown together: MiB/s for rates in bytes, as in
+    /// published tables, and for times a unit that suits the smallest median.
     pub(crate) fn fit<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Scale {
         let mut operations = operations.into_iter().peekable();
-        let unit = operations.peek().map_or(Unit::Count, |operation| operation.unit);
-        let medians =
-            operations.flat_map(|operation| operation.classic.sets.values().flatten()).map(|pooled| pooled.median);
+        let unit = operations
+            .peek()
+            .map_or(Unit::Count, |operation| operation.unit);
+        let medians = operations
+            .flat_map(|operation| operation.classic.sets.values().flatten())
+            .map(|pooled| pooled.median);
         match unit {
-            Unit::BytesPerSecond => Scale { divisor: 1048576.0, name: "MiB/s" },
-            Unit::OperationsPerSecond => Scale { divisor: 1.0, name: "operations/s" },
+            Unit::BytesPerSecond => Scale {
+                divisor: 1048576.0,
+                name: "MiB/s",
+            },
+            Unit::OperationsPerSecond => Scale {
+                divisor: 1.0,
+                name: "operations/s",
+            },
             other => {
                 let found = axis::unit(other, medians.fold(f64::MAX, f64::min));
-                Scale { divisor: found.divisor, name: found.name }
+                Scale {
+                    divisor: found.divisor,
+                    name: found.name,
+                }
             }
         }
     }
 
-    /// Formats a value with two digits after the point, as in published tables, and with more if it is below 1.
+    /// Formats a value with two digits after the point, as in published tables, and with more if it
+    /// is below 1.
     pub(crate) fn show(self, value: f64) -> String {
         let value = value / self.divisor;
-        let decimals =
-            if value == 0.0 || value.abs() >= 1.0 { 2 } else { (3.0 - value.abs().log10().floor()).min(12.0) as usize };
+        let decimals = if value == 0.0 || value.abs() >= 1.0 {
+            2
+        } else {
+            (3.0 - value.abs().log10().floor()).min(12.0) as usize
+        };
         format!("{value:.decimals$}")
     }
 }
 
-/// Formats a probability with four digits after the point, and a tiny one with an exponent: `0.0340`, `1.0e-9`.
+/// Formats a probability with four digits after the point, and a tiny one with an exponent:
+/// `0.0340`, `1.0e-9`.
 pub(crate) fn p_value(p: f64) -> String {
-    if p >= 1e-4 || p == 0.0 { format!("{p:.4}") } else { format!("{p:.1e}") }
+    if p >= 1e-4 || p == 0.0 {
+        format!("{p:.4}")
+    } else {
+        format!("{p:.1e}")
+    }
 }
 
 #[cfg(test)]
@@ -169,12 +218,22 @@ mod tests {
 
     #[test]
     fn numbers_have_two_digits_after_the_point_and_small_ones_four_in_all() {
-        let scale = Scale { divisor: 1048576.0, name: "MiB/s" };
-        for (value, text) in
-            [(1231.0149, "1231.01"), (50.43, "50.43"), (9.678, "9.68"), (0.034_512, "0.03451"), (0.0, "0.00")]
-        {
+        let scale = Scale {
+            divisor: 1048576.0,
+            name: "MiB/s",
+        };
+        for (value, text) in [
+            (1231.0149, "1231.01"),
+            (50.43, "50.43"),
+            (9.678, "9.68"),
+            (0.034_512, "0.03451"),
+            (0.0, "0.00"),
+        ] {
             assert_eq!(scale.show(value * 1048576.0), text);
         }
-        assert_eq!((p_value(0.0), p_value(0.0345), p_value(1e-9)), ("0.0000".into(), "0.0345".into(), "1.0e-9".into()));
+        assert_eq!(
+            (p_value(0.0), p_value(0.0345), p_value(1e-9)),
+            ("0.0000".into(), "0.0345".into(), "1.0e-9".into())
+        );
     }
 }

@@ -23,7 +23,10 @@ fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
     match &row.data {
         RowData::Workload(workload) => {
             let estimate = workload.cells.get(column)?.estimate.as_ref()?;
-            Some((estimate.value, estimate.interval.filter(|_| estimate.is_judged())))
+            Some((
+                estimate.value,
+                estimate.interval.filter(|_| estimate.is_judged()),
+            ))
         }
         RowData::Operation(found) => Some((found.sets.get(column)?.pooled?.geometric_mean, None)),
     }
@@ -32,7 +35,8 @@ fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
 /// Returns the panels: cases with the same unit, in the order of the first of them.
 fn panels<'v, 'a>(view: &'v View<'a>) -> Vec<(Unit, Vec<&'v Row<'a>>)> {
     let mut panels: Vec<(Unit, Vec<&Row<'a>>)> = Vec::new();
-    let has_values = |row: &&Row<'_>| (0..view.names.len()).any(|column| value(row, column).is_some());
+    let has_values =
+        |row: &&Row<'_>| (0..view.names.len()).any(|column| value(row, column).is_some());
     for row in view.rows.iter().filter(has_values) {
         match panels.iter_mut().find(|(unit, _)| *unit == unit_of(row)) {
             Some((_, rows)) => rows.push(row),
@@ -52,16 +56,29 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
     let text = |row: &Row<'_>, column: usize| value_text(&row.cells[column]);
     let with_text = view.names.len() <= IN_TEXT;
     let texts: Vec<String> = match with_text {
-        true => all().flat_map(|row| (0..view.names.len()).map(|column| text(row, column))).collect(),
+        true => all()
+            .flat_map(|row| (0..view.names.len()).map(|column| text(row, column)))
+            .collect(),
         false => Vec::new(),
     };
-    let area = Area::beside(all().map(|row| row.label.as_str()), texts.iter().map(String::as_str));
+    let area = Area::beside(
+        all().map(|row| row.label.as_str()),
+        texts.iter().map(String::as_str),
+    );
     for (unit, rows) in &panels {
-        panel(&mut plot, view, area, *unit, rows, |row, column| with_text.then(|| text(row, column)));
+        panel(&mut plot, view, area, *unit, rows, |row, column| {
+            with_text.then(|| text(row, column))
+        });
     }
     if panels.is_empty() {
         plot.y += 14.0;
-        plot.text([super::plot::MARGIN, plot.y], super::plot::TEXT, Anchor::Start, INK, "no values".to_owned());
+        plot.text(
+            [super::plot::MARGIN, plot.y],
+            super::plot::TEXT,
+            Anchor::Start,
+            INK,
+            "no values".to_owned(),
+        );
         plot.y += 8.0;
     }
     plot.finish(view, &explanation(view))
@@ -69,10 +86,17 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
 
 /// Returns `410 MiB/s [399 422]`, or the reason why the value is missing.
 fn value_text(cell: &CellView) -> String {
-    let Some(value) = &cell.value else { return cell.absence.to_owned() };
-    let Some([lo, hi]) = &cell.interval else { return value.clone() };
+    let Some(value) = &cell.value else {
+        return cell.absence.to_owned();
+    };
+    let Some([lo, hi]) = &cell.interval else {
+        return value.clone();
+    };
     let unit = value.split_once(' ').map_or("", |(_, unit)| unit);
-    let bare = |end: &str| end.strip_suffix(unit).map(|number| number.trim_end().to_owned());
+    let bare = |end: &str| {
+        end.strip_suffix(unit)
+            .map(|number| number.trim_end().to_owned())
+    };
     match (bare(lo), bare(hi)) {
         (Some(lo), Some(hi)) => format!("{value} [{lo} {hi}]"),
         _ => format!("{value} [{lo} {hi}]"),
@@ -88,12 +112,17 @@ fn panel(
     text: impl Fn(&Row<'_>, usize) -> Option<String>,
 ) {
     let columns = view.names.len();
-    let most = rows.iter().flat_map(|row| (0..columns).filter_map(|column| value(row, column)));
-    let most = most.map(|(value, interval)| interval.map_or(value, |interval| interval.hi.min(2.0 * value)));
+    let most = rows
+        .iter()
+        .flat_map(|row| (0..columns).filter_map(|column| value(row, column)));
+    let most = most
+        .map(|(value, interval)| interval.map_or(value, |interval| interval.hi.min(2.0 * value)));
     let most = most.fold(f64::MIN_POSITIVE, f64::max);
     let AxisUnit { divisor, name } = unit(of, most);
     let (step, count) = linear_step(most / divisor);
-    let x = |value: f64| area.left + (value / divisor / (step * count)).clamp(0.0, 1.0) * (area.right - area.left);
+    let x = |value: f64| {
+        area.left + (value / divisor / (step * count)).clamp(0.0, 1.0) * (area.right - area.left)
+    };
     let tick = |place: usize| {
         let at = step * place as f64;
         (x(at * divisor), format!("{}", (at * 1e9).round() / 1e9))
@@ -106,17 +135,29 @@ fn panel(
         (name, Unit::Seconds) => format!("{name} (less is better)"),
         (name, _) => name.to_owned(),
     };
-    let top = plot.cases(rows.iter().map(|row| row.label.as_str()), height, area, &ticks, &axis);
+    let top = plot.cases(
+        rows.iter().map(|row| row.label.as_str()),
+        height,
+        area,
+        &ticks,
+        &axis,
+    );
     for (place, row) in rows.iter().enumerate() {
         let first = top + height * place as f64 + (height - pitch * columns as f64) / 2.0;
         for column in 0..columns {
             let y = first + pitch * (column as f64 + 0.5);
             if let Some((value, interval)) = value(row, column) {
                 let half = pitch * 0.36;
-                plot.add(Item::rectangle([area.left, y - half], [x(value), y + half], color(column)));
+                plot.add(Item::rectangle(
+                    [area.left, y - half],
+                    [x(value), y + half],
+                    color(column),
+                ));
                 if let Some(Interval { lo, hi }) = interval {
                     plot.line([x(lo), y], [x(hi), y], 1.0, INK);
-                    [lo, hi].iter().for_each(|end| plot.line([x(*end), y - 2.0], [x(*end), y + 2.0], 1.0, INK));
+                    [lo, hi].iter().for_each(|end| {
+                        plot.line([x(*end), y - 2.0], [x(*end), y + 2.0], 1.0, INK)
+                    });
                 }
             }
             if let Some(text) = text(row, column) {
@@ -132,14 +173,28 @@ pub(super) fn linear_step(most: f64) -> (f64, f64) {
     const MOST_STEPS: f64 = 6.0;
     let power = 10f64.powf((most / MOST_STEPS).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-    let step = steps.into_iter().find(|step| most / step <= MOST_STEPS).unwrap_or(steps[3]);
+    let step = steps
+        .into_iter()
+        .find(|step| most / step <= MOST_STEPS)
+        .unwrap_or(steps[3]);
     (step, (most / step).ceil().max(1.0))
 }
 
 fn explanation(view: &View<'_>) -> String {
-    let has_interval = view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some());
-    let intervals = if has_interval { "; lines: 95 % intervals" } else { "" };
-    let why = view.unjudged.map(|why| format!(" Not judged: {why}.")).unwrap_or_default();
+    let has_interval = view
+        .rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .any(|cell| cell.interval.is_some());
+    let intervals = if has_interval {
+        "; lines: 95 % intervals"
+    } else {
+        ""
+    };
+    let why = view
+        .unjudged
+        .map(|why| format!(" Not judged: {why}."))
+        .unwrap_or_default();
     format!("Bars: geometric means{intervals}.{why}")
 }
 
@@ -154,9 +209,21 @@ mod tests {
             interval: Some(interval.map(str::to_owned)),
             ..CellView::default()
         };
-        assert_eq!(value_text(&cell(["990 KiB/s", "1003 KiB/s"])), "998 KiB/s [990 1003]");
-        assert_eq!(value_text(&cell(["990 KiB/s", "1.02 MiB/s"])), "998 KiB/s [990 KiB/s 1.02 MiB/s]");
-        assert_eq!(value_text(&CellView { absence: "failed", ..CellView::default() }), "failed");
+        assert_eq!(
+            value_text(&cell(["990 KiB/s", "1003 KiB/s"])),
+            "998 KiB/s [990 1003]"
+        );
+        assert_eq!(
+            value_text(&cell(["990 KiB/s", "1.02 MiB/s"])),
+            "998 KiB/s [990 KiB/s 1.02 MiB/s]"
+        );
+        assert_eq!(
+            value_text(&CellView {
+                absence: "failed",
+                ..CellView::default()
+            }),
+            "failed"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The font of figures, which is part of the program: figures look the same on a machine without fonts.
+//! The font of figures, which is part of the program: figures look the same on a machine without
+//! fonts.
 
 use std::sync::LazyLock;
 
@@ -7,7 +8,8 @@ use ttf_parser::{Face, GlyphId};
 /// Arimo, which is as wide as Arial, with Latin, Greek and Cyrillic letters.
 pub(crate) static DATA: &[u8] = include_bytes!("../../fonts/Arimo-subset.ttf");
 
-static FACE: LazyLock<Face<'static>> = LazyLock::new(|| Face::parse(DATA, 0).expect("the embedded font is a font"));
+static FACE: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(DATA, 0).expect("the embedded font is a font"));
 
 /// Returns the parsed font.
 pub(crate) fn face() -> &'static Face<'static> {
@@ -19,11 +21,16 @@ pub(crate) fn units_per_em() -> f64 {
     f64::from(face().units_per_em())
 }
 
-/// Returns the glyphs of a text with their widths in units of the font. A letter that the font lacks is a box.
+/// Returns the glyphs of a text with their widths in units of the font. A letter that the font
+/// lacks is a box.
 pub(crate) fn glyphs(text: &str) -> impl Iterator<Item = (char, GlyphId, f64)> {
     text.chars().map(|letter| {
         let glyph = face().glyph_index(letter).unwrap_or(GlyphId(0));
-        (letter, glyph, f64::from(face().glyph_hor_advance(glyph).unwrap_or(0)))
+        (
+            letter,
+            glyph,
+            f64::from(face().glyph_hor_advance(glyph).unwrap_or(0)),
+        )
     })
 }
 
@@ -52,7 +59,9 @@ pub(crate) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match lines.last_mut() {
-            Some(line) if width(&format!("{line} {word}"), size) <= room => *line = format!("{line} {word}"),
+            Some(line) if width(&format!("{line} {word}"), size) <= room => {
+                *line = format!("{line} {word}")
+            }
             _ => lines.push(fit(word, size, room)),
         }
     }
@@ -71,8 +80,15 @@ mod tests {
         let cut = fit(text, 8.0, 60.0);
         assert!(cut.ends_with('…') && width(&cut, 8.0) <= 60.0, "{cut}");
         let lines = wrap(text, 8.0, 60.0);
-        assert!(lines.len() > 1 && lines.join(" ") == text && lines.iter().all(|line| width(line, 8.0) <= 60.0));
-        assert_eq!((fit("xxx", 8.0, 0.5), wrap("", 8.0, 60.0)), (String::new(), Vec::new()));
+        assert!(
+            lines.len() > 1
+                && lines.join(" ") == text
+                && lines.iter().all(|line| width(line, 8.0) <= 60.0)
+        );
+        assert_eq!(
+            (fit("xxx", 8.0, 0.5), wrap("", 8.0, 60.0)),
+            (String::new(), Vec::new())
+        );
     }
 
     #[test]

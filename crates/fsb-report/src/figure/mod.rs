@@ -17,22 +17,34 @@ use crate::view::{Row, View};
 pub(crate) fn scene(report: &Report<'_>) -> Scene {
     let readable = report.readable();
     let view = readable.view();
-    if forest::applies(&view) { forest::draw(&view) } else { bars::draw(&view) }
+    if forest::applies(&view) {
+        forest::draw(&view)
+    } else {
+        bars::draw(&view)
+    }
 }
 
-/// Lays all figures of a report out, each with a name that depends on its subject alone: `overview`, `values`,
-/// `scaling-1`, `trials-read-1m-cold`, `latency-read-1m-cold-read`. Where nothing is judged there is the overview only.
+/// Lays all figures of a report out, each with a name that depends on its subject alone:
+/// `overview`, `values`, `scaling-1`, `trials-read-1m-cold`, `latency-read-1m-cold-read`. Where
+/// nothing is judged there is the overview only.
 pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
     let readable = report.readable();
     let view = readable.view();
     let is_forest = forest::applies(&view);
-    let mut figures = vec![("overview".to_owned(), if is_forest { forest::draw(&view) } else { bars::draw(&view) })];
+    let mut figures = vec![(
+        "overview".to_owned(),
+        if is_forest {
+            forest::draw(&view)
+        } else {
+            bars::draw(&view)
+        },
+    )];
     if view.unjudged.is_none() {
         figures.extend(is_forest.then(|| ("values".to_owned(), bars::draw(&view))));
         let curves = view.scaling.iter().zip(1..);
-        figures.extend(
-            curves.filter_map(|(curve, number)| Some((format!("scaling-{number}"), curves::scaling(&view, curve)?))),
-        );
+        figures.extend(curves.filter_map(|(curve, number)| {
+            Some((format!("scaling-{number}"), curves::scaling(&view, curve)?))
+        }));
         let rows = view.rows.iter().filter(|_| view.has_row_sections);
         figures.extend(rows.flat_map(|row| of_row(&view, row)));
     }
@@ -43,9 +55,16 @@ pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
 /// Lays the figures of a fleet out: all comparisons, and the hosts of each comparison.
 pub(crate) fn of_fleet(fleet: &Fleet) -> Vec<(String, Scene)> {
     let mut figures = vec![("overview".to_owned(), forest::of_all_comparisons(fleet))];
-    let forests = fleet.comparisons.iter().filter(|comparison| !comparison.hosts.is_empty());
+    let forests = fleet
+        .comparisons
+        .iter()
+        .filter(|comparison| !comparison.hosts.is_empty());
     figures.extend(forests.map(|comparison| {
-        let name = format!("hosts-{}-{}", plain(&comparison.workload), plain(&comparison.target));
+        let name = format!(
+            "hosts-{}-{}",
+            plain(&comparison.workload),
+            plain(&comparison.target)
+        );
         (name, forest::of_hosts(fleet, comparison))
     }));
     make_names_unique(&mut figures);
@@ -56,17 +75,29 @@ pub(crate) fn of_fleet(fleet: &Fleet) -> Vec<(String, Scene)> {
 fn of_row(view: &View<'_>, row: &Row<'_>) -> Vec<(String, Scene)> {
     let label = plain(&row.label);
     let trials = curves::trials(view, row).map(|scene| (format!("trials-{label}"), scene));
-    let operations = row.workload().map(|workload| workload.timed_operations()).unwrap_or_default();
+    let operations = row
+        .workload()
+        .map(|workload| workload.timed_operations())
+        .unwrap_or_default();
     let latency = |operation: &str| {
-        Some((format!("latency-{label}-{}", plain(operation)), curves::latency(view, row, operation)?))
+        Some((
+            format!("latency-{label}-{}", plain(operation)),
+            curves::latency(view, row, operation)?,
+        ))
     };
-    trials.into_iter().chain(operations.into_iter().filter_map(latency)).collect()
+    trials
+        .into_iter()
+        .chain(operations.into_iter().filter_map(latency))
+        .collect()
 }
 
-/// Returns a text as a part of a file name: lower-case letters and digits, with a hyphen for everything between them.
+/// Returns a text as a part of a file name: lower-case letters and digits, with a hyphen for
+/// everything between them.
 fn plain(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
-    let parts = lower.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    let parts = lower
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")
 }
 
@@ -102,7 +133,9 @@ mod tests {
     }
 
     fn is_within(scene: &Scene) -> bool {
-        let within = |[x, y]: [f64; 2]| (0.0..=scene.width).contains(&x) && (0.0..=scene.height).contains(&y);
+        let within = |[x, y]: [f64; 2]| {
+            (0.0..=scene.width).contains(&x) && (0.0..=scene.height).contains(&y)
+        };
         scene.items.iter().all(|item| match item {
             Item::Line { from, to, .. } => within(*from) && within(*to),
             Item::Polygon { points, .. } => points.iter().all(|point| within(*point)),
@@ -121,12 +154,24 @@ mod tests {
     fn a_run_of_several_targets_shows_changes() {
         let figure = of_run(&["ext4", "xfs", "btrfs"], 6);
         let texts = texts(&figure);
-        for text in ["change of speed against ext4 (right is faster)", "xfs", "btrfs", "0 %", "write 1M, durable"] {
+        for text in [
+            "change of speed against ext4 (right is faster)",
+            "xfs",
+            "btrfs",
+            "0 %",
+            "write 1M, durable",
+        ] {
             assert!(texts.contains(&text), "{text} in {texts:?}");
         }
         assert!(!texts.contains(&"ext4"), "the baseline is the axis");
-        let caption = texts.iter().find(|text| text.contains("seed 42")).expect("a caption");
-        assert!(caption.contains("Linux 6") && caption.contains("6 blocks"), "{caption}");
+        let caption = texts
+            .iter()
+            .find(|text| text.contains("seed 42"))
+            .expect("a caption");
+        assert!(
+            caption.contains("Linux 6") && caption.contains("6 blocks"),
+            "{caption}"
+        );
         assert!(is_within(&figure));
     }
 
@@ -137,19 +182,33 @@ mod tests {
         let report = Report::of_run(&summary, &trials);
         let figure = scene(&report);
         let texts = texts(&figure);
-        assert!(texts.contains(&"change of time against ext4 (left is faster)"), "{texts:?}");
+        assert!(
+            texts.contains(&"change of time against ext4 (left is faster)"),
+            "{texts:?}"
+        );
         let readable = report.readable();
-        let judged = readable.view().rows[0].cells[1].judged.expect("a comparison");
+        let judged = readable.view().rows[0].cells[1]
+            .judged
+            .expect("a comparison");
         let change = crate::show::minus(&judged.change().text());
-        assert!(texts.iter().any(|text| text.starts_with(&change)), "{change} in {texts:?}");
-        assert!(texts.iter().any(|text| text.contains("trust: ")), "{texts:?}");
+        assert!(
+            texts.iter().any(|text| text.starts_with(&change)),
+            "{change} in {texts:?}"
+        );
+        assert!(
+            texts.iter().any(|text| text.contains("trust: ")),
+            "{texts:?}"
+        );
     }
 
     #[test]
     fn a_run_of_one_target_shows_values_by_unit() {
         let figure = of_run(&["ext4"], 6);
         let texts = texts(&figure);
-        assert!(texts.contains(&"GiB/s") && texts.contains(&"thousand operations/s"), "{texts:?}");
+        assert!(
+            texts.contains(&"GiB/s") && texts.contains(&"thousand operations/s"),
+            "{texts:?}"
+        );
         assert!(is_within(&figure));
     }
 
@@ -158,7 +217,13 @@ mod tests {
         let (record, trials) = samples::emulated(&["ext4", "xfs"], 6);
         let summary = Summary::of_run(&record, &trials);
         let figure = scene(&Report::of_run(&summary, &trials));
-        assert!(texts(&figure).iter().any(|text| text.contains("Not judged: emulated")), "{:?}", texts(&figure));
+        assert!(
+            texts(&figure)
+                .iter()
+                .any(|text| text.contains("Not judged: emulated")),
+            "{:?}",
+            texts(&figure)
+        );
         assert!(!texts(&figure).iter().any(|text| text.contains("against")));
     }
 
@@ -171,7 +236,9 @@ mod tests {
 
     #[test]
     fn many_targets_fit_the_page() {
-        let names: Vec<String> = (0..24).map(|place| format!("ext4,data=journal,commit={place}")).collect();
+        let names: Vec<String> = (0..24)
+            .map(|place| format!("ext4,data=journal,commit={place}"))
+            .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert!(is_within(&of_run(&names, 3)));
     }
@@ -183,9 +250,24 @@ mod tests {
         let report = Report::of_run(&summary, &trials);
         let figures = all(&report);
         let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names[..3], ["overview", "values", "trials-write-1m-durable"]);
-        assert!(names.iter().any(|name| name.starts_with("latency-write-1m-durable-")), "{names:?}");
-        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert_eq!(
+            names[..3],
+            ["overview", "values", "trials-write-1m-durable"]
+        );
+        assert!(
+            names
+                .iter()
+                .any(|name| name.starts_with("latency-write-1m-durable-")),
+            "{names:?}"
+        );
+        assert_eq!(
+            names
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
+            names.len(),
+            "{names:?}"
+        );
         for (name, figure) in &figures {
             assert!(is_within(figure), "{name}");
             assert!(figure.items.len() > 20, "{name} is empty");
@@ -206,8 +288,11 @@ mod tests {
     fn names_of_figures_are_file_names() {
         assert_eq!(plain("read 4K, cold (./../x)"), "read-4k-cold-x");
         let empty = of_run(&["ext4"], 3);
-        let mut figures =
-            vec![("a".to_owned(), empty.clone()), ("a".to_owned(), empty.clone()), ("a-2".to_owned(), empty)];
+        let mut figures = vec![
+            ("a".to_owned(), empty.clone()),
+            ("a".to_owned(), empty.clone()),
+            ("a-2".to_owned(), empty),
+        ];
         make_names_unique(&mut figures);
         let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a", "a-2", "a-2-2"]);

@@ -43,18 +43,32 @@ pub(super) struct Ticks(pub(super) Vec<(f64, String)>);
 
 impl Area {
     /// Returns the area beside these labels and values.
-    pub(super) fn beside<'a>(labels: impl Iterator<Item = &'a str>, values: impl Iterator<Item = &'a str>) -> Area {
+    pub(super) fn beside<'a>(
+        labels: impl Iterator<Item = &'a str>,
+        values: impl Iterator<Item = &'a str>,
+    ) -> Area {
         let widest = |found: f64, next: f64| found.max(next);
-        let labels = labels.map(|label| width(label, TEXT)).fold(40.0, widest).min(LABELS);
-        let values = values.map(|value| width(value, SMALL) + 8.0).fold(0.0, widest);
-        Area { left: MARGIN + labels + 8.0, right: WIDTH - MARGIN - values }
+        let labels = labels
+            .map(|label| width(label, TEXT))
+            .fold(40.0, widest)
+            .min(LABELS);
+        let values = values
+            .map(|value| width(value, SMALL) + 8.0)
+            .fold(0.0, widest);
+        Area {
+            left: MARGIN + labels + 8.0,
+            right: WIDTH - MARGIN - values,
+        }
     }
 }
 
 impl Plot {
     /// Begins with the title.
     pub(super) fn new(title: &str) -> Plot {
-        let mut plot = Plot { items: Vec::new(), y: MARGIN };
+        let mut plot = Plot {
+            items: Vec::new(),
+            y: MARGIN,
+        };
         for line in wrap(&visible::line(title), TITLE, WIDTH - 2.0 * MARGIN) {
             plot.y += 13.0;
             plot.text([MARGIN, plot.y - 2.0], TITLE, Anchor::Start, INK, line);
@@ -68,11 +82,29 @@ impl Plot {
     }
 
     pub(super) fn line(&mut self, from: [f64; 2], to: [f64; 2], width: f64, color: Color) {
-        self.add(Item::Line { from, to, width, color });
+        self.add(Item::Line {
+            from,
+            to,
+            width,
+            color,
+        });
     }
 
-    pub(super) fn text(&mut self, at: [f64; 2], size: f64, anchor: Anchor, color: Color, text: String) {
-        self.add(Item::Text { at, size, anchor, color, text });
+    pub(super) fn text(
+        &mut self,
+        at: [f64; 2],
+        size: f64,
+        anchor: Anchor,
+        color: Color,
+        text: String,
+    ) {
+        self.add(Item::Text {
+            at,
+            size,
+            anchor,
+            color,
+            text,
+        });
     }
 
     pub(super) fn marker(&mut self, place: usize, center: [f64; 2], radius: f64) {
@@ -85,7 +117,11 @@ impl Plot {
         let mut x = MARGIN;
         self.y += 11.0;
         for column in columns {
-            let name = fit(&visible::line(&names[column]), TEXT, WIDTH - 2.0 * MARGIN - 10.0);
+            let name = fit(
+                &visible::line(&names[column]),
+                TEXT,
+                WIDTH - 2.0 * MARGIN - 10.0,
+            );
             let needed = 10.0 + width(&name, TEXT);
             if x > MARGIN && x + needed > WIDTH - MARGIN {
                 (x, self.y) = (MARGIN, self.y + 12.0);
@@ -97,8 +133,8 @@ impl Plot {
         self.y += 7.0;
     }
 
-    /// Adds the labels of cases on alternating backgrounds, the axis below them and its grid. The cases begin at the
-    /// returned y.
+    /// Adds the labels of cases on alternating backgrounds, the axis below them and its grid. The
+    /// cases begin at the returned y.
     pub(super) fn cases<'a>(
         &mut self,
         labels: impl ExactSizeIterator<Item = &'a str>,
@@ -116,15 +152,31 @@ impl Plot {
         for (place, label) in labels.enumerate() {
             let row = top + height * place as f64;
             if place.is_multiple_of(2) {
-                self.add(Item::rectangle([MARGIN, row], [WIDTH - MARGIN, row + height], SOFT));
+                self.add(Item::rectangle(
+                    [MARGIN, row],
+                    [WIDTH - MARGIN, row + height],
+                    SOFT,
+                ));
             }
             let label = fit(&visible::line(label), TEXT, area.left - MARGIN - 8.0);
-            self.text([MARGIN + 2.0, row + height / 2.0 + 2.8], TEXT, Anchor::Start, INK, label);
+            self.text(
+                [MARGIN + 2.0, row + height / 2.0 + 2.8],
+                TEXT,
+                Anchor::Start,
+                INK,
+                label,
+            );
         }
         for (x, text) in &ticks.0 {
             self.line([*x, top], [*x, bottom], 0.5, GRID);
             self.line([*x, bottom], [*x, bottom + 3.0], 0.6, MUTED);
-            self.text([*x, bottom + 10.0], SMALL, Anchor::Middle, MUTED, text.clone());
+            self.text(
+                [*x, bottom + 10.0],
+                SMALL,
+                Anchor::Middle,
+                MUTED,
+                text.clone(),
+            );
             if at_top {
                 self.text([*x, top - 3.0], SMALL, Anchor::Middle, MUTED, text.clone());
             }
@@ -148,7 +200,8 @@ impl Plot {
         }
     }
 
-    /// Ends with the caption: the explanation, the facts of the run in one line, and the most severe warning.
+    /// Ends with the caption: the explanation, the facts of the run in one line, and the most
+    /// severe warning.
     pub(super) fn finish(mut self, view: &View<'_>, explanation: &str) -> Scene {
         let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
         let facts: Vec<&str> = view.facts.iter().map(String::as_str).chain(trust).collect();
@@ -166,6 +219,12 @@ impl Plot {
 
     /// Ends below what was added last.
     pub(super) fn end(self, title: String, description: String) -> Scene {
-        Scene { width: WIDTH, height: (self.y + MARGIN).ceil(), title, description, items: self.items }
+        Scene {
+            width: WIDTH,
+            height: (self.y + MARGIN).ceil(),
+            title,
+            description,
+            items: self.items,
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The shapes and texts that a figure consists of, and the markers of targets. Lengths are points, a 72nd of an inch; y
-//! grows downwards.
+//! The shapes and texts that a figure consists of, and the markers of targets. Lengths are points,
+//! a 72nd of an inch; y grows downwards.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
@@ -58,8 +58,16 @@ pub(crate) struct Scene {
 }
 
 impl Item {
-    pub(crate) fn rectangle([left, top]: [f64; 2], [right, bottom]: [f64; 2], color: Color) -> Item {
-        Item::Polygon { points: vec![[left, top], [right, top], [right, bottom], [left, bottom]], color, outline: None }
+    pub(crate) fn rectangle(
+        [left, top]: [f64; 2],
+        [right, bottom]: [f64; 2],
+        color: Color,
+    ) -> Item {
+        Item::Polygon {
+            points: vec![[left, top], [right, top], [right, bottom], [left, bottom]],
+            color,
+            outline: None,
+        }
     }
 }
 
@@ -74,15 +82,31 @@ pub(crate) fn color(place: usize) -> Color {
 /// Returns the marker of a column.
 pub(crate) fn marker(place: usize, center: [f64; 2], radius: f64) -> Vec<Item> {
     let symbol = look::symbol(place);
-    let (symbol, has_dot) = symbol.strip_suffix("-dot").map_or((symbol, false), |symbol| (symbol, true));
-    let (shape, is_open) = symbol.strip_suffix("-open").map_or((symbol, false), |shape| (shape, true));
+    let (symbol, has_dot) = symbol
+        .strip_suffix("-dot")
+        .map_or((symbol, false), |symbol| (symbol, true));
+    let (shape, is_open) = symbol
+        .strip_suffix("-open")
+        .map_or((symbol, false), |shape| (shape, true));
     let color = color(place);
     let outline = is_open.then_some(OUTLINE);
-    let round = |radius, outline| Item::Circle { center, radius, color, outline };
+    let round = |radius, outline| Item::Circle {
+        center,
+        radius,
+        color,
+        outline,
+    };
     let mut items = vec![match corners(shape) {
         Some(corners) => {
-            let points = corners.iter().map(|[x, y]| [center[0] + x * radius, center[1] + y * radius]).collect();
-            Item::Polygon { points, color, outline }
+            let points = corners
+                .iter()
+                .map(|[x, y]| [center[0] + x * radius, center[1] + y * radius])
+                .collect();
+            Item::Polygon {
+                points,
+                color,
+                outline,
+            }
         }
         None => round(radius * 0.9, outline),
     }];
@@ -116,12 +140,16 @@ fn polar(radius: f64, angle: f64) -> [f64; 2] {
 }
 
 fn regular(corners: usize, first: f64, radius: f64) -> Vec<[f64; 2]> {
-    (0..corners).map(|corner| polar(radius, first + 2.0 * PI * corner as f64 / corners as f64)).collect()
+    (0..corners)
+        .map(|corner| polar(radius, first + 2.0 * PI * corner as f64 / corners as f64))
+        .collect()
 }
 
 fn star() -> Vec<[f64; 2]> {
     let radius = |corner: usize| if corner.is_multiple_of(2) { 1.25 } else { 0.5 };
-    (0..10).map(|corner| polar(radius(corner), -FRAC_PI_2 + PI * corner as f64 / 5.0)).collect()
+    (0..10)
+        .map(|corner| polar(radius(corner), -FRAC_PI_2 + PI * corner as f64 / 5.0))
+        .collect()
 }
 
 fn cross(turned: f64) -> Vec<[f64; 2]> {
@@ -135,7 +163,11 @@ fn cross(turned: f64) -> Vec<[f64; 2]> {
     };
     // Three corners an arm: the fourth is the first one of the next arm.
     (0..4)
-        .flat_map(|quarter| arm[1..].iter().map(move |at| turn(*at, turned - f64::from(quarter) * FRAC_PI_2)))
+        .flat_map(|quarter| {
+            arm[1..]
+                .iter()
+                .map(move |at| turn(*at, turned - f64::from(quarter) * FRAC_PI_2))
+        })
         .collect()
 }
 
@@ -146,12 +178,22 @@ mod tests {
     #[test]
     fn two_dozen_markers_differ_without_colour() {
         let plain = |item: &Item| match item {
-            Item::Polygon { points, outline, .. } => format!("{points:.2?} {outline:?}"),
-            Item::Circle { radius, outline, .. } => format!("{radius} {outline:?}"),
+            Item::Polygon {
+                points, outline, ..
+            } => format!("{points:.2?} {outline:?}"),
+            Item::Circle {
+                radius, outline, ..
+            } => format!("{radius} {outline:?}"),
             _ => unreachable!("markers are shapes"),
         };
         let drawn: std::collections::BTreeSet<String> = (0..24)
-            .map(|place| marker(place, [0.0, 0.0], 3.0).iter().map(plain).collect::<Vec<_>>().join("; "))
+            .map(|place| {
+                marker(place, [0.0, 0.0], 3.0)
+                    .iter()
+                    .map(plain)
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            })
             .collect();
         assert_eq!(drawn.len(), 24);
         assert_ne!(color(0), color(1));

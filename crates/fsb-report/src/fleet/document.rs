@@ -24,7 +24,8 @@ pub struct Fleet {
     pub left_out: Vec<LeftOut>,
     /// One comparison for each case and target, in the order of the first plan that has it.
     pub comparisons: Vec<FleetComparison>,
-    /// Cases and targets that are not compared, because a host defines them differently from most hosts.
+    /// Cases and targets that are not compared, because a host defines them differently from most
+    /// hosts.
     pub unmatched: Vec<Unmatched>,
     /// Warnings about the hosts together.
     pub warnings: Vec<String>,
@@ -148,8 +149,8 @@ pub enum Explanation {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
-    /// The property, or several properties that divide the hosts in the same way. The results do not show which of
-    /// these is the cause.
+    /// The property, or several properties that divide the hosts in the same way. The results do
+    /// not show which of these is the cause.
     pub properties: Vec<String>,
     /// The groups of hosts, the largest first.
     pub groups: Vec<ExplainedGroup>,

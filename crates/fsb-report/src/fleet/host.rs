@@ -66,22 +66,37 @@ pub(super) struct HostEffect {
 }
 
 impl HostResult {
-    /// Extracts the result of a host from its run. `baseline` is the name of the target that the others are compared
-    /// with.
+    /// Extracts the result of a host from its run. `baseline` is the name of the target that the
+    /// others are compared with.
     ///
     /// # Errors
     ///
     /// Returns the reason as a phrase if the run has no comparison with that target.
-    pub fn new(name: String, record: &RunRecord, summary: &Summary, baseline: &str) -> Result<HostResult, String> {
+    pub fn new(
+        name: String,
+        record: &RunRecord,
+        summary: &Summary,
+        baseline: &str,
+    ) -> Result<HostResult, String> {
         if record.plan.race.is_some() {
-            return Err("the run is of fsb choose, which does not measure all its targets alike".to_owned());
+            return Err(
+                "the run is of fsb choose, which does not measure all its targets alike".to_owned(),
+            );
         }
         if let Some(why) = &summary.unjudged {
             return Err(format!("the run is not judged: {why}"));
         }
-        let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
+        let names: Vec<&str> = record
+            .plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
         let Some(place) = names.iter().position(|name| *name == baseline) else {
-            return Err(format!("it has no target {baseline}, the baseline; its targets: {}", names.join(", ")));
+            return Err(format!(
+                "it has no target {baseline}, the baseline; its targets: {}",
+                names.join(", ")
+            ));
         };
         let segment = record.segments.last();
         let cells = summary.cases.iter().flat_map(|case| {
@@ -90,12 +105,23 @@ impl HostResult {
         });
         Ok(HostResult {
             name,
-            started: record.segments.first().map(|segment| segment.started.clone()).unwrap_or_default(),
-            fsb_version: segment.map(|segment| segment.fsb_version.clone()).unwrap_or_default(),
+            started: record
+                .segments
+                .first()
+                .map(|segment| segment.started.clone())
+                .unwrap_or_default(),
+            fsb_version: segment
+                .map(|segment| segment.fsb_version.clone())
+                .unwrap_or_default(),
             is_complete: record.stop_reason.is_some(),
             theta: record.plan.theta,
             properties: properties(record),
-            targets: record.plan.targets.iter().map(|target| of_target(record, target)).collect(),
+            targets: record
+                .plan
+                .targets
+                .iter()
+                .map(|target| of_target(record, target))
+                .collect(),
             cells: cells.collect(),
         })
     }
@@ -111,16 +137,27 @@ impl HostResult {
     }
 }
 
-fn cell(record: &RunRecord, summary: &Summary, case: &Workload, baseline: usize, target: usize) -> HostCell {
+fn cell(
+    record: &RunRecord,
+    summary: &Summary,
+    case: &Workload,
+    baseline: usize,
+    target: usize,
+) -> HostCell {
     let comparison = case.ranking.comparison(baseline, target);
     let found = comparison.and_then(|found| {
         let (effect, interval) = (found.effect?, found.interval?);
-        (found.verdict != Verdict::NotJudged).then_some(HostEffect { effect, interval, verdict: found.verdict })
+        (found.verdict != Verdict::NotJudged).then_some(HostEffect {
+            effect,
+            interval,
+            verdict: found.verdict,
+        })
     });
     let absent = |place: usize| {
         let cell = &case.cells[place];
         let name = &summary.targets[place].name;
-        cell.absence().map(|absence| format!("{name}: {absence}: {}", cell.reason().unwrap_or_default()))
+        cell.absence()
+            .map(|absence| format!("{name}: {absence}: {}", cell.reason().unwrap_or_default()))
     };
     let why = || {
         let withheld = case.withheld.as_ref().map(|withheld| withheld.to_text());
@@ -131,9 +168,20 @@ fn cell(record: &RunRecord, summary: &Summary, case: &Workload, baseline: usize,
     let mut definition: BTreeMap<String, Value> = BTreeMap::new();
     if let Some(cell) = cell {
         definition.insert("workload".to_owned(), cell.workload.name.as_str().into());
-        definition.extend(cell.workload.params.iter().map(|(name, value)| (name.clone(), value.clone())));
-        definition
-            .extend(record.units.get(&cell.label).into_iter().flatten().map(|(key, unit)| (key.clone(), unit.clone())));
+        definition.extend(
+            cell.workload
+                .params
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        definition.extend(
+            record
+                .units
+                .get(&cell.label)
+                .into_iter()
+                .flatten()
+                .map(|(key, unit)| (key.clone(), unit.clone())),
+        );
     }
     definition.insert("metric".to_owned(), case.metric.as_str().into());
     HostCell {
@@ -149,12 +197,26 @@ fn cell(record: &RunRecord, summary: &Summary, case: &Workload, baseline: usize,
 fn of_target(record: &RunRecord, target: &Target) -> HostTarget {
     let definition = match &target.kind {
         TargetKind::FileSystem(spec) => {
-            json!([spec.fs, spec.options, spec.mkfs, spec.tune, spec.journal.is_some(), target.controls])
+            json!([
+                spec.fs,
+                spec.options,
+                spec.mkfs,
+                spec.tune,
+                spec.journal.is_some(),
+                target.controls
+            ])
         }
         TargetKind::Directory(_) => json!(["directory", target.controls]),
     };
     let mut properties = Properties::new();
-    if let Some(TargetRecord { mkfs_version, features, mount_options, driver, .. }) = record.targets.get(&target.name) {
+    if let Some(TargetRecord {
+        mkfs_version,
+        features,
+        mount_options,
+        driver,
+        ..
+    }) = record.targets.get(&target.name)
+    {
         let mut add = |name: &str, value: Option<String>| {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 properties.insert(format!("{name} of {}", target.name), value);
@@ -165,7 +227,11 @@ fn of_target(record: &RunRecord, target: &Target) -> HostTarget {
         add("mount options", Some(mount_options.join(",")));
         add("driver", driver.clone());
     }
-    HostTarget { name: target.name.clone(), definition: definition.to_string(), properties }
+    HostTarget {
+        name: target.name.clone(),
+        definition: definition.to_string(),
+        properties,
+    }
 }
 
 /// Returns the properties of the host and its disk that may explain a difference between hosts.
@@ -178,30 +244,59 @@ fn properties(record: &RunRecord) -> Properties {
         }
     };
     let segment = record.segments.last();
-    add("kernel", segment.map(|segment| release_series(&segment.kernel)));
+    add(
+        "kernel",
+        segment.map(|segment| release_series(&segment.kernel)),
+    );
     add("fsb", segment.map(|segment| segment.fsb_version.clone()));
     add("distribution", host.distribution.clone());
     add("architecture", Some(host.architecture.clone()));
     add("processor", host.cpu.clone());
-    add("number of processors", (host.cpus > 0).then(|| host.cpus.to_string()));
-    add("memory", (host.memory_bytes > 0).then(|| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30))));
+    add(
+        "number of processors",
+        (host.cpus > 0).then(|| host.cpus.to_string()),
+    );
+    add(
+        "memory",
+        (host.memory_bytes > 0)
+            .then(|| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30))),
+    );
     // A record without the name of a processor does not describe the host.
     let is_described = !host.architecture.is_empty();
-    add("hypervisor", is_described.then(|| host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())));
-    add("container", is_described.then(|| host.container.clone().unwrap_or_else(|| "none".to_owned())));
+    add(
+        "hypervisor",
+        is_described.then(|| host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
+    );
+    add(
+        "container",
+        is_described.then(|| host.container.clone().unwrap_or_else(|| "none".to_owned())),
+    );
     add("governor", host.governor.clone());
-    add("turbo", host.turbo.map(|on| if on { "on" } else { "off" }.to_owned()));
+    add(
+        "turbo",
+        host.turbo
+            .map(|on| if on { "on" } else { "off" }.to_owned()),
+    );
     if let Some(device) = device(record) {
         let bottom = bottom_device(device);
-        add("disk", disk_kind(record, device).map(|kind| kind.to_text().to_owned()));
+        add(
+            "disk",
+            disk_kind(record, device).map(|kind| kind.to_text().to_owned()),
+        );
         add("model of the disk", bottom.model.clone());
         add("write cache", bottom.queue.get("write_cache").cloned());
-        let scheduler = bottom.queue.get("scheduler").map(|text| chosen(text).to_owned());
+        let scheduler = bottom
+            .queue
+            .get("scheduler")
+            .map(|text| chosen(text).to_owned());
         add("I/O scheduler", scheduler);
         // The text is `ext4 on /dev/vda`. Only the file system can explain a difference.
         add(
             "file system of the image",
-            device.backing.as_ref().and_then(|text| Some(text.split_once(' ')?.0.to_owned())),
+            device
+                .backing
+                .as_ref()
+                .and_then(|text| Some(text.split_once(' ')?.0.to_owned())),
         );
     }
     found
@@ -209,21 +304,38 @@ fn properties(record: &RunRecord) -> Properties {
 
 /// Returns the first device that holds targets.
 fn device(record: &RunRecord) -> Option<&DeviceManifest> {
-    let of_directories = record.targets.values().filter_map(|target| target.device.as_ref());
-    record.media.values().map(|medium| &medium.device).chain(of_directories).find(|device| !device.name.is_empty())
+    let of_directories = record
+        .targets
+        .values()
+        .filter_map(|target| target.device.as_ref());
+    record
+        .media
+        .values()
+        .map(|medium| &medium.device)
+        .chain(of_directories)
+        .find(|device| !device.name.is_empty())
 }
 
 /// Returns the scheduler in brackets: `none` of `[none] mq-deadline`.
 fn chosen(text: &str) -> &str {
-    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let inner = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(chosen, _)| chosen)
 }
 
 /// Returns the first two numbers of a release: `6.12` of `6.12.3-amd64`.
 fn release_series(release: &str) -> String {
     let numbers: Vec<&str> = release.splitn(3, '.').take(2).collect();
-    let end = |text: &str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    numbers.iter().map(|text| &text[..end(text)]).collect::<Vec<_>>().join(".")
+    let end = |text: &str| {
+        text.find(|letter: char| !letter.is_ascii_digit())
+            .unwrap_or(text.len())
+    };
+    numbers
+        .iter()
+        .map(|text| &text[..end(text)])
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 #[cfg(test)]
@@ -233,8 +345,14 @@ mod tests {
 
     #[test]
     fn texts_of_the_kernel_are_reduced_to_what_hosts_share() {
-        assert_eq!((release_series("6.12.3-amd64"), release_series("6.1-rc2")), ("6.12".to_owned(), "6.1".to_owned()));
-        assert_eq!((chosen("[none] mq-deadline"), chosen("none")), ("none", "none"));
+        assert_eq!(
+            (release_series("6.12.3-amd64"), release_series("6.1-rc2")),
+            ("6.12".to_owned(), "6.1".to_owned())
+        );
+        assert_eq!(
+            (chosen("[none] mq-deadline"), chosen("none")),
+            ("none", "none")
+        );
     }
 
     #[test]
@@ -247,7 +365,10 @@ mod tests {
         assert!(result.cells.iter().all(|cell| cell.target == "ext4"));
         let cell = &result.cells[0];
         let other = HostResult::new("a".to_owned(), &record, &summary, "ext4").unwrap();
-        let (one, inverse) = (cell.found.as_ref().unwrap(), other.cells[0].found.as_ref().unwrap());
+        let (one, inverse) = (
+            cell.found.as_ref().unwrap(),
+            other.cells[0].found.as_ref().unwrap(),
+        );
         assert_eq!(one.effect, inverse.effect.inverse());
         assert!((one.interval.lo * inverse.interval.hi - 1.0).abs() < 1e-12);
     }
@@ -257,7 +378,16 @@ mod tests {
         let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
         let summary = Summary::of_run(&record, &trials);
         let result = HostResult::new("a".to_owned(), &record, &summary, "ext4").unwrap();
-        let reasons: Vec<&String> = result.cells.iter().filter_map(|cell| cell.found.as_ref().err()).collect();
-        assert!(reasons.iter().any(|reason| *reason == "tmpfs: not applicable: tmpfs is never cold"), "{reasons:?}");
+        let reasons: Vec<&String> = result
+            .cells
+            .iter()
+            .filter_map(|cell| cell.found.as_ref().err())
+            .collect();
+        assert!(
+            reasons
+                .iter()
+                .any(|reason| *reason == "tmpfs: not applicable: tmpfs is never cold"),
+            "{reasons:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Tables in long form, for R, pandas and a spreadsheet: of a run every trial, of a comparison every statistic.
+//! Tables in long form, for R, pandas and a spreadsheet: of a run every trial, of a comparison
+//! every statistic.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,16 +26,32 @@ pub(super) const FORMAT: Format = Format {
     write,
 };
 
-/// Returns the values of an operation, one line each: the set, the run with its file, the sizes and the value.
+/// Returns the values of an operation, one line each: the set, the run with its file, the sizes and
+/// the value.
 ///
 /// The sets list the file of each run only if each run has one file.
 pub fn values(document: &Document, operation: &Operation) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let head = ["set", "run", "path", "file_size", "record_size", "value", "unit"];
-    writer.write_record(head).expect("a vector takes every record");
+    let head = [
+        "set",
+        "run",
+        "path",
+        "file_size",
+        "record_size",
+        "value",
+        "unit",
+    ];
+    writer
+        .write_record(head)
+        .expect("a vector takes every record");
     let size = |size: Option<u64>| size.map(|size| size.to_string()).unwrap_or_default();
     for set in &document.sets {
-        let path = |run: usize| set.files.get(run).filter(|_| set.files.len() == set.runs).map(String::as_str);
+        let path = |run: usize| {
+            set.files
+                .get(run)
+                .filter(|_| set.files.len() == set.runs)
+                .map(String::as_str)
+        };
         for cell in &operation.cells {
             for value in cell.values.get(&set.name).into_iter().flatten() {
                 let record = [
@@ -46,36 +63,50 @@ pub fn values(document: &Document, operation: &Operation) -> String {
                     value.value.to_string(),
                     operation.unit.name().to_owned(),
                 ];
-                writer.write_record(record).expect("a vector takes every record");
+                writer
+                    .write_record(record)
+                    .expect("a vector takes every record");
             }
         }
     }
-    String::from_utf8_lossy(&writer.into_inner().expect("a vector never fails to flush")).into_owned()
+    String::from_utf8_lossy(&writer.into_inner().expect("a vector never fails to flush"))
+        .into_owned()
 }
 
 /// Writes the whole table.
 fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     match report {
         Report::Run { summary, trials } => write_trials(trials, summary, output),
-        Report::Comparison { document, detail, .. } => {
-            output.write_all(statistics(Selection { document, detail: *detail }).as_bytes())
-        }
+        Report::Comparison {
+            document, detail, ..
+        } => output.write_all(
+            statistics(Selection {
+                document,
+                detail: *detail,
+            })
+            .as_bytes(),
+        ),
     }
 }
 
 // Every statistic in long form, one number per line, for R, pandas and a spreadsheet.
 //
-// `scope` names the subject of a statistic: the whole operation, one file size, one record size, one cell of the
-// grid, or one run in one cell. `baseline` is filled in if a number compares. Verdicts are lines too, with a word as
-// their value. A missing value has no line. If nothing is judged, the last column `unjudged` contains the reason.
+// `scope` names the subject of a statistic: the whole operation, one file size, one record size,
+// one cell of the grid, or one run in one cell. `baseline` is filled in if a number compares.
+// Verdicts are lines too, with a word as their value. A missing value has no line. If nothing is
+// judged, the last column `unjudged` contains the reason.
 
 /// Returns the whole table.
 pub(in crate::format) fn statistics(selection: Selection<'_>) -> String {
-    let mut lines = LongTable::new(&selection.document.baseline, selection.document.unjudged.as_deref());
+    let mut lines = LongTable::new(
+        &selection.document.baseline,
+        selection.document.unjudged.as_deref(),
+    );
     let mut last = None;
     for operation in selection.operations() {
         whole(&mut lines, operation);
-        // Latencies belong to the operation, so they are written once and not for each of its metrics.
+        // Latencies belong to the operation, so they are written once and not for each of its
+        // metrics.
         let what = (&operation.workload, &operation.operation);
         if last.replace(what) != Some(what) {
             latencies(&mut lines, operation);
@@ -103,7 +134,10 @@ fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
     for (set, quantiles) in &operation.latencies {
         for quantile in quantiles {
             // Latencies are in seconds, independent of the operation's unit.
-            let line = Record { unit: "seconds", ..line.about(set) };
+            let line = Record {
+                unit: "seconds",
+                ..line.about(set)
+            };
             lines.number(&line, &format!("latency_q{}", quantile.q), quantile.seconds);
         }
     }
@@ -111,12 +145,18 @@ fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
 
 fn sizes(lines: &mut LongTable<'_>, operation: &Operation) {
     for slice in &operation.by_file_size {
-        let line = Record { file_size: Some(slice.bytes), ..Record::new(operation, Scope::FileSize) };
+        let line = Record {
+            file_size: Some(slice.bytes),
+            ..Record::new(operation, Scope::FileSize)
+        };
         classic(lines, line, &slice.classic);
         grid(lines, line, &slice.grid);
     }
     for slice in &operation.by_record_size {
-        let line = Record { record_size: Some(slice.bytes), ..Record::new(operation, Scope::RecordSize) };
+        let line = Record {
+            record_size: Some(slice.bytes),
+            ..Record::new(operation, Scope::RecordSize)
+        };
         classic(lines, line, &slice.classic);
         grid(lines, line, &slice.grid);
     }
@@ -154,7 +194,11 @@ fn estimates<'a>(lines: &mut LongTable<'_>, line: Record<'a>, estimates: &'a Est
         let Some(estimate) = estimate else { continue };
         let line = &line.against(set);
         lines.number(line, "estimate_ratio", estimate.ratio);
-        lines.interval(line, ["estimate_ci95_lo", "estimate_ci95_hi"], estimate.ci95);
+        lines.interval(
+            line,
+            ["estimate_ci95_lo", "estimate_ci95_hi"],
+            estimate.ci95,
+        );
         lines.count(line, "estimate_n", estimate.n);
         lines.word(line, "estimate_method", Some(method_name(estimate.method)));
         lines.word(line, "estimate_verdict", Some(estimate.verdict.name()));
@@ -196,7 +240,10 @@ fn cells(lines: &mut LongTable<'_>, operation: &Operation) {
         let line = at(Scope::Run);
         for (set, values) in &cell.values {
             for value in values {
-                let line = Record { run: Some(value.run + 1), ..line.about(set) };
+                let line = Record {
+                    run: Some(value.run + 1),
+                    ..line.about(set)
+                };
                 lines.number(&line, "value", value.value);
             }
         }
@@ -269,17 +316,34 @@ impl Scope {
 impl<'a> Record<'a> {
     fn new(operation: &'a Operation, scope: Scope) -> Record<'a> {
         let unit = operation.unit.name();
-        Record { unit, file_size: None, record_size: None, run: None, operation, scope, set: "", compares: false }
+        Record {
+            unit,
+            file_size: None,
+            record_size: None,
+            run: None,
+            operation,
+            scope,
+            set: "",
+            compares: false,
+        }
     }
 
     /// Returns the line about one set.
     fn about(self, set: &'a str) -> Record<'a> {
-        Record { set, compares: false, ..self }
+        Record {
+            set,
+            compares: false,
+            ..self
+        }
     }
 
     /// Returns the line about one set compared with the baseline.
     fn against(self, set: &'a str) -> Record<'a> {
-        Record { set, compares: true, ..self }
+        Record {
+            set,
+            compares: true,
+            ..self
+        }
     }
 }
 
@@ -287,12 +351,22 @@ impl<'a> LongTable<'a> {
     fn new(baseline: &'a str, unjudged: Option<&'a str>) -> LongTable<'a> {
         let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
         let head = COLUMNS.into_iter().chain(unjudged.map(|_| UNJUDGED));
-        writer.write_record(head).expect("a vector takes every record");
-        LongTable { writer, baseline, unjudged, buffer: Default::default() }
+        writer
+            .write_record(head)
+            .expect("a vector takes every record");
+        LongTable {
+            writer,
+            baseline,
+            unjudged,
+            buffer: Default::default(),
+        }
     }
 
     fn finish(self) -> String {
-        let bytes = self.writer.into_inner().expect("a vector never fails to flush");
+        let bytes = self
+            .writer
+            .into_inner()
+            .expect("a vector never fails to flush");
         String::from_utf8(bytes).expect("only text was written")
     }
 
@@ -322,13 +396,24 @@ impl<'a> LongTable<'a> {
 
     fn word(&mut self, line: &Record<'_>, statistic: &str, word: Option<&str>) {
         if let Some(word) = word {
-            self.write(line, statistic, |buffer| buffer.write_all(text(word).as_bytes()));
+            self.write(line, statistic, |buffer| {
+                buffer.write_all(text(word).as_bytes())
+            });
         }
     }
 
-    fn write(&mut self, line: &Record<'_>, statistic: &str, value: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) {
+    fn write(
+        &mut self,
+        line: &Record<'_>,
+        statistic: &str,
+        value: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
+    ) {
         let [file_size, record_size, run, shown] = &mut self.buffer;
-        let numbers = [(file_size, line.file_size), (record_size, line.record_size), (run, line.run.map(|n| n as u64))];
+        let numbers = [
+            (file_size, line.file_size),
+            (record_size, line.record_size),
+            (run, line.run.map(|n| n as u64)),
+        ];
         for (buffer, number) in numbers {
             buffer.clear();
             if let Some(number) = number {
@@ -362,16 +447,20 @@ impl<'a> LongTable<'a> {
             shown,
         ];
         let unjudged = self.unjudged.map(text);
-        let fields = fields.into_iter().chain(unjudged.as_deref().map(str::as_bytes));
-        self.writer.write_record(fields).expect("all records have the same number of fields");
+        let fields = fields
+            .into_iter()
+            .chain(unjudged.as_deref().map(str::as_bytes));
+        self.writer
+            .write_record(fields)
+            .expect("all records have the same number of fields");
     }
 }
 
 // `trials.csv`: one line a trial and metric, for R, pandas and a spreadsheet.
 //
-// Measured trials only; rates and latencies, not costs. A trial without a value has one line, of the metric that its
-// workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
-// come only at the end.
+// Measured trials only; rates and latencies, not costs. A trial without a value has one line, of
+// the metric that its workload is compared by, with an empty value and the reason as its outcome.
+// Columns are read by name; new ones come only at the end.
 
 /// Makes a text harmless in its cell.
 type Escape = fn(&str) -> Cow<'_, str>;
@@ -398,8 +487,13 @@ pub(in crate::format) const TRIAL_COLUMNS: [&str; 18] = [
     "unsafe",
 ];
 
-/// Writes trials.csv. If nothing of the run is judged, each line has one more column with the reason.
-fn write_trials(trials: &[ReportTrial], summary: &Summary, output: &mut dyn Write) -> io::Result<()> {
+/// Writes trials.csv. If nothing of the run is judged, each line has one more column with the
+/// reason.
+fn write_trials(
+    trials: &[ReportTrial],
+    summary: &Summary,
+    output: &mut dyn Write,
+) -> io::Result<()> {
     let unjudged = summary.unjudged.as_deref();
     let mut writer = ::csv::WriterBuilder::new().from_writer(output);
     let with = |record: &[String], last: &str| match unjudged {
@@ -434,8 +528,8 @@ pub(in crate::format) fn trial_records<'a>(
     })
 }
 
-/// Returns the metrics of a trial for this file, with their values. A trial without values has the metrics that it
-/// would have measured.
+/// Returns the metrics of a trial for this file, with their values. A trial without values has the
+/// metrics that it would have measured.
 fn lines<'a>(
     trial: &'a ReportTrial,
     kinds: &HashMap<&str, &'a MetricKind>,
@@ -446,7 +540,12 @@ fn lines<'a>(
     let belongs = |(place, metric): &(usize, ShownMetric<'_>)| {
         *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
     };
-    trial.metrics().enumerate().filter(belongs).map(|(_, metric)| (Some(metric.kind), Some(metric.value))).collect()
+    trial
+        .metrics()
+        .enumerate()
+        .filter(belongs)
+        .map(|(_, metric)| (Some(metric.kind), Some(metric.value)))
+        .collect()
 }
 
 fn record(
@@ -456,7 +555,10 @@ fn record(
     summary: &Summary,
     text: Escape,
 ) -> [String; 18] {
-    let target = summary.targets.iter().find(|target| target.name == trial.what.target);
+    let target = summary
+        .targets
+        .iter()
+        .find(|target| target.name == trial.what.target);
     let param = |key: &str| match trial.what.params.get(key) {
         Some(Value::String(found)) => text(found).into_owned(),
         Some(Value::Null) | None => String::new(),
@@ -476,29 +578,47 @@ fn record(
         param("threads"),
         trial.block.to_string(),
         trial.order.to_string(),
-        metric.map(|metric| text(&metric.name).into_owned()).unwrap_or_default(),
-        value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default(),
-        metric.map(|metric| metric.unit.name().to_owned()).unwrap_or_default(),
+        metric
+            .map(|metric| text(&metric.name).into_owned())
+            .unwrap_or_default(),
+        value
+            .filter(|value| value.is_finite())
+            .map(|value| value.to_string())
+            .unwrap_or_default(),
+        metric
+            .map(|metric| metric.unit.name().to_owned())
+            .unwrap_or_default(),
         text(&trial.reason()).into_owned(),
         text(&trial.what.kernel).into_owned(),
         param("cache"),
         param("backend"),
         param("durability"),
-        trial.slice.map(|slice| slice.to_string()).unwrap_or_default(),
-        target.map(|target| text(&mark::causes(&target.risks)).into_owned()).unwrap_or_default(),
+        trial
+            .slice
+            .map(|slice| slice.to_string())
+            .unwrap_or_default(),
+        target
+            .map(|target| text(&mark::causes(&target.risks)).into_owned())
+            .unwrap_or_default(),
     ]
 }
 
 /// The column with the reason why nothing is judged, in tables of such runs and comparisons.
 const UNJUDGED: &str = "unjudged";
 
-/// Returns a text as a cell of a table that a spreadsheet may open. A text that would begin a formula there gets an
-/// apostrophe in front, which spreadsheets take as the sign of text. Numbers are written without this function.
+/// Returns a text as a cell of a table that a spreadsheet may open. A text that would begin a
+/// formula there gets an apostrophe in front, which spreadsheets take as the sign of text. Numbers
+/// are written without this function.
 pub(in crate::format) fn text(text: &str) -> Cow<'_, str> {
     const FORMULAS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
-    // A text that begins with apostrophes before a formula gets one more, so that it differs from a quoted one.
+    // A text that begins with apostrophes before a formula gets one more, so that it differs from a
+    // quoted one.
     let begins = text.trim_start_matches('\'').starts_with(FORMULAS);
-    if begins { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+    if begins {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 #[cfg(test)]
@@ -517,12 +637,17 @@ mod tests {
     fn parsed(document: &Document, detail: Option<&str>) -> Vec<HashMap<String, String>> {
         let text = statistics(Selection { document, detail });
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-        reader.deserialize().map(|line| line.expect("the table is CSV")).collect()
+        reader
+            .deserialize()
+            .map(|line| line.expect("the table is CSV"))
+            .collect()
     }
 
     /// Returns the only value of a line that has all of these.
     fn value<'a>(lines: &'a [HashMap<String, String>], wanted: &[(&str, &str)]) -> &'a str {
-        let fits = |line: &&HashMap<String, String>| wanted.iter().all(|(column, text)| line[*column] == *text);
+        let fits = |line: &&HashMap<String, String>| {
+            wanted.iter().all(|(column, text)| line[*column] == *text)
+        };
         let found: Vec<_> = lines.iter().filter(fits).collect();
         assert_eq!(found.len(), 1, "{wanted:?}");
         &found[0]["value"]
@@ -538,7 +663,15 @@ mod tests {
         let judged = operation.estimate.against["ext4"].as_ref().unwrap();
         let slice = &operation.by_record_size[1];
         let whole = |statistic: &str| {
-            value(&lines, &[("operation", "write"), ("scope", "operation"), ("set", "ext4"), ("statistic", statistic)])
+            value(
+                &lines,
+                &[
+                    ("operation", "write"),
+                    ("scope", "operation"),
+                    ("set", "ext4"),
+                    ("statistic", statistic),
+                ],
+            )
         };
         for (statistic, expected) in [
             ("mean", pooled.mean),
@@ -551,7 +684,10 @@ mod tests {
         ] {
             assert_eq!(whole(statistic).parse(), Ok(expected), "{statistic}");
         }
-        assert_eq!((whole("estimate_verdict"), whole("estimate_method")), (judged.verdict.name(), "welch"));
+        assert_eq!(
+            (whole("estimate_verdict"), whole("estimate_method")),
+            (judged.verdict.name(), "welch")
+        );
         assert_eq!(whole("n"), pooled.n.to_string());
         let bytes = slice.bytes.to_string();
         let of_size = [
@@ -561,7 +697,10 @@ mod tests {
             ("set", "xfs"),
             ("statistic", "sd"),
         ];
-        assert_eq!(value(&lines, &of_size).parse().ok(), slice.classic.sets["xfs"].as_ref().unwrap().sd);
+        assert_eq!(
+            value(&lines, &of_size).parse().ok(),
+            slice.classic.sets["xfs"].as_ref().unwrap().sd
+        );
     }
 
     #[test]
@@ -569,30 +708,58 @@ mod tests {
         let document = compared(&iozone(&["xfs", "ext4"], 5, 2, 1 << 18));
         let lines = parsed(&document, None);
         let runs: Vec<_> = lines.iter().filter(|line| line["scope"] == "run").collect();
-        let values =
-            document.operations.iter().flat_map(|operation| &operation.cells).flat_map(|cell| cell.values.values());
+        let values = document
+            .operations
+            .iter()
+            .flat_map(|operation| &operation.cells)
+            .flat_map(|cell| cell.values.values());
         assert_eq!(runs.len(), values.map(Vec::len).sum::<usize>());
         let cell = &document.operations[1].cells[3];
-        let (file, record) = (cell.file_size.unwrap().to_string(), cell.record_size.unwrap().to_string());
-        let at = [("scope", "run"), ("operation", "rewrite"), ("file_size", &file), ("record_size", &record)];
+        let (file, record) = (
+            cell.file_size.unwrap().to_string(),
+            cell.record_size.unwrap().to_string(),
+        );
+        let at = [
+            ("scope", "run"),
+            ("operation", "rewrite"),
+            ("file_size", &file),
+            ("record_size", &record),
+        ];
         let third = [at.as_slice(), &[("set", "ext4"), ("run", "3")]].concat();
-        assert_eq!(value(&lines, &third).parse(), Ok(cell.values["ext4"][2].value));
-        assert!(lines.iter().all(|line| line["unit"] == "bytes_per_second" && line["metric"] == "throughput"));
+        assert_eq!(
+            value(&lines, &third).parse(),
+            Ok(cell.values["ext4"][2].value)
+        );
         assert!(
             lines
                 .iter()
-                .all(|line| (line["baseline"] == "xfs") == (line["set"] == "ext4" && compares(&line["statistic"])))
+                .all(|line| line["unit"] == "bytes_per_second" && line["metric"] == "throughput")
         );
+        assert!(lines.iter().all(|line| (line["baseline"] == "xfs")
+            == (line["set"] == "ext4" && compares(&line["statistic"]))));
     }
 
     fn compares(statistic: &str) -> bool {
-        ["median_change", "t_", "slope", "estimate_", "grid_", "cell_"].iter().any(|start| statistic.starts_with(start))
+        [
+            "median_change",
+            "t_",
+            "slope",
+            "estimate_",
+            "grid_",
+            "cell_",
+        ]
+        .iter()
+        .any(|start| statistic.starts_with(start))
     }
 
     #[test]
     fn rows_without_a_value_are_omitted() {
         let lines = parsed(&compared(&iozone(&["xfs", "ext4"], 1, 1, 1 << 16)), None);
-        assert!(lines.iter().all(|line| !line["value"].is_empty() && line["statistic"] != "estimate_ci95_lo"));
+        assert!(
+            lines
+                .iter()
+                .all(|line| !line["value"].is_empty() && line["statistic"] != "estimate_ci95_lo")
+        );
         assert!(lines.iter().any(|line| line["value"] == "not_judged"));
     }
 
@@ -601,13 +768,21 @@ mod tests {
         let document = compared(&workloads(&["ext4", "xfs"], 6));
         let lines = parsed(&document, None);
         let of = |label: &str| {
-            let quantiles =
-                lines.iter().filter(|line| line["statistic"] == "latency_q0.99" && line["workload"] == label);
-            quantiles.map(|line| line["unit"].as_str()).collect::<Vec<_>>()
+            let quantiles = lines
+                .iter()
+                .filter(|line| line["statistic"] == "latency_q0.99" && line["workload"] == label);
+            quantiles
+                .map(|line| line["unit"].as_str())
+                .collect::<Vec<_>>()
         };
         assert_eq!(of("read 1M, cold"), ["seconds", "seconds"]);
         let narrowed = parsed(&document, Some("read 1M, cold"));
-        assert!(!narrowed.is_empty() && narrowed.iter().all(|line| line["workload"] == "read 1M, cold"));
+        assert!(
+            !narrowed.is_empty()
+                && narrowed
+                    .iter()
+                    .all(|line| line["workload"] == "read 1M, cold")
+        );
     }
 
     #[test]
@@ -619,14 +794,25 @@ mod tests {
 
     fn table(record: &RunRecord, trials: &[Trial]) -> String {
         let mut text = Vec::new();
-        write_trials(&ReportTrial::all(trials), &Summary::of_run(record, trials), &mut text).unwrap();
+        write_trials(
+            &ReportTrial::all(trials),
+            &Summary::of_run(record, trials),
+            &mut text,
+        )
+        .unwrap();
         String::from_utf8(text).unwrap()
     }
 
-    fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
+    fn rows(
+        record: &RunRecord,
+        trials: &[Trial],
+    ) -> Vec<std::collections::BTreeMap<String, String>> {
         let text = table(record, trials);
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-        assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), TRIAL_COLUMNS);
+        assert_eq!(
+            reader.headers().unwrap().iter().collect::<Vec<_>>(),
+            TRIAL_COLUMNS
+        );
         reader.deserialize().map(Result::unwrap).collect()
     }
 
@@ -638,14 +824,32 @@ mod tests {
             let own: Vec<_> = rows
                 .iter()
                 .filter(|row| row["order"] == trial.order.to_string())
-                .map(|row| (row["metric"].as_str(), row["value"].parse::<f64>().unwrap(), row["outcome"].as_str()))
+                .map(|row| {
+                    (
+                        row["metric"].as_str(),
+                        row["value"].parse::<f64>().unwrap(),
+                        row["outcome"].as_str(),
+                    )
+                })
                 .collect();
-            let expected: Vec<_> = trial.metrics[..4].iter().map(|m| (m.name.as_str(), m.value, "ok")).collect();
+            let expected: Vec<_> = trial.metrics[..4]
+                .iter()
+                .map(|m| (m.name.as_str(), m.value, "ok"))
+                .collect();
             assert_eq!(own, expected, "costs are left out");
         }
         assert_eq!(rows[0]["kernel"], "6.18.44");
-        assert_eq!((rows[0]["file_size"].as_str(), rows[0]["record_size"].as_str()), ("268435456", "1048576"));
-        assert_eq!((rows[0]["durability"].as_str(), rows[0]["cache"].as_str()), ("end", "any"));
+        assert_eq!(
+            (
+                rows[0]["file_size"].as_str(),
+                rows[0]["record_size"].as_str()
+            ),
+            ("268435456", "1048576")
+        );
+        assert_eq!(
+            (rows[0]["durability"].as_str(), rows[0]["cache"].as_str()),
+            ("end", "any")
+        );
     }
 
     #[test]
@@ -653,9 +857,17 @@ mod tests {
         let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 5);
         let rows = rows(&record, &trials);
         let lost: Vec<_> = rows.iter().filter(|row| row["outcome"] != "ok").collect();
-        let [lost] = lost.as_slice() else { panic!("{lost:?}") };
-        assert_eq!(lost["outcome"], "failed: write to /target/f0000: No space left on device (ENOSPC)");
-        assert_eq!((lost["metric"].as_str(), lost["value"].as_str()), ("throughput", ""));
+        let [lost] = lost.as_slice() else {
+            panic!("{lost:?}")
+        };
+        assert_eq!(
+            lost["outcome"],
+            "failed: write to /target/f0000: No space left on device (ENOSPC)"
+        );
+        assert_eq!(
+            (lost["metric"].as_str(), lost["value"].as_str()),
+            ("throughput", "")
+        );
         assert_eq!(lost["unit"], "bytes_per_second");
     }
 
@@ -677,7 +889,10 @@ mod tests {
         trials[0].params.remove("threads");
         let rows = rows(&record, &trials);
         assert_eq!(rows[0]["target"], "a,\"b\"\nc");
-        assert_eq!((rows[0]["file_size"].as_str(), rows[0]["threads"].as_str()), ("4096", ""));
+        assert_eq!(
+            (rows[0]["file_size"].as_str(), rows[0]["threads"].as_str()),
+            ("4096", "")
+        );
     }
 
     #[test]
@@ -686,18 +901,35 @@ mod tests {
         record.emulated = true;
         let text = table(&record, &trials);
         let mut lines = text.lines();
-        assert!(lines.next().unwrap().ends_with(",durability,part,unsafe,unjudged"));
-        assert!(lines.clone().count() > 8 && lines.all(|line| line.ends_with(",emulated: a functional run")));
+        assert!(
+            lines
+                .next()
+                .unwrap()
+                .ends_with(",durability,part,unsafe,unjudged")
+        );
+        assert!(
+            lines.clone().count() > 8
+                && lines.all(|line| line.ends_with(",emulated: a functional run"))
+        );
     }
 
     #[test]
     fn lines_of_unsafe_targets_name_the_cause() {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 2);
-        let risk =
-            |cause: &str| Risk { cause: cause.to_owned(), loss: "a power failure may lose synced data".to_owned() };
+        let risk = |cause: &str| Risk {
+            cause: cause.to_owned(),
+            loss: "a power failure may lose synced data".to_owned(),
+        };
         record.targets.get_mut("xfs").unwrap().risks = vec![risk("nobarrier"), risk("write cache")];
         for row in rows(&record, &trials) {
-            assert_eq!(row["unsafe"], if row["target"] == "xfs" { "nobarrier, write cache" } else { "" });
+            assert_eq!(
+                row["unsafe"],
+                if row["target"] == "xfs" {
+                    "nobarrier, write cache"
+                } else {
+                    ""
+                }
+            );
         }
     }
 }

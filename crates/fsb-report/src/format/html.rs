@@ -1,7 +1,7 @@
 //! A self-contained page that opens from `file://`, without a network and without JavaScript.
 //!
-//! The page contains every finding and number as text and tables. Scripts only add charts, which Plotly draws from JSON
-//! in the page. A Content-Security-Policy forbids the page every request.
+//! The page contains every finding and number as text and tables. Scripts only add charts, which
+//! Plotly draws from JSON in the page. A Content-Security-Policy forbids the page every request.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -47,20 +47,22 @@ struct Page<'a> {
     plotly: &'static str,
     /// The script that draws surfaces. `None` if there are none.
     plotly_3d: Option<&'static str>,
-    /// The trials, for programs. `None` for a run that is too long for a page, and for a published run, which the page
-    /// holds as a whole.
+    /// The trials, for programs. `None` for a run that is too long for a page, and for a published
+    /// run, which the page holds as a whole.
     data: Option<ScriptSafe<Data<'a>>>,
     /// The element that holds a published run.
     run: Option<&'a str>,
 }
 
 impl Page<'_> {
-    /// Returns the markup of the next section. All sections of a long run need more memory than the page may take, so
-    /// the template requests them one by one.
+    /// Returns the markup of the next section. All sections of a long run need more memory than the
+    /// page may take, so the template requests them one by one.
     fn body(&self) -> String {
         let section = self.bodies.borrow_mut().next();
         section.map_or_else(String::new, |section| {
-            Blocks(&section.blocks).render().expect("writing to a string does not fail")
+            Blocks(&section.blocks)
+                .render()
+                .expect("writing to a string does not fail")
         })
     }
 }
@@ -76,8 +78,15 @@ struct PageSection {
 impl From<Section> for PageSection {
     fn from(section: Section) -> PageSection {
         let charts = section.blocks.iter().map(Block::charts).sum();
-        let Section { id, title, is_row, .. } = section;
-        PageSection { id, title, is_row, charts }
+        let Section {
+            id, title, is_row, ..
+        } = section;
+        PageSection {
+            id,
+            title,
+            is_row,
+            charts,
+        }
     }
 }
 
@@ -98,7 +107,11 @@ pub struct PublishedRun<'a> {
 }
 
 /// Writes the page of a run that is published, with the run inside.
-pub fn write_published(report: &Report<'_>, run: &PublishedRun<'_>, output: &mut dyn Write) -> io::Result<()> {
+pub fn write_published(
+    report: &Report<'_>,
+    run: &PublishedRun<'_>,
+    output: &mut dyn Write,
+) -> io::Result<()> {
     write_page(report, Some(run), output)
 }
 
@@ -106,19 +119,32 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     write_page(report, None, output)
 }
 
-/// Writes the page. The sections are made twice: for the contents, and then one by one for their markup.
-fn write_page(report: &Report<'_>, run: Option<&PublishedRun<'_>>, output: &mut dyn Write) -> io::Result<()> {
+/// Writes the page. The sections are made twice: for the contents, and then one by one for their
+/// markup.
+fn write_page(
+    report: &Report<'_>,
+    run: Option<&PublishedRun<'_>>,
+    output: &mut dyn Write,
+) -> io::Result<()> {
     let readable = report.readable();
     let view = readable.view();
     let sections = || -> Box<dyn Iterator<Item = Section> + '_> {
         let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
         let overview = iter::once_with(|| overview(&view, readable.opening(&view)));
-        Box::new(overview.chain(readable.sections(&view)).chain([method]).chain(run.map(publication)))
+        Box::new(
+            overview
+                .chain(readable.sections(&view))
+                .chain([method])
+                .chain(run.map(publication)),
+        )
     };
     let contents: Vec<PageSection> = sections().map(PageSection::from).collect();
     let charts = contents.iter().map(|section| section.charts).sum();
     let has_surface = contents.iter().any(|section| section.id == "surfaces");
-    let first_row = contents.iter().find(|section| section.is_row).map(|section| section.id.clone());
+    let first_row = contents
+        .iter()
+        .find(|section| section.is_row)
+        .map(|section| section.id.clone());
     let page = Page {
         view: &view,
         first_row: first_row.unwrap_or_default(),
@@ -146,11 +172,18 @@ fn publication(run: &PublishedRun<'_>) -> Section {
         [] => Block::text("note", "Nothing was removed."),
         removed => {
             let label = "Removed, with the number of different values and their class";
-            Block::List { label, class: "lost", items: removed.to_vec() }
+            Block::List {
+                label,
+                class: "lost",
+                items: removed.to_vec(),
+            }
         }
     });
     if !run.kept.is_empty() {
-        blocks.push(Block::text("note", format!("Kept at the author's request: {}.", run.kept.join(", "))));
+        blocks.push(Block::text(
+            "note",
+            format!("Kept at the author's request: {}.", run.kept.join(", ")),
+        ));
     }
     Section::new("publication", "Publication", blocks)
 }
@@ -159,24 +192,49 @@ fn publication(run: &PublishedRun<'_>) -> Section {
 fn overview(view: &View<'_>, opening: Opening) -> Section {
     let mut blocks: Vec<Block> = opening.columns.into_iter().collect();
     if !view.conditions.is_empty() {
-        let shown = view.conditions.iter().map(|condition| bound(condition)).collect();
-        blocks.push(Block::Warnings { shown, more: Vec::new() });
+        let shown = view
+            .conditions
+            .iter()
+            .map(|condition| bound(condition))
+            .collect();
+        blocks.push(Block::Warnings {
+            shown,
+            more: Vec::new(),
+        });
     }
     if !view.rows.is_empty() {
-        let rows = view.rows.iter().enumerate().map(|(place, row)| line(view, row, place)).collect();
+        let rows = view
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(place, row)| line(view, row, place))
+            .collect();
         let first = capital(view.words.row);
         let table = Table::of_columns(opening.caption, &first, &view.names, rows);
-        blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
+        blocks.push(Block::table(
+            "overview",
+            Table {
+                foot: opening.total,
+                ..table
+            },
+        ));
     }
     blocks.extend(legend_of_marks(&view.rows, view.theta).map(|text| Block::text("note", text)));
     blocks.extend(warnings(view));
     blocks.extend(grouping(view).map(|text| Block::text("note", text)));
-    let notes: Vec<Block> = view.notes.iter().map(|note| Block::text("note", note)).collect();
+    let notes: Vec<Block> = view
+        .notes
+        .iter()
+        .map(|note| Block::text("note", note))
+        .collect();
     // A comparison has few notes, and they state the scope of its intervals.
     if view.trust.is_none() {
         blocks.extend(notes);
     } else if !notes.is_empty() {
-        blocks.push(Block::Details { summary: counted(notes.len(), "note"), blocks: notes });
+        blocks.push(Block::Details {
+            summary: counted(notes.len(), "note"),
+            blocks: notes,
+        });
     }
     blocks.push(Block::Charts(chart::overview(view)));
     Section::new("overview", "Overview", blocks)
@@ -184,14 +242,37 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
 
 /// Returns the most severe warnings and the trust; the other warnings are folded.
 fn warnings(view: &View<'_>) -> Option<Block> {
-    let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
+    let open = if view.trust.is_some() {
+        view.urgent
+    } else {
+        view.warnings.len()
+    };
     let (open, folded) = view.warnings.split_at(open);
-    let open: Vec<String> = view.problems.iter().chain(open).map(|warning| bound(warning)).collect();
+    let open: Vec<String> = view
+        .problems
+        .iter()
+        .chain(open)
+        .map(|warning| bound(warning))
+        .collect();
     let (open, rest) = open.split_at(open.len().min(WARNINGS));
-    let more: Vec<String> = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect();
-    let help = view.remedy().map(|help| format!("; {help}")).unwrap_or_default();
-    let trust = view.trust.iter().map(|trust| format!("{}{help}", trust.line));
-    let shown: Vec<String> = open.iter().cloned().chain(trust.map(|trust| bound(&capital(&trust)))).collect();
+    let more: Vec<String> = rest
+        .iter()
+        .cloned()
+        .chain(folded.iter().map(|warning| bound(warning)))
+        .collect();
+    let help = view
+        .remedy()
+        .map(|help| format!("; {help}"))
+        .unwrap_or_default();
+    let trust = view
+        .trust
+        .iter()
+        .map(|trust| format!("{}{help}", trust.line));
+    let shown: Vec<String> = open
+        .iter()
+        .cloned()
+        .chain(trust.map(|trust| bound(&capital(&trust))))
+        .collect();
     (!shown.is_empty() || !more.is_empty()).then_some(Block::Warnings { shown, more })
 }
 
@@ -210,9 +291,16 @@ fn grouping(view: &View<'_>) -> Option<String> {
 
 fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
     let cells = row.cells.iter().enumerate();
-    let cells = cells.map(|(column, cell)| TableCell::shown(cell, row.outcome == RankingOutcome::Winner(column)));
-    let link = view.has_row_sections.then(|| format!("#{}-{place}", view.words.row));
-    TableRow { link, ..TableRow::new(&row.label, cells.collect()) }
+    let cells = cells.map(|(column, cell)| {
+        TableCell::shown(cell, row.outcome == RankingOutcome::Winner(column))
+    });
+    let link = view
+        .has_row_sections
+        .then(|| format!("#{}-{place}", view.words.row));
+    TableRow {
+        link,
+        ..TableRow::new(&row.label, cells.collect())
+    }
 }
 
 /// The numbers of the page for programs: the primary metric of every measured trial with a value.
@@ -220,7 +308,12 @@ struct Data<'a>(&'a [ReportTrial]);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().filter(|trial| trial.counts()).filter_map(DataLine::from_trial))
+        serializer.collect_seq(
+            self.0
+                .iter()
+                .filter(|trial| trial.counts())
+                .filter_map(DataLine::from_trial),
+        )
     }
 }
 
@@ -253,7 +346,10 @@ impl DataLine<'_> {
 #[cfg(test)]
 mod tests {
     fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
-        let rest = text.split_once(start).unwrap_or_else(|| panic!("no {start}")).1;
+        let rest = text
+            .split_once(start)
+            .unwrap_or_else(|| panic!("no {start}"))
+            .1;
         rest.split_once(end).unwrap_or_else(|| panic!("no {end}")).0
     }
 
@@ -281,7 +377,10 @@ mod tests {
                 .map(|text| {
                     let (id, _) = text.split_once('"').unwrap();
                     let json = between(text, "class=\"chart-data\">", "</script>");
-                    (id.to_owned(), serde_json::from_str(json).expect("a chart is JSON"))
+                    (
+                        id.to_owned(),
+                        serde_json::from_str(json).expect("a chart is JSON"),
+                    )
                 })
                 .collect()
         }
@@ -294,22 +393,35 @@ mod tests {
         fn every_operation_has_its_charts_and_they_are_announced() {
             let page = own(&compared(&iozone(&["xfs", "ext4"], 5, 2, 1 << 20)), None);
             let of_operation = |place: usize| {
-                ["medians-file", "medians-record", "scatter", "heat"].map(|name| format!("{name}-{place}"))
+                ["medians-file", "medians-record", "scatter", "heat"]
+                    .map(|name| format!("{name}-{place}"))
             };
             let mut expected = vec!["ratios".to_owned(), "boxes-0".to_owned()];
             expected.extend((0..2).flat_map(of_operation));
             // The pool of all operations has sizes, but no cells of its own.
             expected.extend(["medians-file-2", "medians-record-2", "surface"].map(str::to_owned));
             assert_eq!(names(&page), expected);
-            assert_eq!(between(&page, "data-charts=\"", "\"").parse(), Ok(expected.len()));
-            assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), expected.len());
+            assert_eq!(
+                between(&page, "data-charts=\"", "\"").parse(),
+                Ok(expected.len())
+            );
+            assert_eq!(
+                page.matches("role=\"img\" aria-label=\"").count(),
+                expected.len()
+            );
         }
 
         #[test]
         fn figures_have_data() {
-            let page = own(&compared(&iozone(&["xfs", "ext4", "btrfs"], 5, 2, 1 << 20)), None);
+            let page = own(
+                &compared(&iozone(&["xfs", "ext4", "btrfs"], 5, 2, 1 << 20)),
+                None,
+            );
             for (id, figure) in figures(&page) {
-                let choices = figure.as_array().cloned().unwrap_or_else(|| vec![figure.clone()]);
+                let choices = figure
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_else(|| vec![figure.clone()]);
                 let of_candidate = if id.starts_with("scatter") { 2 } else { 1 };
                 if id.starts_with("scatter") || id.starts_with("heat") {
                     assert_eq!(choices.len(), 2 * of_candidate, "{id}: of each candidate");
@@ -322,7 +434,10 @@ mod tests {
             }
             let surface = figures(&page).pop().unwrap().1;
             assert_eq!(surface["operations"].as_array().map(Vec::len), Some(2));
-            assert_eq!(surface["operations"][0]["z"].as_array().map(Vec::len), Some(3));
+            assert_eq!(
+                surface["operations"][0]["z"].as_array().map(Vec::len),
+                Some(3)
+            );
         }
 
         #[test]
@@ -331,15 +446,28 @@ mod tests {
             let mut document = compared(&iozone(&["xfs", "ext4"], 5, 1, 1 << 20));
             let heat = |document: &Document| {
                 let figures = figures(&own(document, None));
-                figures.into_iter().find(|(id, _)| id == "heat-0").unwrap().1[0]["data"].clone()
+                figures
+                    .into_iter()
+                    .find(|(id, _)| id == "heat-0")
+                    .unwrap()
+                    .1[0]["data"]
+                    .clone()
             };
             let rates = heat(&document);
-            let uncertain =
-                document.operations[0].cells.iter().filter(|cell| cell.against["ext4"].colour == Colour::Uncertain);
-            assert_eq!(rates[1]["x"].as_array().map(Vec::len), Some(uncertain.count()));
+            let uncertain = document.operations[0]
+                .cells
+                .iter()
+                .filter(|cell| cell.against["ext4"].colour == Colour::Uncertain);
+            assert_eq!(
+                rates[1]["x"].as_array().map(Vec::len),
+                Some(uncertain.count())
+            );
             document.operations[0].better = fsb_model::Better::Lower;
             let times = heat(&document);
-            let (rate, time) = (rates[0]["z"][0][0].as_f64().unwrap(), times[0]["z"][0][0].as_f64().unwrap());
+            let (rate, time) = (
+                rates[0]["z"][0][0].as_f64().unwrap(),
+                times[0]["z"][0][0].as_f64().unwrap(),
+            );
             assert!((rate + time).abs() < 1e-4 && rate != 0.0, "{rate} {time}");
             assert_eq!(
                 rates[0]["customdata"], times[0]["customdata"],
@@ -350,8 +478,15 @@ mod tests {
         #[test]
         fn nothing_is_fetched() {
             for detail in [None, Some("write")] {
-                let page = own(&compared(&iozone(&["xfs", "ext4", "btrfs"], 5, 2, 1 << 20)), detail);
-                assert!(!page.contains("http://") && !page.contains("https://") && !page.contains(" src="));
+                let page = own(
+                    &compared(&iozone(&["xfs", "ext4", "btrfs"], 5, 2, 1 << 20)),
+                    detail,
+                );
+                assert!(
+                    !page.contains("http://")
+                        && !page.contains("https://")
+                        && !page.contains(" src=")
+                );
                 assert!(page.contains("default-src 'none'"));
             }
         }
@@ -365,7 +500,10 @@ mod tests {
             for detail in [None, Some("write")] {
                 let page = own(&compared(&sets), detail);
                 assert!(!page.contains("<img"), "{}", between(&page, "<img", ">"));
-                assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
+                assert_eq!(
+                    page.matches("<script").count(),
+                    page.matches("</script>").count()
+                );
                 assert!(page.contains("&#60;img") || page.contains("&lt;img"));
             }
         }
@@ -374,7 +512,9 @@ mod tests {
         fn the_classic_statistics_stand_as_in_the_figure() {
             let document = compared(&iozone(&["xfs", "ext4"], 5, 1, 1 << 20));
             let page = own(&document, None);
-            let pooled = document.operations[0].classic.sets["ext4"].as_ref().unwrap();
+            let pooled = document.operations[0].classic.sets["ext4"]
+                .as_ref()
+                .unwrap();
             let table = between(&page, "<table class=\"classic cards\">", "</table>");
             for value in [
                 pooled.mean,
@@ -385,9 +525,16 @@ mod tests {
                 pooled.q3,
                 pooled.min,
             ] {
-                assert!(table.contains(&format!("{:.2}", value / 1048576.0)), "{value}");
+                assert!(
+                    table.contains(&format!("{:.2}", value / 1048576.0)),
+                    "{value}"
+                );
             }
-            for word in ["t-test against xfs", "DIFF", "slope, 90 % interval, against xfs"] {
+            for word in [
+                "t-test against xfs",
+                "DIFF",
+                "slope, 90 % interval, against xfs",
+            ] {
                 assert!(table.contains(word), "{word}");
             }
             assert!(page.contains("a uniform 10\u{a0}% slowdown is invisible to a t-test"));
@@ -397,13 +544,27 @@ mod tests {
         fn the_detail_has_every_value_in_both_halves() {
             let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 19));
             let page = own(&document, Some("rewrite"));
-            assert!(!page.contains("<h2 id=\"operation-1-title\">"), "one operation alone");
+            assert!(
+                !page.contains("<h2 id=\"operation-1-title\">"),
+                "one operation alone"
+            );
             let operation = &document.operations[1];
             let blocks = operation.by_file_size.len() + operation.by_record_size.len();
-            assert_eq!(names(&page).iter().filter(|name| name.starts_with("means-")).count(), blocks);
+            assert_eq!(
+                names(&page)
+                    .iter()
+                    .filter(|name| name.starts_with("means-"))
+                    .count(),
+                blocks
+            );
             for half in ["fixed-record-0", "fixed-file-0"] {
                 let half = between(&page, &format!("<section id=\"{half}\""), "</section>");
-                for value in operation.cells.iter().flat_map(|cell| cell.values.values()).flatten() {
+                for value in operation
+                    .cells
+                    .iter()
+                    .flat_map(|cell| cell.values.values())
+                    .flatten()
+                {
                     assert!(
                         half.contains(&format!("<td>{:.2}\n", value.value / 1048576.0))
                             || half.contains(&format!("<td>{:.2}<", value.value / 1048576.0))
@@ -415,8 +576,13 @@ mod tests {
         #[test]
         fn workloads_have_their_runs_latencies_and_other_metrics() {
             let page = own(&compared(&workloads(&["ext4", "xfs", "btrfs"], 6)), None);
-            assert!(names(&page).contains(&"runs-3".to_owned()) && !names(&page).contains(&"heat-0".to_owned()));
-            assert!(page.contains("Latencies of all runs together") && page.contains("latency mean"));
+            assert!(
+                names(&page).contains(&"runs-3".to_owned())
+                    && !names(&page).contains(&"heat-0".to_owned())
+            );
+            assert!(
+                page.contains("Latencies of all runs together") && page.contains("latency mean")
+            );
             assert!(page.contains("blocks, paired") && page.contains("paired t-interval"));
             assert!(page.contains("Each row against each column"));
         }
@@ -426,43 +592,78 @@ mod tests {
             let mut sets = workloads(&["ext4", "xfs"], 6);
             for run in sets.iter_mut().flat_map(|set| &mut set.runs) {
                 let series = run.series[0].clone();
-                let points = series.points.iter().flat_map(|point| [(0.5, point.value / 2.0), (1.0, point.value)]);
-                let (workload, operation, metric) = (series.workload.clone(), series.operation, series.metric);
+                let points = series
+                    .points
+                    .iter()
+                    .flat_map(|point| [(0.5, point.value / 2.0), (1.0, point.value)]);
+                let (workload, operation, metric) =
+                    (series.workload.clone(), series.operation, series.metric);
                 let points = points.take(2).collect();
-                run.timelines.push(fsb_model::set::Timeline { workload, operation, metric, points });
+                run.timelines.push(fsb_model::set::Timeline {
+                    workload,
+                    operation,
+                    metric,
+                    points,
+                });
             }
             let page = own(&compared(&sets), None);
-            let (_, figure) = figures(&page).into_iter().find(|(id, _)| id == "over-time-0").unwrap();
+            let (_, figure) = figures(&page)
+                .into_iter()
+                .find(|(id, _)| id == "over-time-0")
+                .unwrap();
             let traces = figure["data"].as_array().unwrap();
-            assert_eq!((traces.len(), &traces[0]["x"]), (12, &serde_json::json!([0.5, 1])));
+            assert_eq!(
+                (traces.len(), &traces[0]["x"]),
+                (12, &serde_json::json!([0.5, 1]))
+            );
             assert!(page.contains("Intervals of all runs"));
-            assert_eq!(names(&page).iter().filter(|name| name.starts_with("over-time")).count(), 1);
+            assert_eq!(
+                names(&page)
+                    .iter()
+                    .filter(|name| name.starts_with("over-time"))
+                    .count(),
+                1
+            );
         }
 
         #[test]
         fn headers_say_what_they_head() {
-            let page = own(&compared(&iozone(&["xfs", "ext4"], 5, 2, 1 << 20)), Some("write"));
+            let page = own(
+                &compared(&iozone(&["xfs", "ext4"], 5, 2, 1 << 20)),
+                Some("write"),
+            );
             assert_eq!(
                 page.matches("<th").count() - page.matches("<thead").count(),
                 page.matches("<th scope=").count()
             );
-            assert_eq!(page.matches("<table").count(), page.matches("<caption").count());
+            assert_eq!(
+                page.matches("<table").count(),
+                page.matches("<caption").count()
+            );
         }
 
         #[test]
         fn a_large_page_stays_small() {
             let document = compared(&iozone(&["xfs", "ext4", "btrfs", "jfs"], 5, 13, 1 << 26));
             let page = own(&document, None);
-            assert!(page.len() < 1_600_000, "{} bytes beside the chart library", page.len());
+            assert!(
+                page.len() < 1_600_000,
+                "{} bytes beside the chart library",
+                page.len()
+            );
         }
 
         #[test]
         fn the_surface_script_is_included_only_with_surfaces() {
             let bundles = |document: &Document| {
                 let html = render(&Report::of_comparison(document, None));
-                ["plotly.js (cartesian", "plotly.js (gl3d"].map(|bundle| html.matches(bundle).count())
+                ["plotly.js (cartesian", "plotly.js (gl3d"]
+                    .map(|bundle| html.matches(bundle).count())
             };
-            assert_eq!(bundles(&compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20))), [1, 1]);
+            assert_eq!(
+                bundles(&compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20))),
+                [1, 1]
+            );
             assert_eq!(bundles(&compared(&workloads(&["ext4", "xfs"], 6))), [1, 0]);
         }
     }
@@ -499,13 +700,23 @@ mod tests {
             let (summary, trials, plain) = page(&["ext4", "xfs"], 5);
             let removed = ["serial numbers <of> devices (2, serials)".to_owned()];
             let kept = ["names".to_owned()];
-            let run = html::PublishedRun { element: "<script id=\"r\">AAAA</script>", removed: &removed, kept: &kept };
+            let run = html::PublishedRun {
+                element: "<script id=\"r\">AAAA</script>",
+                removed: &removed,
+                kept: &kept,
+            };
             let mut published = Vec::new();
-            html::write_published(&Report::of_run(&summary, &trials), &run, &mut published).unwrap();
+            html::write_published(&Report::of_run(&summary, &trials), &run, &mut published)
+                .unwrap();
             let published = String::from_utf8(published).unwrap();
             assert!(published.find(run.element).is_some_and(|at| at < 1000));
-            assert!(published.contains("<section id=\"publication\"") && published.contains("request: names."));
-            assert!(published.contains("<li>serial numbers &#60;of&#62; devices (2, serials)</li>"));
+            assert!(
+                published.contains("<section id=\"publication\"")
+                    && published.contains("request: names.")
+            );
+            assert!(
+                published.contains("<li>serial numbers &#60;of&#62; devices (2, serials)</li>")
+            );
             // The whole run replaces the values of the plain page.
             assert!(plain.contains("id=\"data\"") && !published.contains("id=\"data\""));
             assert!(!plain.contains("id=\"publication\""));
@@ -514,10 +725,18 @@ mod tests {
         #[test]
         fn the_chart_library_is_there_once_and_alone() {
             for script in [&*PLOTLY, &*PLOTLY_3D] {
-                assert!(script.contains("plotly.js (") && !script.contains("<script") && !script.contains("</script"));
+                assert!(
+                    script.contains("plotly.js (")
+                        && !script.contains("<script")
+                        && !script.contains("</script")
+                );
             }
             let (_, _, html) = page(&["ext4", "xfs"], 5);
-            assert_eq!(html.matches("plotly.js (").count(), 1, "nothing that no chart of a run needs");
+            assert_eq!(
+                html.matches("plotly.js (").count(),
+                1,
+                "nothing that no chart of a run needs"
+            );
         }
 
         #[test]
@@ -535,20 +754,34 @@ mod tests {
         fn the_numbers_of_the_page_are_those_of_the_trials() {
             let (summary, trials, html) = page(&["ext4", "xfs", "btrfs"], 6);
             let data: Vec<serde_json::Value> =
-                serde_json::from_str(between(&html, "id=\"data\">", "</script>")).expect("the data is JSON");
-            let good: Vec<&Trial> = trials.iter().filter(|trial| trial.primary().is_some()).collect();
+                serde_json::from_str(between(&html, "id=\"data\">", "</script>"))
+                    .expect("the data is JSON");
+            let good: Vec<&Trial> = trials
+                .iter()
+                .filter(|trial| trial.primary().is_some())
+                .collect();
             assert_eq!(data.len(), good.len());
             for (line, trial) in data.iter().zip(good) {
-                assert_eq!(line["value"].as_f64(), trial.primary().map(|metric| metric.value));
+                assert_eq!(
+                    line["value"].as_f64(),
+                    trial.primary().map(|metric| metric.value)
+                );
                 assert_eq!(
                     (line["target"].as_str(), line["order"].as_u64()),
                     (Some(trial.target.as_str()), Some(trial.order.into()))
                 );
             }
             let tables = own(&html);
-            for cell in summary.cases.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+            for cell in summary
+                .cases
+                .iter()
+                .flat_map(|row| row.cells.iter().map(move |cell| (row, cell)))
+            {
                 let (row, estimate) = (cell.0, cell.1.estimate.as_ref().unwrap());
-                assert!(tables.contains(&format!("<span class=\"main\">{}</span>", row.unit.show(estimate.value))));
+                assert!(tables.contains(&format!(
+                    "<span class=\"main\">{}</span>",
+                    row.unit.show(estimate.value)
+                )));
             }
         }
 
@@ -562,7 +795,9 @@ mod tests {
             while let Some((_, after)) = rest.split_once("class=\"chart-data\">") {
                 let (json, after) = after.split_once("</script>").unwrap();
                 let figure: serde_json::Value = serde_json::from_str(json).unwrap();
-                assert!(!figure["data"].as_array().unwrap().is_empty() && figure["layout"].is_object());
+                assert!(
+                    !figure["data"].as_array().unwrap().is_empty() && figure["layout"].is_object()
+                );
                 (found, rest) = (found + 1, after);
             }
             // The overview's, and two a workload: trials and one operation's latency.
@@ -576,23 +811,43 @@ mod tests {
             let array = "xfs@raid0:loop+loop".parse::<fsb_model::Target>().unwrap();
             record.plan.targets[1].kind = array.kind;
             let why = "members of raid0:loop+loop share one disk".to_owned();
-            let medium = fsb_model::run::MediumRecord { unjudged: Some(why), ..Default::default() };
+            let medium = fsb_model::run::MediumRecord {
+                unjudged: Some(why),
+                ..Default::default()
+            };
             record.media.insert("raid0:loop+loop".to_owned(), medium);
             let summary = Summary::of_run(&record, &trials);
             assert!(summary.unjudged.is_none() && summary.targets[1].unjudged.is_some());
             let html = own(&render(&summary, &trials));
             let chart = |id: &str| -> serde_json::Value {
-                let (_, chart) = html.split_once(&format!("<div class=\"chart\" id=\"{id}\"")).unwrap();
+                let (_, chart) = html
+                    .split_once(&format!("<div class=\"chart\" id=\"{id}\""))
+                    .unwrap();
                 serde_json::from_str(between(chart, "class=\"chart-data\">", "</script>")).unwrap()
             };
-            let latency = html.split("<div class=\"chart\" id=\"").find(|text| text.starts_with("latency-0-")).unwrap();
+            let latency = html
+                .split("<div class=\"chart\" id=\"")
+                .find(|text| text.starts_with("latency-0-"))
+                .unwrap();
             for figure in [chart("trials-0"), chart(latency.split_once('"').unwrap().0)] {
-                let names: Vec<_> = figure["data"].as_array().unwrap().iter().map(|trace| &trace["name"]).collect();
-                assert!(names.contains(&&"xfs, not ranked".into()) && names.contains(&&"btrfs".into()), "{names:?}");
+                let names: Vec<_> = figure["data"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|trace| &trace["name"])
+                    .collect();
+                assert!(
+                    names.contains(&&"xfs, not ranked".into()) && names.contains(&&"btrfs".into()),
+                    "{names:?}"
+                );
             }
             let notes = chart("trials-0")["layout"]["annotations"].clone();
             assert!(
-                notes.as_array().unwrap().iter().any(|note| note["text"] == "not ranked" && note["x"] == 1),
+                notes
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|note| note["text"] == "not ranked" && note["x"] == 1),
                 "{notes}"
             );
             assert!(html.contains("xfs, not ranked"));
@@ -604,7 +859,9 @@ mod tests {
             let (record, mut trials) = sample::run(&["ext4", "xfs"], 5);
             let label = trials[0].workload.clone();
             for trial in trials.iter_mut().filter(|trial| trial.workload == label) {
-                let Some(value) = trial.primary().map(|metric| metric.value) else { continue };
+                let Some(value) = trial.primary().map(|metric| metric.value) else {
+                    continue;
+                };
                 trial.metrics.extend([
                     READ_RATE.metric(value),
                     WRITE_RATE.metric(2.0 * value),
@@ -624,8 +881,15 @@ mod tests {
                 let [read, written] = [0, 1].map(|place| trace["y"][place].as_f64().unwrap());
                 assert!(read > 0.0 && (written / read - 2.0).abs() < 1e-3, "{trace}");
             }
-            assert_eq!(chart("operations_per_second")["data"][0]["x"], serde_json::json!(["delete rate"]));
-            assert_eq!(html.matches("id=\"values-").count(), 2, "other cases have no further rates");
+            assert_eq!(
+                chart("operations_per_second")["data"][0]["x"],
+                serde_json::json!(["delete rate"])
+            );
+            assert_eq!(
+                html.matches("id=\"values-").count(),
+                2,
+                "other cases have no further rates"
+            );
         }
 
         #[test]
@@ -633,12 +897,20 @@ mod tests {
             let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
             let evil = "</script><img src=x onerror=alert(1)>&\"'";
             record.plan.targets[1].name = evil.to_owned();
-            record.warnings.push(fsb_model::Warning::Text(evil.to_owned()));
-            trials.iter_mut().filter(|trial| trial.target == "xfs").for_each(|trial| trial.target = evil.to_owned());
+            record
+                .warnings
+                .push(fsb_model::Warning::Text(evil.to_owned()));
+            trials
+                .iter_mut()
+                .filter(|trial| trial.target == "xfs")
+                .for_each(|trial| trial.target = evil.to_owned());
             let summary = Summary::of_run(&record, &trials);
             let html = own(&render(&summary, &trials));
             assert!(!html.contains("<img"), "{}", between(&html, "<img", ">"));
-            assert_eq!(html.matches("<script").count(), html.matches("</script>").count());
+            assert_eq!(
+                html.matches("<script").count(),
+                html.matches("</script>").count()
+            );
             assert!(html.contains("&#60;img") || html.contains("&lt;img"));
         }
 
@@ -646,8 +918,14 @@ mod tests {
         fn a_header_says_what_it_heads() {
             let (_, _, html) = page(&["ext4", "xfs", "tmpfs"], 5);
             let own = own(&html);
-            assert_eq!(own.matches("<th").count() - own.matches("<thead").count(), own.matches("<th scope=").count());
-            assert_eq!(own.matches("<table").count(), own.matches("<caption").count());
+            assert_eq!(
+                own.matches("<th").count() - own.matches("<thead").count(),
+                own.matches("<th scope=").count()
+            );
+            assert_eq!(
+                own.matches("<table").count(),
+                own.matches("<caption").count()
+            );
             assert!(own.contains("not applicable") && own.contains("tmpfs is never cold"));
         }
 
@@ -686,7 +964,10 @@ mod tests {
             assert!(section.contains("Appendix C") && section.contains("A note."));
             assert!(section.contains("342\u{202f}711") && section.contains("113\u{202f}500"));
             assert!(section.contains("ntfs, published") && section.contains("ext4, here"));
-            assert!(!section.contains("sequential read"), "rows that were not published are left out");
+            assert!(
+                !section.contains("sequential read"),
+                "rows that were not published are left out"
+            );
         }
 
         #[test]
@@ -697,36 +978,80 @@ mod tests {
                          target: &str,
                          seconds: f64,
                          printed: &str| {
-                let rate = PublishedRate { group: group.to_owned(), amount, printed: Some(printed.to_owned()) };
+                let rate = PublishedRate {
+                    group: group.to_owned(),
+                    amount,
+                    printed: Some(printed.to_owned()),
+                };
                 let (row, workload) = (label.to_owned(), label.to_owned());
                 let value = amount / seconds;
-                PublishedValue { row, workload, metric: None, unit, target: target.to_owned(), value, rate: Some(rate) }
+                PublishedValue {
+                    row,
+                    workload,
+                    metric: None,
+                    unit,
+                    target: target.to_owned(),
+                    value,
+                    rate: Some(rate),
+                }
             };
-            let created = ("Table 6.1", "create 1000 files", fsb_model::Unit::OperationsPerSecond, 1000.0);
-            let read = ("Table 6.2", "sequential read 512K", fsb_model::Unit::BytesPerSecond, 8.0 * 1024.0 * 1024.0);
+            let created = (
+                "Table 6.1",
+                "create 1000 files",
+                fsb_model::Unit::OperationsPerSecond,
+                1000.0,
+            );
+            let read = (
+                "Table 6.2",
+                "sequential read 512K",
+                fsb_model::Unit::BytesPerSecond,
+                8.0 * 1024.0 * 1024.0,
+            );
             let rows = vec![
                 value(created, "ext2", 0.342_711, "2918"),
                 value(read, "ext2", 0.010_256, "97.5"),
                 value(read, "ntfs", 0.011_876, "84.2"),
             ];
             let (title, note) = ("Tables 6".to_owned(), "A note.".to_owned());
-            let table =
-                PublishedTable { title, note, first: true, layout: PublishedLayout::Rates, rows, sums: Vec::new() };
+            let table = PublishedTable {
+                title,
+                note,
+                first: true,
+                layout: PublishedLayout::Rates,
+                rows,
+                sums: Vec::new(),
+            };
             let summary = Summary::of_run(&record, &trials).with_published(&table);
             let html = own(&render(&summary, &trials));
             let section = between(&html, "id=\"published\"", "</section>");
-            for text in
-                ["create 1000 files, files/s", "sequential read 512K, MiB/s", ">2918<", "780 (97.5)", "674 (84.2)"]
-            {
+            for text in [
+                "create 1000 files, files/s",
+                "sequential read 512K, MiB/s",
+                ">2918<",
+                "780 (97.5)",
+                "674 (84.2)",
+            ] {
                 assert!(section.contains(text), "{text} in {section}");
             }
-            assert!(html.contains("Table 6.1: bars of the rates") && html.contains("Table 6.2: bars of the rates"));
+            assert!(
+                html.contains("Table 6.1: bars of the rates")
+                    && html.contains("Table 6.2: bars of the rates")
+            );
             let figure = between(&html, "id=\"published-1\"", "</script>");
-            assert!(figure.contains(r#""type":"bar""#) && figure.contains(r"sequential\u003cbr>read 512K"), "{figure}");
+            assert!(
+                figure.contains(r#""type":"bar""#)
+                    && figure.contains(r"sequential\u003cbr>read 512K"),
+                "{figure}"
+            );
             let report = crate::report::Report::of_run(&summary, &trials);
             let text = crate::text::screen(&report, crate::screen::WIDTH, false, false);
-            let (_, tables) = text.split_once("Table 6.1, files/s:").expect("the first screen has the tables");
-            assert!(tables.contains("Table 6.2, MiB/s:") && tables.contains("780 (97.5)"), "{text}");
+            let (_, tables) = text
+                .split_once("Table 6.1, files/s:")
+                .expect("the first screen has the tables");
+            assert!(
+                tables.contains("Table 6.2, MiB/s:") && tables.contains("780 (97.5)"),
+                "{text}"
+            );
         }
 
         #[test]
@@ -734,15 +1059,32 @@ mod tests {
             let (record, trials) = samples::emulated(&["reiserfs", "jfs", "ext4"], 6);
             let summary = Summary::of_run(&record, &trials);
             let html = own(&render(&summary, &trials));
-            assert!(html.contains("<h1>Emulated: a functional run."), "the headline says it");
+            assert!(
+                html.contains("<h1>Emulated: a functional run."),
+                "the headline says it"
+            );
             assert!(html.contains("data-charts=\"0\"") && !html.contains("<figure"));
             let text = between(&html, "<main", "</main>");
-            for word in ["faster", "slower", "fastest", "equivalent", "the others are compared", "Against reiserfs"] {
+            for word in [
+                "faster",
+                "slower",
+                "fastest",
+                "equivalent",
+                "the others are compared",
+                "Against reiserfs",
+            ] {
                 assert!(!text.contains(word), "{word}");
             }
-            for (row, cell) in summary.cases.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+            for (row, cell) in summary
+                .cases
+                .iter()
+                .flat_map(|row| row.cells.iter().map(move |cell| (row, cell)))
+            {
                 let value = row.unit.show(cell.estimate.as_ref().unwrap().value);
-                assert!(html.contains(&format!("<span class=\"main\">{value}</span>")), "{value}");
+                assert!(
+                    html.contains(&format!("<span class=\"main\">{value}</span>")),
+                    "{value}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The JSON format: a run with the schema `fsbench/report/1`, a comparison with `fsbench/comparison/1`.
+//! The JSON format: a run with the schema `fsbench/report/1`, a comparison with
+//! `fsbench/comparison/1`.
 
 use std::io::{self, Write};
 
@@ -41,11 +42,26 @@ pub fn schema() -> String {
 fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     match report {
         Report::Run { summary, .. } => {
-            serde_json::to_writer_pretty(&mut *output, &Contract { schema: SCHEMA, summary })?;
+            serde_json::to_writer_pretty(
+                &mut *output,
+                &Contract {
+                    schema: SCHEMA,
+                    summary,
+                },
+            )?;
         }
-        Report::Comparison { document, detail: None, .. } => serde_json::to_writer_pretty(&mut *output, document)?,
-        Report::Comparison { document, detail, .. } => {
-            let narrowed = narrowed(Selection { document, detail: *detail });
+        Report::Comparison {
+            document,
+            detail: None,
+            ..
+        } => serde_json::to_writer_pretty(&mut *output, document)?,
+        Report::Comparison {
+            document, detail, ..
+        } => {
+            let narrowed = narrowed(Selection {
+                document,
+                detail: *detail,
+            });
             serde_json::to_writer_pretty(&mut *output, &narrowed)?;
         }
     }
@@ -54,12 +70,17 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
 
 fn narrowed(selection: Selection<'_>) -> Document {
     let shown = |operation: &str, workload: Option<&str>| {
-        selection.operations().any(|other| other.operation == operation && other.workload.as_deref() == workload)
+        selection
+            .operations()
+            .any(|other| other.operation == operation && other.workload.as_deref() == workload)
     };
     let findings = selection.document.findings.iter();
     Document {
         operations: selection.operations().cloned().collect(),
-        findings: findings.filter(|found| shown(&found.operation, found.workload.as_deref())).cloned().collect(),
+        findings: findings
+            .filter(|found| shown(&found.operation, found.workload.as_deref()))
+            .cloned()
+            .collect(),
         ..selection.document.clone()
     }
 }
@@ -86,16 +107,37 @@ mod tests {
             (&document["emulated"], &document["unjudged"]),
             (&true.into(), &"emulated: a functional run".into())
         );
-        assert!(document["overall"].as_array().unwrap().iter().all(serde_json::Value::is_null));
+        assert!(
+            document["overall"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(serde_json::Value::is_null)
+        );
         assert!(document.get("findings").is_none());
         for row in document["rows"].as_array().unwrap() {
             assert_eq!(row["ranking"]["pairs"], serde_json::json!([]));
-            assert_eq!(row["ranking"]["letters"], serde_json::json!([null, null, null]));
-            for cell in row["cells"].as_array().unwrap().iter().filter(|cell| !cell["estimate"].is_null()) {
-                assert!(cell["against"].is_null() && cell["mark"] == "" && cell["estimate"]["value"].is_number());
+            assert_eq!(
+                row["ranking"]["letters"],
+                serde_json::json!([null, null, null])
+            );
+            for cell in row["cells"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|cell| !cell["estimate"].is_null())
+            {
+                assert!(
+                    cell["against"].is_null()
+                        && cell["mark"] == ""
+                        && cell["estimate"]["value"].is_number()
+                );
             }
         }
-        assert!(!text.contains("faster") && !text.contains("slower"), "{text}");
+        assert!(
+            !text.contains("faster") && !text.contains("slower"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -103,8 +145,14 @@ mod tests {
         let text = shown(&sample::run(&["ext4", "xfs", "tmpfs"], 5));
         let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["schema"], SCHEMA);
-        assert_eq!(document["rows"][0]["cells"][1]["against"]["method"], "paired");
-        assert_eq!(document["rows"][0]["cells"][2]["state"]["state"], "not_applicable");
+        assert_eq!(
+            document["rows"][0]["cells"][1]["against"]["method"],
+            "paired"
+        );
+        assert_eq!(
+            document["rows"][0]["cells"][2]["state"]["state"],
+            "not_applicable"
+        );
         assert_eq!(document["rows"][0]["unit"], "bytes_per_second");
         assert_eq!(document["rows"][0]["cells"][0]["estimate"]["n"], 5);
     }

@@ -23,26 +23,49 @@ fn render(report: &Report<'_>) -> String {
     let mut text = String::new();
     let comments = [view.title.clone(), view.headline(), view.facts.join(" · ")];
     let trust = view.trust.as_ref().map(|trust| trust.line.clone());
-    let warnings = view.warnings[..view.urgent].iter().map(|warning| format!("warning: {warning}"));
-    let notes = view.explanation.iter().cloned().chain(view.unjudged.map(|why| format!("not judged: {why}")));
-    comments.into_iter().chain(notes).chain(trust).chain(warnings).for_each(|line| comment(&mut text, &line));
-    let rows = view.rows.iter().map(|row| (vec![row.label.clone()], row.cells.as_slice()));
+    let warnings = view.warnings[..view.urgent]
+        .iter()
+        .map(|warning| format!("warning: {warning}"));
+    let notes = view
+        .explanation
+        .iter()
+        .cloned()
+        .chain(view.unjudged.map(|why| format!("not judged: {why}")));
+    comments
+        .into_iter()
+        .chain(notes)
+        .chain(trust)
+        .chain(warnings)
+        .for_each(|line| comment(&mut text, &line));
+    let rows = view
+        .rows
+        .iter()
+        .map(|row| (vec![row.label.clone()], row.cells.as_slice()));
     tabular(&mut text, &[view.words.row], &view.names, rows);
     for detail in compare::details(&view) {
         text.push('\n');
         comment(&mut text, &detail.title);
         let heads = detail.heads.as_ref().unwrap_or(&view.names);
-        let labels: &[&str] =
-            if detail.heads.is_some() { &[detail.varies, view.words.column] } else { &[detail.varies] };
-        let rows =
-            detail.lines.iter().map(|line| (labels_of(&view, line.head.clone(), line.column), line.cells.as_slice()));
+        let labels: &[&str] = if detail.heads.is_some() {
+            &[detail.varies, view.words.column]
+        } else {
+            &[detail.varies]
+        };
+        let rows = detail.lines.iter().map(|line| {
+            (
+                labels_of(&view, line.head.clone(), line.column),
+                line.cells.as_slice(),
+            )
+        });
         tabular(&mut text, labels, heads, rows);
     }
     text
 }
 
 fn labels_of(view: &View<'_>, head: String, column: Option<usize>) -> Vec<String> {
-    std::iter::once(head).chain(column.map(|column| view.names[column].clone())).collect()
+    std::iter::once(head)
+        .chain(column.map(|column| view.names[column].clone()))
+        .collect()
 }
 
 /// Adds a comment, which ends with its line.
@@ -53,7 +76,8 @@ fn comment(text: &mut String, line: &str) {
 }
 
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("writing to a string does not fail");
+    text.write_fmt(more)
+        .expect("writing to a string does not fail");
 }
 
 /// Adds a table: columns of labels, then one column per target or set.
@@ -63,20 +87,43 @@ fn tabular<'c>(
     heads: &[String],
     rows: impl Iterator<Item = (Vec<String>, &'c [CellView])>,
 ) {
-    add(text, format_args!("\\begin{{tabular}}{{{}{}}}\n\\hline\n", "l".repeat(labels.len()), "r".repeat(heads.len())));
-    line(text, labels.iter().map(|label| escape(label)).chain(heads.iter().map(|head| escape(head))));
+    add(
+        text,
+        format_args!(
+            "\\begin{{tabular}}{{{}{}}}\n\\hline\n",
+            "l".repeat(labels.len()),
+            "r".repeat(heads.len())
+        ),
+    );
+    line(
+        text,
+        labels
+            .iter()
+            .map(|label| escape(label))
+            .chain(heads.iter().map(|head| escape(head))),
+    );
     text.push_str("\\hline\n");
     for (labels, cells) in rows {
-        line(text, labels.iter().map(|label| escape(label)).chain(cells.iter().map(shown)));
+        line(
+            text,
+            labels
+                .iter()
+                .map(|label| escape(label))
+                .chain(cells.iter().map(shown)),
+        );
     }
     text.push_str("\\hline\n\\end{tabular}\n");
 }
 
 fn line(text: &mut String, cells: impl Iterator<Item = String>) {
-    add(text, format_args!("{} \\\\\n", cells.collect::<Vec<_>>().join(" & ")));
+    add(
+        text,
+        format_args!("{} \\\\\n", cells.collect::<Vec<_>>().join(" & ")),
+    );
 }
 
-/// Returns the change with its interval and mark, or the value with its interval, or the reason for its absence.
+/// Returns the change with its interval and mark, or the value with its interval, or the reason for
+/// its absence.
 fn shown(cell: &CellView) -> String {
     let text = match (&cell.judged, &cell.value, &cell.interval) {
         (Some(judged), ..) => judged.change().text(),
@@ -84,7 +131,11 @@ fn shown(cell: &CellView) -> String {
         (None, Some(value), None) => value.clone(),
         (None, None, _) => cell.absence.to_owned(),
     };
-    let mark = if cell.mark.is_empty() { String::new() } else { format!(" {}", cell.mark) };
+    let mark = if cell.mark.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", cell.mark)
+    };
     escape(&minus(&format!("{text}{mark}")))
 }
 
@@ -136,14 +187,20 @@ mod tests {
         render(&Report::of_run(&Summary::of_run(record, trials), trials))
     }
 
-    /// Checks what LaTeX would stop at: braces and environments that do not match, characters with a meaning, lines of
-    /// a table with another number of cells than it has columns.
+    /// Checks what LaTeX would stop at: braces and environments that do not match, characters with
+    /// a meaning, lines of a table with another number of cells than it has columns.
     fn check(text: &str) {
         let mut columns = None;
         for line in text.lines().filter(|line| !line.starts_with('%')) {
             if let Some(begun) = line.strip_prefix("\\begin{tabular}{") {
                 assert!(columns.is_none(), "nested: {line}");
-                columns = Some(begun.trim_end_matches('}').chars().filter(|kind| "lr".contains(*kind)).count());
+                columns = Some(
+                    begun
+                        .trim_end_matches('}')
+                        .chars()
+                        .filter(|kind| "lr".contains(*kind))
+                        .count(),
+                );
                 continue;
             }
             match line {
@@ -157,14 +214,19 @@ mod tests {
     }
 
     fn check_line(line: &str, columns: usize) {
-        let body = line.strip_suffix(" \\\\").unwrap_or_else(|| panic!("no end: {line}"));
+        let body = line
+            .strip_suffix(" \\\\")
+            .unwrap_or_else(|| panic!("no end: {line}"));
         let (mut cells, mut depth, mut in_mathematics) = (1, 0, false);
         let mut letters = body.chars().peekable();
         while let Some(letter) = letters.next() {
             match letter {
                 '\\' => {
                     let next = letters.next().expect("something after a backslash");
-                    assert!(next.is_ascii_alphabetic() || "&%$#_{}".contains(next), "\\{next} in {line}");
+                    assert!(
+                        next.is_ascii_alphabetic() || "&%$#_{}".contains(next),
+                        "\\{next} in {line}"
+                    );
                 }
                 '{' => depth += 1,
                 '}' => depth -= 1,
@@ -175,11 +237,17 @@ mod tests {
                 }
                 '%' | '#' | '_' | '^' | '"' => panic!("{letter} in {line}"),
                 '<' | '>' => assert!(in_mathematics, "{line}"),
-                _ => assert!(letter.is_ascii() || letter.is_alphabetic(), "{letter} in {line}"),
+                _ => assert!(
+                    letter.is_ascii() || letter.is_alphabetic(),
+                    "{letter} in {line}"
+                ),
             }
             assert!(depth >= 0, "{line}");
         }
-        assert!(depth == 0 && !in_mathematics && cells == columns, "{cells} cells: {line}");
+        assert!(
+            depth == 0 && !in_mathematics && cells == columns,
+            "{cells} cells: {line}"
+        );
     }
 
     #[test]
@@ -201,9 +269,10 @@ mod tests {
         ] {
             check(&of_run(&run));
         }
-        for document in
-            [compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20)), compared(&workloads(&["ext4", "xfs", "btrfs"], 6))]
-        {
+        for document in [
+            compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20)),
+            compared(&workloads(&["ext4", "xfs", "btrfs"], 6)),
+        ] {
             for detail in [None, Some("write")] {
                 check(&render(&Report::of_comparison(&document, detail)));
             }
@@ -213,8 +282,14 @@ mod tests {
     #[test]
     fn names_are_printed_as_they_are() {
         assert_eq!(escape("a_b & 5 % {x}"), "a\\_b \\& 5 \\% \\{x\\}");
-        assert_eq!(escape("\\^~"), "\\textbackslash{}\\textasciicircum{}\\textasciitilde{}");
+        assert_eq!(
+            escape("\\^~"),
+            "\\textbackslash{}\\textasciicircum{}\\textasciitilde{}"
+        );
         assert_eq!(escape("\"a\nb"), "{\\char34}a\\textbackslash{}nb");
-        assert_eq!(escape("+3 [+1 +5] ÷2 µs"), "$+$3 {[}$+$1 $+$5{]} $\\div$2 $\\mu$s");
+        assert_eq!(
+            escape("+3 [+1 +5] ÷2 µs"),
+            "$+$3 {[}$+$1 $+$5{]} $\\div$2 $\\mu$s"
+        );
     }
 }

@@ -19,11 +19,17 @@ pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();
     let mut lines = Vec::new();
-    let first: Vec<String> = view.first_warnings().map(|warning| format!("warning: {warning}")).collect();
+    let first: Vec<String> = view
+        .first_warnings()
+        .map(|warning| format!("warning: {warning}"))
+        .collect();
     list(&mut lines, first.iter().map(String::as_str));
     lines.extend([format!("**{}**", escape(&view.headline())), String::new()]);
     if !view.rows.is_empty() {
-        let rows = view.rows.iter().map(|row| (escape(&row.label), row.cells.as_slice()));
+        let rows = view
+            .rows
+            .iter()
+            .map(|row| (escape(&row.label), row.cells.as_slice()));
         table(&mut lines, &[view.words.row], &view.names, rows);
     }
     if let Some(explanation) = &view.explanation {
@@ -32,7 +38,11 @@ pub fn render(report: &Report<'_>) -> String {
     for shown in compare::details(&view) {
         detail(&mut lines, &view, &shown);
     }
-    let findings = view.findings.iter().flatten().map(|finding| finding.text.as_str());
+    let findings = view
+        .findings
+        .iter()
+        .flatten()
+        .map(|finding| finding.text.as_str());
     list(&mut lines, findings);
     if let Some(published) = view.published.filter(|published| published.first) {
         lines.extend([escape(&published.title), String::new()]);
@@ -42,22 +52,47 @@ pub fn render(report: &Report<'_>) -> String {
         }
         lines.push(String::new());
     }
-    for (group, rows) in view.claims.iter().filter(|claims| claims.first).flat_map(|claims| claims.groups()) {
+    for (group, rows) in view
+        .claims
+        .iter()
+        .filter(|claims| claims.first)
+        .flat_map(|claims| claims.groups())
+    {
         let head = [escape(group), "here".to_owned(), "published".to_owned()];
         lines.push(table_row(head.into_iter()));
-        lines.push(table_row(["---", "---:", "---:"].map(str::to_owned).into_iter()));
+        lines.push(table_row(
+            ["---", "---:", "---:"].map(str::to_owned).into_iter(),
+        ));
         let row = |claim: &PublishedClaim| {
-            table_row([&claim.test, &claim.show_here(), &claim.published].map(|text| escape(text)).into_iter())
+            table_row(
+                [&claim.test, &claim.show_here(), &claim.published]
+                    .map(|text| escape(text))
+                    .into_iter(),
+            )
         };
         lines.extend(rows.iter().map(row));
         lines.push(String::new());
     }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);
-    let warnings: Vec<String> = view.later_warnings().iter().map(|warning| format!("warning: {warning}")).collect();
+    let warnings: Vec<String> = view
+        .later_warnings()
+        .iter()
+        .map(|warning| format!("warning: {warning}"))
+        .collect();
     let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
-    let first = view.problems.iter().map(String::as_str).chain(trust).chain(view.advice);
+    let first = view
+        .problems
+        .iter()
+        .map(String::as_str)
+        .chain(trust)
+        .chain(view.advice);
     let notes = view.notes.iter().map(String::as_str);
-    list(&mut lines, first.chain(warnings.iter().map(String::as_str)).chain(notes));
+    list(
+        &mut lines,
+        first
+            .chain(warnings.iter().map(String::as_str))
+            .chain(notes),
+    );
     lines.join("\n").trim_end().to_owned() + "\n"
 }
 
@@ -78,18 +113,30 @@ fn table<'c>(
     rows: impl Iterator<Item = (String, &'c [CellView])>,
 ) {
     let words = labels.iter().map(|label| (*label).to_owned());
-    lines.push(table_row(words.chain(heads.iter().map(|head| escape(head)))));
-    let dashes = labels.iter().map(|_| "---").chain(heads.iter().map(|_| "---:"));
+    lines.push(table_row(
+        words.chain(heads.iter().map(|head| escape(head))),
+    ));
+    let dashes = labels
+        .iter()
+        .map(|_| "---")
+        .chain(heads.iter().map(|_| "---:"));
     lines.push(table_row(dashes.map(str::to_owned)));
-    lines.extend(rows.map(|(label, cells)| table_row(std::iter::once(label).chain(cells.iter().map(shown)))));
+    lines.extend(
+        rows.map(|(label, cells)| table_row(std::iter::once(label).chain(cells.iter().map(shown)))),
+    );
     lines.push(String::new());
 }
 
 fn detail(lines: &mut Vec<String>, view: &View<'_>, detail: &Detail) {
     lines.extend([escape(&detail.title), String::new()]);
     let rows = detail.lines.iter().map(|line| {
-        let set = line.column.map(|column| format!(" | {}", escape(&view.names[column])));
-        (format!("{}{}", line.head, set.unwrap_or_default()), line.cells.as_slice())
+        let set = line
+            .column
+            .map(|column| format!(" | {}", escape(&view.names[column])));
+        (
+            format!("{}{}", line.head, set.unwrap_or_default()),
+            line.cells.as_slice(),
+        )
     });
     match &detail.heads {
         Some(heads) => table(lines, &[detail.varies, view.words.column], heads, rows),
@@ -99,15 +146,29 @@ fn detail(lines: &mut Vec<String>, view: &View<'_>, detail: &Detail) {
 
 /// A row a test, a column a file system.
 fn tests(lines: &mut Vec<String>, view: &View<'_>, published: &Published) {
-    let here = view.names.iter().map(|name| format!("{}, here", escape(name)));
-    let there = published.file_systems.iter().map(|name| format!("{}, published", escape(name)));
-    lines.push(table_row(std::iter::once(String::new()).chain(here).chain(there)));
+    let here = view
+        .names
+        .iter()
+        .map(|name| format!("{}, here", escape(name)));
+    let there = published
+        .file_systems
+        .iter()
+        .map(|name| format!("{}, published", escape(name)));
+    lines.push(table_row(
+        std::iter::once(String::new()).chain(here).chain(there),
+    ));
     let columns = view.names.len() + published.file_systems.len();
-    lines.push(table_row(std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned()))));
+    lines.push(table_row(
+        std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned())),
+    ));
     for row in &published.rows {
         let ours = row.ours.iter().map(|value| row.show(*value));
         let theirs = (0..row.theirs.len()).map(|place| row.show_theirs(place));
-        lines.push(table_row(std::iter::once(escape(&row.label())).chain(ours).chain(theirs)));
+        lines.push(table_row(
+            std::iter::once(escape(&row.label()))
+                .chain(ours)
+                .chain(theirs),
+        ));
     }
 }
 
@@ -115,10 +176,16 @@ fn tests(lines: &mut Vec<String>, view: &View<'_>, published: &Published) {
 fn configurations(lines: &mut Vec<String>, view: &View<'_>, published: &Published) {
     let names = published.rows.iter().map(|row| escape(&row.workload));
     lines.push(table_row(std::iter::once(String::new()).chain(names)));
-    lines.push(table_row(std::iter::once("---".to_owned()).chain(published.rows.iter().map(|_| "---:".to_owned()))));
+    lines.push(table_row(
+        std::iter::once("---".to_owned()).chain(published.rows.iter().map(|_| "---:".to_owned())),
+    ));
     let targets: Vec<&str> = view.names.iter().map(String::as_str).collect();
     for one in published.configurations(&targets) {
-        let name = format!("{}, {}", escape(one.name), if one.published { "published" } else { "here" });
+        let name = format!(
+            "{}, {}",
+            escape(one.name),
+            if one.published { "published" } else { "here" }
+        );
         lines.push(table_row(std::iter::once(name).chain(one.values)));
     }
 }
@@ -130,8 +197,15 @@ fn shown(cell: &CellView) -> String {
         (None, Some(value)) => value.clone(),
         (None, None) => return cell.absence.to_owned(),
     };
-    let mark = if cell.mark.is_empty() { String::new() } else { format!(" {}", cell.mark) };
-    let verdict = cell.verdict().map(|verdict| format!(", {}", verdict.words())).unwrap_or_default();
+    let mark = if cell.mark.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", cell.mark)
+    };
+    let verdict = cell
+        .verdict()
+        .map(|verdict| format!(", {}", verdict.words()))
+        .unwrap_or_default();
     format!("{value}{mark}{verdict}")
 }
 
@@ -139,8 +213,8 @@ fn table_row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// Text that is nothing but text: it breaks no table, and no name in it becomes a link, an image, a list or HTML. What
-/// would hide is written out.
+/// Text that is nothing but text: it breaks no table, and no name in it becomes a link, an image, a
+/// list or HTML. What would hide is written out.
 pub(crate) fn escape(text: &str) -> String {
     let text = visible::line(text);
     let text = text.trim_start();
@@ -203,7 +277,10 @@ mod tests {
         #[test]
         fn names_cannot_break_the_table() {
             let text = shown(&iozone(&["a|b", "*bold*<script>"], 5, 2, 1 << 20));
-            assert!(text.contains("| operation | a\\|b | \\*bold\\*\\<script> |"), "{text}");
+            assert!(
+                text.contains("| operation | a\\|b | \\*bold\\*\\<script> |"),
+                "{text}"
+            );
         }
     }
 
@@ -236,8 +313,14 @@ mod tests {
             let text = shown(&(record.clone(), Vec::new()));
             assert!(!text.contains("Change against"), "{text}");
             // The line on a target that no block reached does not list all workloads.
-            assert!(text.lines().any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")), "{text}");
-            assert!(shown(&(record, trials)).contains("Change against ext4, 95 % interval per row."));
+            assert!(
+                text.lines()
+                    .any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")),
+                "{text}"
+            );
+            assert!(
+                shown(&(record, trials)).contains("Change against ext4, 95 % interval per row.")
+            );
         }
     }
 }

@@ -15,8 +15,8 @@ pub struct Format {
     pub about: &'static str,
     /// Whether it is binary. Binary formats are not printed on a terminal.
     pub binary: bool,
-    /// Writes the whole text, piece by piece: a long run's table of trials is larger than what `fsb report` may hold in
-    /// memory. The writer should be buffered.
+    /// Writes the whole text, piece by piece: a long run's table of trials is larger than what `fsb
+    /// report` may hold in memory. The writer should be buffered.
     pub write: fn(&Report<'_>, &mut dyn Write) -> io::Result<()>,
 }
 
@@ -34,6 +34,7 @@ impl Format {
     ///
     /// If the format is binary.
     pub fn render(&self, report: &Report<'_>) -> String {
-        String::from_utf8(self.render_bytes(report)).expect("formats that are not binary write text")
+        String::from_utf8(self.render_bytes(report))
+            .expect("formats that are not binary write text")
     }
 }

@@ -1,4 +1,5 @@
-//! The forms of a report, of a run and of a comparison alike. A new one is a file and a line in [`FORMATS`].
+//! The forms of a report, of a run and of a comparison alike. A new one is a file and a line in
+//! [`FORMATS`].
 
 pub mod csv;
 mod figure;
@@ -34,13 +35,17 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Returns the format that the end of a file name implies: of `trials.csv` it is csv, of `xfs.summary.csv` summary-csv.
+/// Returns the format that the end of a file name implies: of `trials.csv` it is csv, of
+/// `xfs.summary.csv` summary-csv.
 pub fn find_by_file_name(name: &str) -> Option<&'static Format> {
     let ends_so = |format: &&Format| {
         let stem = name.strip_suffix(format.extension);
         stem.is_some_and(|stem| stem.ends_with('.') || format.extension.contains('.'))
     };
-    FORMATS.iter().filter(ends_so).max_by_key(|format| format.extension.len())
+    FORMATS
+        .iter()
+        .filter(ends_so)
+        .max_by_key(|format| format.extension.len())
 }
 
 #[cfg(test)]
@@ -62,13 +67,23 @@ mod tests {
         let (record, trials) = sample::run(&["ext4", "xfs"], 5);
         let summary = Summary::of_run(&record, &trials);
         let details = [None, Some("write"), Some("no such operation")];
-        let comparisons =
-            documents.iter().flat_map(|document| details.map(|detail| Report::of_comparison(document, detail)));
-        let reports: Vec<Report<'_>> = comparisons.chain([Report::of_run(&summary, &trials)]).collect();
+        let comparisons = documents
+            .iter()
+            .flat_map(|document| details.map(|detail| Report::of_comparison(document, detail)));
+        let reports: Vec<Report<'_>> = comparisons
+            .chain([Report::of_run(&summary, &trials)])
+            .collect();
         for (index, format) in FORMATS.iter().enumerate() {
-            assert!(std::ptr::eq(find_by_file_name(&format!("a.{}", format.extension)).unwrap(), format));
+            assert!(std::ptr::eq(
+                find_by_file_name(&format!("a.{}", format.extension)).unwrap(),
+                format
+            ));
             let earlier = &FORMATS[..index];
-            assert!(earlier.iter().all(|other| other.name != format.name && other.extension != format.extension));
+            assert!(
+                earlier
+                    .iter()
+                    .all(|other| other.name != format.name && other.extension != format.extension)
+            );
             assert!(!format.about.is_empty() && !format.about.contains('\n'));
             assert!(std::ptr::eq(find(format.name).unwrap(), format));
             for report in &reports {
@@ -79,13 +94,22 @@ mod tests {
                 }
                 let text = String::from_utf8(bytes).unwrap();
                 assert!(text.ends_with('\n'), "{}", format.name);
-                let own = text.replace(PLOTLY.as_str(), "").replace(PLOTLY_3D.as_str(), "");
+                let own = text
+                    .replace(PLOTLY.as_str(), "")
+                    .replace(PLOTLY_3D.as_str(), "");
                 assert!(!own.contains("NaN"), "{}", format.name);
             }
         }
         assert!(find("docx").is_none());
         let of_name = |name| find_by_file_name(name).map(|format| format.name);
         assert_eq!(of_name("mysummary.csv"), Some("summary-csv"));
-        assert_eq!([of_name("summary.csv.txt"), of_name("csv"), of_name("a.xhtml")], [Some("text"), None, None]);
+        assert_eq!(
+            [
+                of_name("summary.csv.txt"),
+                of_name("csv"),
+                of_name("a.xhtml")
+            ],
+            [Some("text"), None, None]
+        );
     }
 }

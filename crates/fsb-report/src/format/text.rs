@@ -28,8 +28,9 @@ const EXPLAINED: usize = 2;
 /// The command that prints what the screen leaves out.
 const NOTES: &str = "fsb report --notes";
 
-/// Returns the first screen in `width` columns (80 at least), with colours if `color` is true, and with all notes and
-/// warnings if `notes` is true. Lines end without spaces; the last one with a newline.
+/// Returns the first screen in `width` columns (80 at least), with colours if `color` is true, and
+/// with all notes and warnings if `notes` is true. Lines end without spaces; the last one with a
+/// newline.
 pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> String {
     let readable = report.readable();
     let mut view = readable.view();
@@ -49,8 +50,13 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         screen.compact();
     }
     table(&mut screen, &view, &names);
-    let of_one = is_single.then(|| brief_legend(&view.rows, view.theta)).flatten();
-    for note in of_one.iter().chain(view.legend.iter().filter(|_| !is_single)) {
+    let of_one = is_single
+        .then(|| brief_legend(&view.rows, view.theta))
+        .flatten();
+    for note in of_one
+        .iter()
+        .chain(view.legend.iter().filter(|_| !is_single))
+    {
         screen.say(note, "  ", "  ");
     }
     for detail in compare::details(&view) {
@@ -77,17 +83,30 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     screen.text()
 }
 
-/// Prints the end of a run's screen, a line each: targets without a value, the most severe warning, the environment and
-/// the trust.
-fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single: bool, notes: bool) {
+/// Prints the end of a run's screen, a line each: targets without a value, the most severe warning,
+/// the environment and the trust.
+fn conclusion(
+    screen: &mut Lines,
+    view: &View<'_>,
+    trust: &TrustView,
+    is_single: bool,
+    notes: bool,
+) {
     for problem in view.problems.iter().take(PROBLEMS) {
         screen.say(problem, "", "  ");
     }
     let more = view.problems.len().saturating_sub(PROBLEMS);
     if more > 0 {
-        screen.say(&format!("and {more} more without a value: {NOTES}"), "  ", "  ");
+        screen.say(
+            &format!("and {more} more without a value: {NOTES}"),
+            "  ",
+            "  ",
+        );
     }
-    if let Some((first, others)) = view.warnings[..view.urgent].split_first().filter(|_| !notes) {
+    if let Some((first, others)) = view.warnings[..view.urgent]
+        .split_first()
+        .filter(|_| !notes)
+    {
         let warning = format!("warning: {first}");
         let more = match others.len() {
             0 if screen.fits(&warning) => String::new(),
@@ -97,10 +116,20 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
         screen.line(&warning, &more);
     }
     let mut facts = view.facts.clone();
-    if is_single && view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some()) {
+    if is_single
+        && view
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .any(|cell| cell.verdict().is_some())
+    {
         let is_less_better = view.rows.iter().any(|row| row.better == Better::Lower);
         let less = is_less_better.then(|| "less is better".to_owned());
-        let level = if view.names.len() > 2 { "95 % intervals, together" } else { "95 % interval" };
+        let level = if view.names.len() > 2 {
+            "95 % intervals, together"
+        } else {
+            "95 % interval"
+        };
         facts.splice(0..0, [level.to_owned()].into_iter().chain(less));
     }
     let is_plain = is_single && trust.is_high && view.advice.is_none();
@@ -114,7 +143,11 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
     }
     if !is_plain {
         let help = view.remedy().map(|help| format!("; {help}"));
-        screen.say(&format!("{}{}", trust.line, help.unwrap_or_default()), "", "  ");
+        screen.say(
+            &format!("{}{}", trust.line, help.unwrap_or_default()),
+            "",
+            "  ",
+        );
     }
 }
 
@@ -133,12 +166,15 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
     }
 }
 
-/// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts are given at the
-/// planned interim analyses, so the table has no marks of verdicts.
+/// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts
+/// are given at the planned interim analyses, so the table has no marks of verdicts.
 pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
     let readable = report.readable();
     let mut view = readable.view();
-    view.rows.iter_mut().flat_map(|row| &mut row.cells).for_each(|cell| cell.mark.clear());
+    view.rows
+        .iter_mut()
+        .flat_map(|row| &mut row.cells)
+        .for_each(|cell| cell.mark.clear());
     let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, false);
     table(&mut screen, &view, &names);
@@ -146,7 +182,11 @@ pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
 }
 
 fn table(screen: &mut Lines, view: &View<'_>, names: &Names) {
-    let shown = || view.rows.iter().filter(|row| view.in_detail || !row.is_part);
+    let shown = || {
+        view.rows
+            .iter()
+            .filter(|row| view.in_detail || !row.is_part)
+    };
     let labels: Vec<&str> = shown().map(|row| row.label.as_str()).collect();
     let rows: Vec<&[CellView]> = shown().map(|row| row.cells.as_slice()).collect();
     screen.table(&labels, &rows, |column| names.shown(column));
@@ -157,7 +197,10 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     let Some(found) = &view.findings else { return };
     screen.gap();
     if found.is_empty() {
-        let text = format!("No region of sizes differs significantly by more than {}.", percent(view.theta));
+        let text = format!(
+            "No region of sizes differs significantly by more than {}.",
+            percent(view.theta)
+        );
         return screen.say(&text, "", "");
     }
     for finding in found.iter().take(view.words.shown) {
@@ -165,7 +208,15 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     }
     let more = found.len().saturating_sub(view.words.shown);
     if more > 0 {
-        screen.say(&format!("and {} in {}", counted(more, "more finding"), view.words.elsewhere), "  ", "  ");
+        screen.say(
+            &format!(
+                "and {} in {}",
+                counted(more, "more finding"),
+                view.words.elsewhere
+            ),
+            "  ",
+            "  ",
+        );
     }
 }
 
@@ -176,7 +227,11 @@ fn explained(screen: &mut Lines, view: &View<'_>, names: &Names) {
     }
     let more = view.explained.len().saturating_sub(EXPLAINED);
     if more > 0 {
-        screen.say(&format!("and {}: {NOTES}", counted(more, "more explanation")), "  ", "  ");
+        screen.say(
+            &format!("and {}: {NOTES}", counted(more, "more explanation")),
+            "  ",
+            "  ",
+        );
     }
 }
 
@@ -194,7 +249,12 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(width: usize, color: bool) -> Lines {
-        Lines { width: width.max(WIDTH), color, compact: false, lines: Vec::new() }
+        Lines {
+            width: width.max(WIDTH),
+            color,
+            compact: false,
+            lines: Vec::new(),
+        }
     }
 
     fn compact(&mut self) {
@@ -229,42 +289,71 @@ impl Lines {
         const BETWEEN: &str = " · ";
         let mut kept: Vec<&str> = parts.iter().map(String::as_str).collect();
         while kept.len() > 1 && display_width(&kept.join(BETWEEN)) > self.width {
-            let longest = (0..kept.len()).max_by_key(|place| display_width(kept[*place])).unwrap_or_default();
+            let longest = (0..kept.len())
+                .max_by_key(|place| display_width(kept[*place]))
+                .unwrap_or_default();
             kept.remove(longest);
         }
         self.line(&kept.join(BETWEEN), "");
     }
 
     /// Prints a table with one row per label and as many columns as the rows have cells.
-    pub(super) fn table<'t>(&mut self, labels: &[&str], rows: &[&[CellView]], title: impl Fn(usize) -> &'t str) {
+    pub(super) fn table<'t>(
+        &mut self,
+        labels: &[&str],
+        rows: &[&[CellView]],
+        title: impl Fn(usize) -> &'t str,
+    ) {
         let width = rows.first().map_or(0, |cells| cells.len());
-        let column = |place: usize| Column::new(title(place), rows.iter().map(|cells| set(&cells[place])).collect());
+        let column = |place: usize| {
+            Column::new(
+                title(place),
+                rows.iter().map(|cells| set(&cells[place])).collect(),
+            )
+        };
         let columns: Vec<Column> = (0..width).map(column).collect();
         self.columns(labels, &columns);
     }
 
     pub(super) fn columns(&mut self, labels: &[&str], columns: &[Column]) {
         let lines = tables(labels, columns, self.width, self.color);
-        self.lines.extend(lines.into_iter().filter(|line| !(self.compact && line.is_empty())));
+        self.lines.extend(
+            lines
+                .into_iter()
+                .filter(|line| !(self.compact && line.is_empty())),
+        );
     }
 
     pub(super) fn detail(&mut self, detail: &Detail, names: &Names) {
         self.gap();
         self.say(&detail.title, "", "");
         let label = |column: Option<usize>, head: &str| match column {
-            Some(column) => format!("{head} {}", names.shown(column)).trim_start().to_owned(),
+            Some(column) => format!("{head} {}", names.shown(column))
+                .trim_start()
+                .to_owned(),
             None => head.to_owned(),
         };
-        let labels: Vec<String> = detail.lines.iter().map(|line| label(line.column, &line.head)).collect();
+        let labels: Vec<String> = detail
+            .lines
+            .iter()
+            .map(|line| label(line.column, &line.head))
+            .collect();
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let Some(heads) = &detail.heads else {
-            let rows: Vec<&[CellView]> = detail.lines.iter().map(|line| line.cells.as_slice()).collect();
+            let rows: Vec<&[CellView]> = detail
+                .lines
+                .iter()
+                .map(|line| line.cells.as_slice())
+                .collect();
             return self.table(&labels, &rows, |column| names.shown(column));
         };
         for (place, heads) in heads.chunks(RUNS).enumerate() {
             let from = place * RUNS;
-            let rows: Vec<&[CellView]> =
-                detail.lines.iter().map(|line| &line.cells[from..from + heads.len()]).collect();
+            let rows: Vec<&[CellView]> = detail
+                .lines
+                .iter()
+                .map(|line| &line.cells[from..from + heads.len()])
+                .collect();
             self.table(&labels, &rows, |column| &heads[column]);
         }
     }
@@ -277,7 +366,11 @@ fn set(cell: &CellView) -> (CellPart, Option<comfy_table::Color>) {
         (None, Some(value), Some(half_width)) => {
             let half = half_width * 100.0;
             let decimals = if half < 9.95 { 1 } else { 0 };
-            let half = if half > 100.0 { format!("({TOO_WIDE})") } else { format!("±{half:.decimals$} %") };
+            let half = if half > 100.0 {
+                format!("({TOO_WIDE})")
+            } else {
+                format!("±{half:.decimals$} %")
+            };
             CellPart::Value(format!("{value} {half}"), String::new())
         }
         (None, Some(value), None) => CellPart::Value(value.clone(), cell.mark.clone()),
@@ -287,7 +380,9 @@ fn set(cell: &CellView) -> (CellPart, Option<comfy_table::Color>) {
 }
 
 fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
-    let Some(published) = view.published.filter(|published| published.first) else { return };
+    let Some(published) = view.published.filter(|published| published.first) else {
+        return;
+    };
     screen.gap();
     screen.say(&published.title, "", "");
     match published.layout {
@@ -299,7 +394,9 @@ fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
 
 /// Prints published statements, each beside the values of the run.
 fn claims_of(screen: &mut Lines, view: &View<'_>) {
-    let Some(claims) = view.claims.filter(|claims| claims.first) else { return };
+    let Some(claims) = view.claims.filter(|claims| claims.first) else {
+        return;
+    };
     screen.gap();
     screen.say(&claims.title, "", "");
     for (group, rows) in claims.groups() {
@@ -307,23 +404,47 @@ fn claims_of(screen: &mut Lines, view: &View<'_>) {
         screen.say(&format!("{group}:"), "", "");
         let labels: Vec<&str> = rows.iter().map(|claim| claim.test.as_str()).collect();
         let column = |title: &str, text: &dyn Fn(&PublishedClaim) -> String| {
-            Column::new(title, rows.iter().map(|claim| (CellPart::Value(text(claim), String::new()), None)).collect())
+            Column::new(
+                title,
+                rows.iter()
+                    .map(|claim| (CellPart::Value(text(claim), String::new()), None))
+                    .collect(),
+            )
         };
         let here = column("here", &PublishedClaim::show_here);
-        screen.columns(&labels, &[here, column("published", &|claim| claim.published.clone())]);
+        screen.columns(
+            &labels,
+            &[here, column("published", &|claim| claim.published.clone())],
+        );
     }
 }
 
 /// Prints published values with one row per test and one column per file system.
-fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published, rows: &[PublishedRow]) {
+fn published_tests(
+    screen: &mut Lines,
+    view: &View<'_>,
+    names: &Names,
+    published: &Published,
+    rows: &[PublishedRow],
+) {
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
-        Column::new(title, rows.iter().map(|row| (CellPart::Value(text(row), String::new()), None)).collect())
+        Column::new(
+            title,
+            rows.iter()
+                .map(|row| (CellPart::Value(text(row), String::new()), None))
+                .collect(),
+        )
     };
-    let ours: Vec<Column> =
-        (0..view.names.len()).map(|target| column(names.shown(target), &|row| row.show(row.ours[target]))).collect();
-    let theirs: Vec<Column> =
-        published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.show_theirs(at))).collect();
+    let ours: Vec<Column> = (0..view.names.len())
+        .map(|target| column(names.shown(target), &|row| row.show(row.ours[target])))
+        .collect();
+    let theirs: Vec<Column> = published
+        .file_systems
+        .iter()
+        .enumerate()
+        .map(|(at, name)| column(name, &|row| row.show_theirs(at)))
+        .collect();
     screen.columns(&labels, &ours);
     screen.gap();
     screen.say("Published:", "", "");
@@ -333,59 +454,101 @@ fn published_tests(screen: &mut Lines, view: &View<'_>, names: &Names, published
 /// Prints each group of rates with its unit: measured values, then published ones.
 fn published_rates(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
     for rows in published.rows.chunk_by(|a, b| a.group == b.group) {
-        let unit = rows[0].rate_unit().map(|(unit, _)| format!(", {unit}")).unwrap_or_default();
+        let unit = rows[0]
+            .rate_unit()
+            .map(|(unit, _)| format!(", {unit}"))
+            .unwrap_or_default();
         screen.gap();
-        screen.say(&format!("{}{unit}:", rows[0].group.as_deref().unwrap_or_default()), "", "");
+        screen.say(
+            &format!("{}{unit}:", rows[0].group.as_deref().unwrap_or_default()),
+            "",
+            "",
+        );
         published_tests(screen, view, names, published, rows);
     }
 }
 
-/// Prints published values with one row per file system and one column per test: measured values, then published ones.
+/// Prints published values with one row per file system and one column per test: measured values,
+/// then published ones.
 fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Published) {
     let targets: Vec<&str> = view.names.iter().map(String::as_str).collect();
-    let (theirs, ours): (Vec<_>, Vec<_>) =
-        published.configurations(&targets).into_iter().partition(|configuration| configuration.published);
+    let (theirs, ours): (Vec<_>, Vec<_>) = published
+        .configurations(&targets)
+        .into_iter()
+        .partition(|configuration| configuration.published);
     for (part, title) in [(ours, None), (theirs, Some("Published:"))] {
         if let Some(title) = title {
             screen.gap();
             screen.say(title, "", "");
         }
-        let labels: Vec<&str> = part.iter().map(|configuration| configuration.name).collect();
+        let labels: Vec<&str> = part
+            .iter()
+            .map(|configuration| configuration.name)
+            .collect();
         let column = |at: usize, row: &PublishedRow| {
             let value = |values: &[String]| CellPart::Value(values[at].clone(), String::new());
-            Column::new(&row.workload, part.iter().map(|one| (value(&one.values), None)).collect())
+            Column::new(
+                &row.workload,
+                part.iter().map(|one| (value(&one.values), None)).collect(),
+            )
         };
-        let columns: Vec<Column> = published.rows.iter().enumerate().map(|(at, row)| column(at, row)).collect();
+        let columns: Vec<Column> = published
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(at, row)| column(at, row))
+            .collect();
         screen.columns(&labels, &columns);
     }
 }
 
 /// The metrics of the columns, and the titles of the columns.
-const COLUMNS: [(&str, &str); 4] =
-    [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9"), (LONGEST, "longest")];
+const COLUMNS: [(&str, &str); 4] = [
+    ("latency_p50", "p50"),
+    ("latency_p99", "p99"),
+    ("latency_p999", "p99.9"),
+    (LONGEST, "longest"),
+];
 /// The metric of the longest operation.
 const LONGEST: &str = "latency_max";
 
-/// Returns percentiles of each row in `width` columns (80 at least): means over the blocks with the half-widths of
-/// their 95 % intervals. Empty for a comparison, because its inputs may be of other tools.
+/// Returns percentiles of each row in `width` columns (80 at least): means over the blocks with the
+/// half-widths of their 95 % intervals. Empty for a comparison, because its inputs may be of other
+/// tools.
 pub fn tails(report: &Report<'_>, width: usize) -> String {
-    let Report::Run { summary, .. } = report else { return String::new() };
+    let Report::Run { summary, .. } = report else {
+        return String::new();
+    };
     let mut lines = vec![String::new()];
     let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside(LONGEST).is_some());
     let rows: Vec<&Workload> = summary.cases.iter().filter(timed).collect();
     if rows.is_empty() {
         return "\nNo trial recorded the latencies of its operations.\n".to_owned();
     }
-    let names = summary.targets.iter().map(|target| target.name.chars().count()).max().unwrap_or(0);
+    let names = summary
+        .targets
+        .iter()
+        .map(|target| target.name.chars().count())
+        .max()
+        .unwrap_or(0);
     for row in &rows {
         lines.push(row.workload.clone());
-        lines.push(tail_line("", names, COLUMNS.map(|(_, title)| title.to_owned())));
+        lines.push(tail_line(
+            "",
+            names,
+            COLUMNS.map(|(_, title)| title.to_owned()),
+        ));
         for (target, cell) in summary.targets.iter().zip(&row.cells) {
             if cell.estimate.is_some() {
                 let text = |found: &Secondary| {
-                    if found.metric == LONGEST { longest_text(found) } else { quantile_text(found) }
+                    if found.metric == LONGEST {
+                        longest_text(found)
+                    } else {
+                        quantile_text(found)
+                    }
                 };
-                let texts = COLUMNS.map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), text));
+                let texts = COLUMNS
+                    .map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), text));
                 lines.push(tail_line(&target.name, names, texts));
             }
         }
@@ -393,7 +556,10 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
     let note = "Time of one operation: mean over the blocks, with the half-width of its 95 % interval; – where fewer than \
                 100 operations of a block lie beyond. Longest: of all blocks; longer runs have longer ones.";
     paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
-    if rows.iter().any(|row| row.cells.iter().any(|cell| cell.scatter.is_some())) {
+    if rows
+        .iter()
+        .any(|row| row.cells.iter().any(|cell| cell.scatter.is_some()))
+    {
         let note = "Each short sample ends with a sync, so stalls of commits and checkpoints are outside it. The \
                     suite sustained, or sample_time = \"60s\" in a plan, includes them.";
         paragraph(&mut lines, width.max(WIDTH), note, "  ", "  ");
@@ -416,7 +582,11 @@ fn quantile_text(found: &Secondary) -> String {
     match &found.interval {
         Some(interval) => {
             let half = (interval.hi - interval.lo) / 2.0 / found.description.mean * 100.0;
-            if half > 100.0 { format!("{value} >±100 %") } else { format!("{value} ±{half:.0} %") }
+            if half > 100.0 {
+                format!("{value} >±100 %")
+            } else {
+                format!("{value} ±{half:.0} %")
+            }
         }
         None => value,
     }
@@ -436,18 +606,28 @@ mod tests {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
         for trial in &mut trials {
             let noise = 1.0 + f64::from(trial.block) * 0.01;
-            trial.metrics.retain(|metric| !metric.name.starts_with("latency"));
-            trial.metrics.extend([LATENCY_P50.metric(1e-3 * noise), LATENCY_MAX.metric(50e-3 * noise)]);
+            trial
+                .metrics
+                .retain(|metric| !metric.name.starts_with("latency"));
+            trial.metrics.extend([
+                LATENCY_P50.metric(1e-3 * noise),
+                LATENCY_MAX.metric(50e-3 * noise),
+            ]);
         }
         let summary = Summary::of_run(&record, &trials);
         let text = tails(&Report::of_run(&summary, &trials), 80);
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         assert!(
             text.contains("  ext4") && text.contains("1.04 ms ±") && text.contains("53.0 ms\n"),
             "the longest of all: {text}"
         );
         assert!(text.contains("            –"), "no p99 is known: {text}");
-        trials.iter_mut().for_each(|trial| trial.metrics.truncate(1));
+        trials
+            .iter_mut()
+            .for_each(|trial| trial.metrics.truncate(1));
         let summary = Summary::of_run(&record, &trials);
         assert!(tails(&Report::of_run(&summary, &trials), 80).contains("No trial recorded"));
     }
@@ -461,7 +641,12 @@ mod tests {
         use textwrap::core::display_width;
 
         fn shown(sets: &[fsb_model::set::Set]) -> String {
-            screen(&Report::of_comparison(&compared(sets), None), WIDTH, false, false)
+            screen(
+                &Report::of_comparison(&compared(sets), None),
+                WIDTH,
+                false,
+                false,
+            )
         }
 
         #[test]
@@ -492,13 +677,21 @@ mod tests {
         #[test]
         fn one_operation_size_by_size() {
             let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 22));
-            insta::assert_snapshot!(screen(&Report::of_comparison(&document, Some("rewrite")), WIDTH, false, false));
+            insta::assert_snapshot!(screen(
+                &Report::of_comparison(&document, Some("rewrite")),
+                WIDTH,
+                false,
+                false
+            ));
         }
 
         #[test]
         fn no_line_is_wider_than_the_screen_and_a_wide_screen_is_used() {
             let long = "a set with a rather long name, and spaces";
-            for names in [&["xfs", "ext4", "btrfs", "jfs"][..], &[long, "a set with a rather long name", "c"][..]] {
+            for names in [
+                &["xfs", "ext4", "btrfs", "jfs"][..],
+                &[long, "a set with a rather long name", "c"][..],
+            ] {
                 let document = compared(&iozone(names, 5, 4, 1 << 20));
                 let page = Report::of_comparison(&document, None);
                 for width in [80, 160] {
@@ -509,17 +702,27 @@ mod tests {
                     }
                 }
                 assert!(
-                    screen(&page, 160, false, false).lines().count() < screen(&page, 80, false, false).lines().count()
+                    screen(&page, 160, false, false).lines().count()
+                        < screen(&page, 80, false, false).lines().count()
                 );
-                assert_eq!(screen(&page, 20, false, false), screen(&page, 80, false, false));
+                assert_eq!(
+                    screen(&page, 20, false, false),
+                    screen(&page, 80, false, false)
+                );
             }
         }
 
         #[test]
         fn many_findings_are_counted() {
             let text = shown(&iozone(&["xfs", "ext4", "btrfs", "jfs"], 6, 13, 1 << 22));
-            assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 10);
-            assert!(text.contains("more findings in the formats markdown, html and json"), "{text}");
+            assert_eq!(
+                text.lines().filter(|line| line.starts_with("- ")).count(),
+                10
+            );
+            assert!(
+                text.contains("more findings in the formats markdown, html and json"),
+                "{text}"
+            );
         }
 
         #[test]
@@ -527,12 +730,20 @@ mod tests {
             let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20));
             let page = Report::of_comparison(&document, None);
             let colored = screen(&page, WIDTH, true, false);
-            assert!(colored.contains("\u{1b}[") && !screen(&page, WIDTH, false, false).contains('\u{1b}'));
+            assert!(
+                colored.contains("\u{1b}[")
+                    && !screen(&page, WIDTH, false, false).contains('\u{1b}')
+            );
             let mut parts = colored.split("\u{1b}[");
             let first = parts.next().unwrap().to_owned();
             let stripped = parts.fold(first, |text, part| text + part.split_once('m').unwrap().1);
             let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
-            assert_eq!(trimmed, screen(&page, WIDTH, false, false).lines().collect::<Vec<_>>());
+            assert_eq!(
+                trimmed,
+                screen(&page, WIDTH, false, false)
+                    .lines()
+                    .collect::<Vec<_>>()
+            );
         }
 
         #[test]
@@ -545,8 +756,17 @@ mod tests {
                 // Files are named as they are.
                 let text = text.split("What was read").next().unwrap_or_default();
                 let in_full = ["csv", "summary-csv", "json"].contains(&format.name);
-                assert_eq!(text.contains(names[0]) && text.contains(names[1]), in_full, "{}", format.name);
-                assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
+                assert_eq!(
+                    text.contains(names[0]) && text.contains(names[1]),
+                    in_full,
+                    "{}",
+                    format.name
+                );
+                assert!(
+                    in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"),
+                    "{}",
+                    format.name
+                );
             }
             assert!(screen(&page, 80, false, false).contains("ext4%6.1 "));
         }
@@ -558,12 +778,26 @@ mod tests {
             let report = Report::of_comparison(&document, Some("write"));
             let markdown = crate::find("markdown").unwrap().render(&report);
             let screen = screen(&report, WIDTH, false, false);
-            assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
-            for value in document.operations[0].cells.iter().flat_map(|cell| cell.values.values()).flatten() {
+            assert!(
+                screen.lines().all(|line| display_width(line) <= WIDTH),
+                "{screen}"
+            );
+            for value in document.operations[0]
+                .cells
+                .iter()
+                .flat_map(|cell| cell.values.values())
+                .flatten()
+            {
                 let shown = format!("{:.2}", value.value / 1048576.0);
-                assert!(screen.contains(&shown) && markdown.contains(&format!("| {shown} |")), "{shown}");
+                assert!(
+                    screen.contains(&shown) && markdown.contains(&format!("| {shown} |")),
+                    "{shown}"
+                );
             }
-            assert!(markdown.contains("| record size | set | run 1 | run 2 |"), "{markdown}");
+            assert!(
+                markdown.contains("| record size | set | run 1 | run 2 |"),
+                "{markdown}"
+            );
         }
     }
 
@@ -579,7 +813,12 @@ mod tests {
         use crate::screen::WIDTH;
 
         fn shown((record, trials): &(RunRecord, Vec<Trial>), color: bool) -> String {
-            crate::text::screen(&Report::of_run(&Summary::of_run(record, trials), trials), WIDTH, color, false)
+            crate::text::screen(
+                &Report::of_run(&Summary::of_run(record, trials), trials),
+                WIDTH,
+                color,
+                false,
+            )
         }
 
         fn screen(targets: &[&str], blocks: u32) -> String {
@@ -594,7 +833,10 @@ mod tests {
         #[test]
         fn more_targets_than_fit_side_by_side() {
             let long = "xfs,allocsize=512k,noatime@/dev/sdb1";
-            insta::assert_snapshot!(screen(&["ext4", "xfs", "btrfs", "tmpfs", "ext3,data=journal", long], 8));
+            insta::assert_snapshot!(screen(
+                &["ext4", "xfs", "btrfs", "tmpfs", "ext3,data=journal", long],
+                8
+            ));
         }
 
         #[test]
@@ -622,7 +864,10 @@ mod tests {
 
         #[test]
         fn targets_on_one_disk_have_numbers_beside_those_that_are_ranked() {
-            insta::assert_snapshot!(shown(&samples::one_disk(&["ext4", "xfs", "ext4@raid0:loop+loop"], 6), false));
+            insta::assert_snapshot!(shown(
+                &samples::one_disk(&["ext4", "xfs", "ext4@raid0:loop+loop"], 6),
+                false
+            ));
         }
 
         #[test]
@@ -633,9 +878,11 @@ mod tests {
         #[test]
         fn no_line_is_wider_than_the_screen() {
             let long = "a-rather-long-name-for-a-target=xfs,allocsize=512k";
-            for targets in
-                [&["ext4", "xfs", "btrfs"][..], &["ext4", "xfs", "btrfs", "ext2", long][..], &[long, "ext4"][..]]
-            {
+            for targets in [
+                &["ext4", "xfs", "btrfs"][..],
+                &["ext4", "xfs", "btrfs", "ext2", long][..],
+                &[long, "ext4"][..],
+            ] {
                 for line in screen(targets, 10).lines() {
                     assert!(display_width(line) <= WIDTH, "{line}");
                     assert_eq!(line, line.trim_end());
@@ -661,10 +908,19 @@ mod tests {
 
         #[test]
         fn names_that_begin_alike_stay_apart() {
-            let names = ["xfs,allocsize=512k@/dev/sda1", "xfs,allocsize=512k@/dev/sdb1"];
+            let names = [
+                "xfs,allocsize=512k@/dev/sda1",
+                "xfs,allocsize=512k@/dev/sdb1",
+            ];
             let screen = screen(&names, 5);
-            assert!(screen.contains("xfs…sda1 is xfs,allocsize=512k@/dev/sda1"), "{screen}");
-            assert!(screen.contains("xfs…sdb1 is xfs,allocsize=512k@/dev/sdb1"), "{screen}");
+            assert!(
+                screen.contains("xfs…sda1 is xfs,allocsize=512k@/dev/sda1"),
+                "{screen}"
+            );
+            assert!(
+                screen.contains("xfs…sdb1 is xfs,allocsize=512k@/dev/sdb1"),
+                "{screen}"
+            );
         }
 
         #[test]
@@ -674,18 +930,25 @@ mod tests {
                     "ext4,noatime,commit=30,data={journal},mkfs=\"-O ^has_journal,^metadata_csum -b {block} -I 256\""
                 )
             };
-            let names =
-                ["journal", "ordered", "writeback"].map(|journal| [1024, 4096].map(|block| options(journal, block)));
+            let names = ["journal", "ordered", "writeback"]
+                .map(|journal| [1024, 4096].map(|block| options(journal, block)));
             let names: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
             let screen = screen(&names, 5);
-            assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
+            assert!(
+                screen.lines().all(|line| display_width(line) <= WIDTH),
+                "{screen}"
+            );
             insta::assert_snapshot!(screen);
         }
 
         #[test]
         fn kernels_are_told_apart() {
-            let names =
-                ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64", "xfs%6.1.0-56-amd64", "xfs%6.12.117+deb12-amd64"];
+            let names = [
+                "ext4%6.1.0-56-amd64",
+                "ext4%6.12.117+deb12-amd64",
+                "xfs%6.1.0-56-amd64",
+                "xfs%6.12.117+deb12-amd64",
+            ];
             insta::assert_snapshot!(screen(&names, 10));
         }
 
@@ -697,10 +960,18 @@ mod tests {
             for format in FORMATS.iter().filter(|format| !format.binary) {
                 let text = format.render(&Report::of_run(&summary, &trials));
                 // The sample's file systems are called like its targets.
-                let text = text.split("id=\"environment\"").next().unwrap_or_default().replace("muted\">ext4%", "");
+                let text = text
+                    .split("id=\"environment\"")
+                    .next()
+                    .unwrap_or_default()
+                    .replace("muted\">ext4%", "");
                 let in_full = ["csv", "summary-csv", "json"].contains(&format.name);
                 assert_eq!(text.contains(names[1]), in_full, "{}", format.name);
-                assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
+                assert!(
+                    in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"),
+                    "{}",
+                    format.name
+                );
             }
         }
 
@@ -708,14 +979,19 @@ mod tests {
         fn side_by_side() {
             let run = sample::side_by_side(&["ext4", "xfs", "btrfs"], 12);
             let screen = shown(&run, false);
-            assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
+            assert!(
+                screen.lines().all(|line| display_width(line) <= WIDTH),
+                "{screen}"
+            );
             insta::assert_snapshot!(screen);
         }
 
         #[test]
         fn twelve_cases_of_three_targets_fit_24_lines() {
-            for run in [sample::run(&["ext4", "xfs", "btrfs"], 10), sample::side_by_side(&["ext4", "xfs", "btrfs"], 12)]
-            {
+            for run in [
+                sample::run(&["ext4", "xfs", "btrfs"], 10),
+                sample::side_by_side(&["ext4", "xfs", "btrfs"], 12),
+            ] {
                 let screen = shown(&run, false);
                 // The path of the report is printed below.
                 assert!(screen.lines().count() < 24, "{screen}");
@@ -726,7 +1002,12 @@ mod tests {
         fn notes_are_printed_on_demand() {
             let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
             let summary = Summary::of_run(&record, &trials);
-            insta::assert_snapshot!(crate::text::screen(&Report::of_run(&summary, &trials), WIDTH, false, true));
+            insta::assert_snapshot!(crate::text::screen(
+                &Report::of_run(&summary, &trials),
+                WIDTH,
+                false,
+                true
+            ));
         }
 
         #[test]
@@ -746,18 +1027,35 @@ mod tests {
             let report = Report::of_run(&summary, &trials);
             let screen = |notes| crate::text::screen(&report, WIDTH, false, notes);
             let (first, full) = (screen(false), screen(true));
-            let count = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+            let count = |text: &str, start: &str| {
+                text.lines().filter(|line| line.starts_with(start)).count()
+            };
             assert_eq!(
-                (count(&first, "trust: low, because another run"), count(&first, "warning: ")),
+                (
+                    count(&first, "trust: low, because another run"),
+                    count(&first, "warning: ")
+                ),
                 (1, 1),
                 "{first}"
             );
-            assert!(first.contains("warning: 5 min 00 s hold 3 of 12 workloads"), "{first}");
-            assert!(first.contains(" (+1 more: fsb report --notes)\n"), "{first}");
-            assert!(full.contains("warning: 1 trial has no value and is left out: "), "{full}");
+            assert!(
+                first.contains("warning: 5 min 00 s hold 3 of 12 workloads"),
+                "{first}"
+            );
+            assert!(
+                first.contains(" (+1 more: fsb report --notes)\n"),
+                "{first}"
+            );
+            assert!(
+                full.contains("warning: 1 trial has no value and is left out: "),
+                "{full}"
+            );
             assert_eq!(count(&full, "trust: low"), 1, "{full}");
             assert_eq!(count(&full, "warning: "), summary.warnings.len(), "{full}");
-            assert!(full.contains("warning: process 7 (fsb run ext4) measured at the same time"), "{full}");
+            assert!(
+                full.contains("warning: process 7 (fsb run ext4) measured at the same time"),
+                "{full}"
+            );
         }
     }
 }

@@ -1,13 +1,17 @@
-//! A spreadsheet: the summary table, trials or statistics, the environment and the method, one sheet each.
+//! A spreadsheet: the summary table, trials or statistics, the environment and the method, one
+//! sheet each.
 //!
-//! Texts are written as strings, so that none is a formula. The file is made in memory and then written.
+//! Texts are written as strings, so that none is a formula. The file is made in memory and then
+//! written.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use fsb_model::Unit;
 use fsb_stats::compare::{Document, SetSummary};
-use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format as CellFormat, Workbook, Worksheet, XlsxError};
+use rust_xlsxwriter::{
+    DocProperties, ExcelDateTime, Format as CellFormat, Workbook, Worksheet, XlsxError,
+};
 
 use super::csv::{self, TRIAL_COLUMNS, trial_records};
 use super::member::Format;
@@ -38,7 +42,9 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
     let readable = report.readable();
     let view = readable.view();
     let mut book = Workbook::new();
-    let mut properties = DocProperties::new().set_title(harmless(&view.title)).set_comment(harmless(&view.headline()));
+    let mut properties = DocProperties::new()
+        .set_title(harmless(&view.title))
+        .set_comment(harmless(&view.headline()));
     if let Some(created) = created(report) {
         properties = properties.set_creation_datetime(&created);
     }
@@ -50,8 +56,16 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
             of_environment(&mut book, summary)?;
             left_out
         }
-        Report::Comparison { document, detail, .. } => {
-            let left_out = of_statistics(&mut book, Selection { document, detail: *detail })?;
+        Report::Comparison {
+            document, detail, ..
+        } => {
+            let left_out = of_statistics(
+                &mut book,
+                Selection {
+                    document,
+                    detail: *detail,
+                },
+            )?;
             of_sets(&mut book, document)?;
             left_out
         }
@@ -62,27 +76,49 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
 
 /// Returns the start of the first trial, so that the same run gives the same file.
 fn created(report: &Report<'_>) -> Option<ExcelDateTime> {
-    let Report::Run { trials, .. } = report else { return None };
-    let first = trials.iter().filter_map(|trial| trial.started).reduce(f64::min)?;
+    let Report::Run { trials, .. } = report else {
+        return None;
+    };
+    let first = trials
+        .iter()
+        .filter_map(|trial| trial.started)
+        .reduce(f64::min)?;
     ExcelDateTime::from_timestamp(first as i64).ok()
 }
 
 fn summary(book: &mut Workbook, report: &Report<'_>) -> Result<(), XlsxError> {
     let mut sheet = Sheet::new(book, "Summary", COLUMNS.iter().map(|column| column.name))?;
     for line in summary_line::lines(report) {
-        sheet.line(COLUMNS.iter().map(|column| Cell::of_value((column.value)(&line), line.unit())))?;
+        sheet.line(
+            COLUMNS
+                .iter()
+                .map(|column| Cell::of_value((column.value)(&line), line.unit())),
+        )?;
     }
     sheet.finish()
 }
 
 /// Returns the number of lines that have no room.
-fn of_trials(book: &mut Workbook, trials: &[ReportTrial], summary: &Summary) -> Result<usize, XlsxError> {
+fn of_trials(
+    book: &mut Workbook,
+    trials: &[ReportTrial],
+    summary: &Summary,
+) -> Result<usize, XlsxError> {
     /// Columns of numbers.
-    const NUMBERS: [&str; 7] = ["file_size", "record_size", "threads", "block", "order", "value", "part"];
+    const NUMBERS: [&str; 7] = [
+        "file_size",
+        "record_size",
+        "threads",
+        "block",
+        "order",
+        "value",
+        "part",
+    ];
     let mut sheet = Sheet::new(book, "Trials", TRIAL_COLUMNS)?;
     let mut records = trial_records(trials, summary, |text| Cow::Borrowed(text));
     for record in records.by_ref().take(MOST_LINES) {
-        let cell = |(name, text): (&&str, &String)| Cell::of_text(text.clone(), NUMBERS.contains(name));
+        let cell =
+            |(name, text): (&&str, &String)| Cell::of_text(text.clone(), NUMBERS.contains(name));
         sheet.line(TRIAL_COLUMNS.iter().zip(&record).map(cell))?;
     }
     sheet.finish()?;
@@ -90,12 +126,21 @@ fn of_trials(book: &mut Workbook, trials: &[ReportTrial], summary: &Summary) -> 
 }
 
 fn of_environment(book: &mut Workbook, summary: &Summary) -> Result<(), XlsxError> {
-    let mut sheet = Sheet::new(book, "Environment", ["about", "what", "requested", "observed"])?;
+    let mut sheet = Sheet::new(
+        book,
+        "Environment",
+        ["about", "what", "requested", "observed"],
+    )?;
     for table in &summary.environment {
         for row in &table.rows {
-            let optional = |text: &Option<String>| Cell::of_text(text.clone().unwrap_or_default(), false);
+            let optional =
+                |text: &Option<String>| Cell::of_text(text.clone().unwrap_or_default(), false);
             let names = [&table.title, &row.what].map(|text| Cell::of_text(text.clone(), false));
-            sheet.line(names.into_iter().chain([&row.requested, &row.observed].map(optional)))?;
+            sheet.line(
+                names
+                    .into_iter()
+                    .chain([&row.requested, &row.observed].map(optional)),
+            )?;
         }
     }
     sheet.finish()
@@ -107,11 +152,15 @@ fn of_statistics(book: &mut Workbook, selection: Selection<'_>) -> Result<usize,
     const NUMBERS: [&str; 4] = ["file_size", "record_size", "run", "value"];
     let table = csv::statistics(selection);
     let mut reader = ::csv::Reader::from_reader(table.as_bytes());
-    let columns = reader.headers().map_err(|error| XlsxError::ParameterError(error.to_string()))?.clone();
+    let columns = reader
+        .headers()
+        .map_err(|error| XlsxError::ParameterError(error.to_string()))?
+        .clone();
     let mut sheet = Sheet::new(book, "Statistics", &columns)?;
     let mut records = reader.records().flatten();
     for record in records.by_ref().take(MOST_LINES) {
-        let cell = |(name, text): (&str, &str)| Cell::of_text(text.to_owned(), NUMBERS.contains(&name));
+        let cell =
+            |(name, text): (&str, &str)| Cell::of_text(text.to_owned(), NUMBERS.contains(&name));
         sheet.line(columns.iter().zip(&record).map(cell))?;
     }
     sheet.finish()?;
@@ -119,7 +168,9 @@ fn of_statistics(book: &mut Workbook, selection: Selection<'_>) -> Result<usize,
 }
 
 fn of_sets(book: &mut Workbook, document: &Document) -> Result<(), XlsxError> {
-    let columns = ["set", "tool", "version", "runs", "blocks", "pairing", "commands", "files"];
+    let columns = [
+        "set", "tool", "version", "runs", "blocks", "pairing", "commands", "files",
+    ];
     let mut sheet = Sheet::new(book, "Sets", columns)?;
     let line = |set: &SetSummary| {
         let text = |text: &str| Cell::of_text(text.to_owned(), false);
@@ -146,26 +197,44 @@ fn of_sets(book: &mut Workbook, document: &Document) -> Result<(), XlsxError> {
 /// The answer, warnings, the method and the columns of the summary table.
 fn notes(book: &mut Workbook, view: &View<'_>, left_out: usize) -> Result<(), XlsxError> {
     let mut sheet = Sheet::new(book, "Notes", ["about", "text"])?;
-    let left_out = (left_out > 0).then(|| format!("{left_out} lines are left out: fsb report --format csv has all"));
+    let left_out = (left_out > 0)
+        .then(|| format!("{left_out} lines are left out: fsb report --format csv has all"));
     let headline = view.headline();
     let lines = [
         ("title", Some(view.title.as_str())),
         ("result", Some(headline.as_str())),
         ("not judged", view.unjudged),
-        ("baseline", Some(view.baseline()).filter(|_| view.compares())),
-        ("trust", view.trust.as_ref().map(|trust| trust.line.as_str())),
+        (
+            "baseline",
+            Some(view.baseline()).filter(|_| view.compares()),
+        ),
+        (
+            "trust",
+            view.trust.as_ref().map(|trust| trust.line.as_str()),
+        ),
         ("advice", view.advice),
         ("lines left out", left_out.as_deref()),
     ];
-    let lines = lines.into_iter().filter_map(|(about, text)| Some((about, text?)));
+    let lines = lines
+        .into_iter()
+        .filter_map(|(about, text)| Some((about, text?)));
     let named = |about: &'static str| move |text: &'_ String| (about, text.clone());
     let lists = view.facts.iter().map(named("fact"));
     let lists = lists.chain(view.conditions.iter().map(named("condition")));
     let lists = lists.chain(view.problems.iter().map(named("problem")));
     let lists = lists.chain(view.warnings.iter().map(named("warning")));
-    let method = view.method.iter().map(|paragraph| (paragraph.title, paragraph.text.clone()));
-    let columns = COLUMNS.iter().map(|column| (column.name, format!("column of Summary: {}", column.about)));
-    let lines = lines.map(|(about, text)| (about, text.to_owned())).chain(lists).chain(method).chain(columns);
+    let method = view
+        .method
+        .iter()
+        .map(|paragraph| (paragraph.title, paragraph.text.clone()));
+    let columns = COLUMNS
+        .iter()
+        .map(|column| (column.name, format!("column of Summary: {}", column.about)));
+    let lines = lines
+        .map(|(about, text)| (about, text.to_owned()))
+        .chain(lists)
+        .chain(method)
+        .chain(columns);
     for (about, text) in lines {
         sheet.line([about.to_owned(), text].map(|text| Cell::of_text(text, false)))?;
     }
@@ -255,7 +324,11 @@ impl<'b> Sheet<'b> {
             widths.push(column.chars().count() + 2);
         }
         sheet.set_freeze_panes(1, 0)?;
-        Ok(Sheet { sheet, widths, next: 1 })
+        Ok(Sheet {
+            sheet,
+            widths,
+            next: 1,
+        })
     }
 
     fn line(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<(), XlsxError> {
@@ -265,11 +338,15 @@ impl<'b> Sheet<'b> {
                 Cell::Empty => continue,
                 Cell::Text(text) => {
                     self.sheet.write_string(self.next, column, text)?;
-                    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+                    text.lines()
+                        .map(|line| line.chars().count())
+                        .max()
+                        .unwrap_or(0)
                 }
                 Cell::Number(number, format) => {
                     let format = CellFormat::new().set_num_format(*format);
-                    self.sheet.write_number_with_format(self.next, column, *number, &format)?;
+                    self.sheet
+                        .write_number_with_format(self.next, column, *number, &format)?;
                     12
                 }
                 Cell::Flag(flag) => {
@@ -288,7 +365,8 @@ impl<'b> Sheet<'b> {
     /// Sets the widths of columns and the filter.
     fn finish(self) -> Result<(), XlsxError> {
         for (place, width) in self.widths.iter().enumerate() {
-            self.sheet.set_column_width(place as u16, (*width).min(WIDEST) as f64 + 1.0)?;
+            self.sheet
+                .set_column_width(place as u16, (*width).min(WIDEST) as f64 + 1.0)?;
         }
         if let Some(last) = self.widths.len().checked_sub(1) {
             self.sheet.autofilter(0, 0, self.next - 1, last as u16)?;
@@ -309,7 +387,11 @@ mod tests {
     fn part(book: &[u8], name: &str) -> String {
         let mut archive = zip::ZipArchive::new(Cursor::new(book)).expect("an archive");
         let mut text = String::new();
-        archive.by_name(name).expect(name).read_to_string(&mut text).expect("text");
+        archive
+            .by_name(name)
+            .expect(name)
+            .read_to_string(&mut text)
+            .expect("text");
         text
     }
 
@@ -324,21 +406,42 @@ mod tests {
             assert!(names.contains(&format!("name=\"{name}\"")), "{names}");
         }
         let sheet = part(&book, "xl/worksheets/sheet1.xml");
-        assert!(sheet.contains("state=\"frozen\"") && sheet.contains("<autoFilter ref=\"A1:Z25\"/>"), "{sheet}");
-        let ratio = summary.cases[0].cells[1].against.as_ref().expect("a comparison").ratio;
-        assert!(sheet.contains(&format!("<v>{ratio}</v>")), "{ratio} in {sheet}");
-        assert_eq!(book, FORMAT.render_bytes(&report), "the file depends on the run only");
+        assert!(
+            sheet.contains("state=\"frozen\"") && sheet.contains("<autoFilter ref=\"A1:Z25\"/>"),
+            "{sheet}"
+        );
+        let ratio = summary.cases[0].cells[1]
+            .against
+            .as_ref()
+            .expect("a comparison")
+            .ratio;
+        assert!(
+            sheet.contains(&format!("<v>{ratio}</v>")),
+            "{ratio} in {sheet}"
+        );
+        assert_eq!(
+            book,
+            FORMAT.render_bytes(&report),
+            "the file depends on the run only"
+        );
     }
 
     #[test]
     fn names_are_no_formulas() {
         let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 2);
         record.plan.targets[1].name = "=1+1".to_owned();
-        trials.iter_mut().filter(|trial| trial.target == "xfs").for_each(|trial| trial.target = "=1+1".to_owned());
+        trials
+            .iter_mut()
+            .filter(|trial| trial.target == "xfs")
+            .for_each(|trial| trial.target = "=1+1".to_owned());
         let summary = Summary::of_run(&record, &trials);
         let book = FORMAT.render_bytes(&Report::of_run(&summary, &trials));
         assert!(part(&book, "xl/sharedStrings.xml").contains("<t>=1+1</t>"));
-        assert!((1..=4).all(|sheet| !part(&book, &format!("xl/worksheets/sheet{sheet}.xml")).contains("<f>")));
+        assert!(
+            (1..=4).all(
+                |sheet| !part(&book, &format!("xl/worksheets/sheet{sheet}.xml")).contains("<f>")
+            )
+        );
     }
 
     #[test]
@@ -346,6 +449,9 @@ mod tests {
         let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20));
         let book = FORMAT.render_bytes(&Report::of_comparison(&document, None));
         let names = part(&book, "xl/workbook.xml");
-        assert!(names.contains("name=\"Statistics\"") && names.contains("name=\"Sets\""), "{names}");
+        assert!(
+            names.contains("name=\"Statistics\"") && names.contains("name=\"Sets\""),
+            "{names}"
+        );
     }
 }

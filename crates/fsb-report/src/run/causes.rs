@@ -1,9 +1,11 @@
-//! The causes of a difference, from data that every run records: CPU time, flushes and bytes per operation.
+//! The causes of a difference, from data that every run records: CPU time, flushes and bytes per
+//! operation.
 //!
-//! The time of an operation is the sum of its CPU time and its waits. The waits are estimated from the flushes and
-//! bytes of an operation. The cost of each was measured by the probe of the raw device in the same block, with one
-//! request at a time. The rest is reported as not explained. It is negative if the device was faster than in the probe,
-//! for example with several requests at once.
+//! The time of an operation is the sum of its CPU time and its waits. The waits are estimated from
+//! the flushes and bytes of an operation. The cost of each was measured by the probe of the raw
+//! device in the same block, with one request at a time. The rest is reported as not explained. It
+//! is negative if the device was faster than in the probe, for example with several requests at
+//! once.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +56,8 @@ pub struct Cause {
     pub kind: CauseKind,
     /// Seconds per operation, as a mean over the blocks; negative if the candidate needs less.
     pub seconds: f64,
-    /// The interval of `seconds`. The intervals of all causes of a difference hold together with 95 % confidence
-    /// (Bonferroni).
+    /// The interval of `seconds`. The intervals of all causes of a difference hold together with 95
+    /// % confidence (Bonferroni).
     pub interval: Interval,
 }
 
@@ -79,8 +81,8 @@ pub struct Explanation {
 type Costs = (f64, [f64; CAUSES.len()]);
 const CAUSES: [CauseKind; 3] = [CauseKind::Cpu, CauseKind::Flushes, CauseKind::Bytes];
 
-/// Explains differences from the baseline in rates of operations, if the device was probed. Each explanation has the
-/// label of its workload and the index of its target in the plan.
+/// Explains differences from the baseline in rates of operations, if the device was probed. Each
+/// explanation has the label of its workload and the index of its target in the plan.
 pub(super) fn explanations(
     record: &RunRecord,
     differences: &[(&str, usize)],
@@ -88,28 +90,47 @@ pub(super) fn explanations(
 ) -> Vec<Explanation> {
     let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
-        by_cell.entry((&trial.what.workload, &trial.what.target)).or_default().push(trial);
+        by_cell
+            .entry((&trial.what.workload, &trial.what.target))
+            .or_default()
+            .push(trial);
     }
-    let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let names: Vec<&str> = record
+        .plan
+        .targets
+        .iter()
+        .map(|target| target.name.as_str())
+        .collect();
     let explained = |(workload, place): &(&str, usize)| -> Option<Explanation> {
         let of = |target: &str| {
             let costs = |trial: &&ReportTrial| Some((trial.block, costs(record, trial)?));
             let trials = last_attempts(by_cell.get(&(*workload, target))?);
-            Some(trials.iter().filter_map(costs).collect::<BTreeMap<u32, Costs>>())
+            Some(
+                trials
+                    .iter()
+                    .filter_map(costs)
+                    .collect::<BTreeMap<u32, Costs>>(),
+            )
         };
         let (baseline, candidate) = (of(names[0])?, of(names[*place])?);
-        let pairs = candidate.iter().filter_map(|(block, own)| Some((own, baseline.get(block)?)));
-        let differences: Vec<[f64; CAUSES.len() + 1]> = pairs.map(|(own, other)| difference(own, other)).collect();
+        let pairs = candidate
+            .iter()
+            .filter_map(|(block, own)| Some((own, baseline.get(block)?)));
+        let differences: Vec<[f64; CAUSES.len() + 1]> =
+            pairs.map(|(own, other)| difference(own, other)).collect();
         explanation([workload, names[*place], names[0]], &differences)
     };
     differences.iter().filter_map(explained).collect()
 }
 
-/// Returns the time of an operation, and the parts of it that CPU, flushes and bytes account for. Returns `None` if the
-/// trial is invalid or lacks a count, if its number of workers is unknown, or if the device was not probed in its
-/// block.
+/// Returns the time of an operation, and the parts of it that CPU, flushes and bytes account for.
+/// Returns `None` if the trial is invalid or lacks a count, if its number of workers is unknown, or
+/// if the device was not probed in its block.
 fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
-    let rates = record.devices_probed.get(&trial.block)?.get(&trial.what.target)?;
+    let rates = record
+        .devices_probed
+        .get(&trial.block)?
+        .get(&trial.what.target)?;
     let workers = workers(trial).filter(|_| trial.outcome == Outcome::Ok)?;
     let seconds = workers / trial.metric(metric::OPERATION_RATE.name)?;
     let count = |kind: &metric::MetricKind| trial.metric(kind.name);
@@ -122,17 +143,30 @@ fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
     Some((seconds, causes))
 }
 
-/// Returns the number of threads in all processes. Returns `None` for flows, whose threads do different work.
+/// Returns the number of threads in all processes. Returns `None` for flows, whose threads do
+/// different work.
 fn workers(trial: &ReportTrial) -> Option<f64> {
-    let count = |name: &str| trial.what.params.get(name).and_then(serde_json::Value::as_u64);
-    let known = trial.what.operation != FLOW && (count("threads").is_some() || count("processes").is_some());
+    let count = |name: &str| {
+        trial
+            .what
+            .params
+            .get(name)
+            .and_then(serde_json::Value::as_u64)
+    };
+    let known = trial.what.operation != FLOW
+        && (count("threads").is_some() || count("processes").is_some());
     let factor = |name: &str| count(name).unwrap_or(1).max(1) as f64;
     known.then(|| factor("threads") * factor("processes"))
 }
 
-/// Returns the seconds of a flush and of a byte on the raw device. Returns `None` if the probe lacks a rate.
+/// Returns the seconds of a flush and of a byte on the raw device. Returns `None` if the probe
+/// lacks a rate.
 fn prices(trial: &ReportTrial, rates: &DeviceRates) -> Option<[f64; 2]> {
-    let is_random = trial.what.params.get("access").is_some_and(|access| access == "random");
+    let is_random = trial
+        .what
+        .params
+        .get("access")
+        .is_some_and(|access| access == "random");
     let of_byte = match (trial.what.writes(), is_random) {
         (true, _) => 1.0 / rates.write,
         (false, true) => 1.0 / (rates.random_reads * PROBED),
@@ -143,7 +177,10 @@ fn prices(trial: &ReportTrial, rates: &DeviceRates) -> Option<[f64; 2]> {
 }
 
 /// Returns the difference by cause, and the rest.
-fn difference((seconds, causes): &Costs, (others_seconds, others): &Costs) -> [f64; CAUSES.len() + 1] {
+fn difference(
+    (seconds, causes): &Costs,
+    (others_seconds, others): &Costs,
+) -> [f64; CAUSES.len() + 1] {
     let mut by_cause = [0.0; CAUSES.len() + 1];
     for ((difference, own), other) in by_cause.iter_mut().zip(causes).zip(others) {
         *difference = own - other;
@@ -152,7 +189,10 @@ fn difference((seconds, causes): &Costs, (others_seconds, others): &Costs) -> [f
     by_cause
 }
 
-fn explanation([workload, candidate, baseline]: [&str; 3], blocks: &[[f64; CAUSES.len() + 1]]) -> Option<Explanation> {
+fn explanation(
+    [workload, candidate, baseline]: [&str; 3],
+    blocks: &[[f64; CAUSES.len() + 1]],
+) -> Option<Explanation> {
     if blocks.len() < FEWEST_JUDGED {
         return None;
     }
@@ -160,17 +200,31 @@ fn explanation([workload, candidate, baseline]: [&str; 3], blocks: &[[f64; CAUSE
     let cause = |(place, kind): (usize, CauseKind)| {
         let values: Vec<f64> = blocks.iter().map(|block| block[place]).collect();
         let seconds = values.iter().sum::<f64>() / values.len() as f64;
-        Some(Cause { kind, seconds, interval: t_interval(&values, level).ok()?? })
+        Some(Cause {
+            kind,
+            seconds,
+            interval: t_interval(&values, level).ok()??,
+        })
     };
-    let kinds = CAUSES.into_iter().chain([CauseKind::NotExplained]).enumerate();
+    let kinds = CAUSES
+        .into_iter()
+        .chain([CauseKind::NotExplained])
+        .enumerate();
     let mut causes: Vec<Cause> = kinds.map(cause).collect::<Option<_>>()?;
     let seconds = causes.iter().map(|cause| cause.seconds).sum();
     causes[..CAUSES.len()].sort_by(|a, b| b.seconds.abs().total_cmp(&a.seconds.abs()));
     let [workload, candidate, baseline] = [workload, candidate, baseline].map(str::to_owned);
-    Some(Explanation { workload, candidate, baseline, seconds, causes })
+    Some(Explanation {
+        workload,
+        candidate,
+        baseline,
+        seconds,
+        causes,
+    })
 }
 
-/// Returns the unit for times of the size of `seconds`, and a function that formats times in it with their signs.
+/// Returns the unit for times of the size of `seconds`, and a function that formats times in it
+/// with their signs.
 pub(super) fn signed_times(seconds: f64) -> (&'static str, impl Fn(f64) -> String) {
     let (scale, unit) = match seconds.abs() {
         seconds if seconds >= 1.0 => (1.0, "s"),
@@ -193,23 +247,46 @@ pub(super) fn signed_times(seconds: f64) -> (&'static str, impl Fn(f64) -> Strin
 pub(super) fn size_of_difference(seconds: f64) -> String {
     let (unit, number) = signed_times(seconds);
     let more = if seconds < 0.0 { "less" } else { "more" };
-    format!("{} {unit} {more}", number(seconds.abs()).trim_start_matches('+'))
+    format!(
+        "{} {unit} {more}",
+        number(seconds.abs()).trim_start_matches('+')
+    )
 }
 
 impl Explanation {
-    /// Returns a sentence such as `append 4K, durable each: xfs needs 78 µs less per operation than ext4: flushes -61
-    /// [-70 -52], CPU -9 [-11 -7], not explained -8 [-16 -1] µs.` Leaves out causes whose interval contains 0.
+    /// Returns a sentence such as `append 4K, durable each: xfs needs 78 µs less per operation than
+    /// ext4: flushes -61 [-70 -52], CPU -9 [-11 -7], not explained -8 [-16 -1] µs.` Leaves out
+    /// causes whose interval contains 0.
     pub fn line(&self) -> String {
         let (unit, number) = signed_times(self.seconds);
-        let shown = |cause: &&Cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0);
+        let shown =
+            |cause: &&Cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0);
         let cause = |cause: &Cause| {
-            let Cause { kind, seconds, interval } = cause;
-            format!("{} {} [{} {}]", kind.name(), number(*seconds), number(interval.lo), number(interval.hi))
+            let Cause {
+                kind,
+                seconds,
+                interval,
+            } = cause;
+            format!(
+                "{} {} [{} {}]",
+                kind.name(),
+                number(*seconds),
+                number(interval.lo),
+                number(interval.hi)
+            )
         };
         let causes: Vec<String> = self.causes.iter().filter(shown).map(cause).collect();
-        let Explanation { workload, candidate, baseline, .. } = self;
+        let Explanation {
+            workload,
+            candidate,
+            baseline,
+            ..
+        } = self;
         let size = size_of_difference(self.seconds);
-        format!("{workload}: {candidate} needs {size} per operation than {baseline}: {} {unit}.", causes.join(", "))
+        format!(
+            "{workload}: {candidate} needs {size} per operation than {baseline}: {} {unit}.",
+            causes.join(", ")
+        )
     }
 }
 
@@ -223,19 +300,30 @@ mod tests {
     use crate::run::Summary;
     use crate::sample;
 
-    /// Returns the explanations of a run whose first workload needs this time, CPU time and these flushes per operation on
-    /// xfs. ext4 needs 200 µs, 20 µs of CPU time and two flushes.
+    /// Returns the explanations of a run whose first workload needs this time, CPU time and these
+    /// flushes per operation on xfs. ext4 needs 200 µs, 20 µs of CPU time and two flushes.
     fn explained(seconds: f64, cpu: f64, flushes: f64) -> Vec<Explanation> {
         let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 6);
-        let rates = DeviceRates { read: 1e9, write: 1e9, random_reads: 1e5, flushed_writes: 1.0 / (60e-6 + 4096e-9) };
+        let rates = DeviceRates {
+            read: 1e9,
+            write: 1e9,
+            random_reads: 1e5,
+            flushed_writes: 1.0 / (60e-6 + 4096e-9),
+        };
         let probed = || ["ext4", "xfs"].map(|name| (name.to_owned(), rates)).into();
         record.devices_probed = (1..=6).map(|block| (block, probed())).collect();
         trials.retain(|trial| trial.workload == record.cells[0].label);
         for trial in &mut trials {
             let noise = 1.0 + 0.002 * f64::from(trial.block % 3);
-            let (seconds, cpu, flushes) =
-                if trial.target == "xfs" { (seconds, cpu, flushes) } else { (200e-6, 20e-6, 2.0) };
-            trial.params.extend([("durability".to_owned(), "each".into()), ("threads".to_owned(), 1.into())]);
+            let (seconds, cpu, flushes) = if trial.target == "xfs" {
+                (seconds, cpu, flushes)
+            } else {
+                (200e-6, 20e-6, 2.0)
+            };
+            trial.params.extend([
+                ("durability".to_owned(), "each".into()),
+                ("threads".to_owned(), 1.into()),
+            ]);
             trial.metrics = vec![
                 OPERATION_RATE.metric(1.0 / (seconds * noise)),
                 CPU_PER_OPERATION.metric(cpu * noise),
@@ -250,20 +338,40 @@ mod tests {
     fn planted_causes_are_found_with_the_rest() {
         let found = explained(120e-6, 11e-6, 1.0);
         assert_eq!(found.len(), 1);
-        let seconds: Vec<(CauseKind, i64)> =
-            found[0].causes.iter().map(|cause| (cause.kind, (cause.seconds * 1e7).round() as i64)).collect();
-        let expected =
-            [(CauseKind::Flushes, -600), (CauseKind::Cpu, -90), (CauseKind::Bytes, 0), (CauseKind::NotExplained, -112)];
+        let seconds: Vec<(CauseKind, i64)> = found[0]
+            .causes
+            .iter()
+            .map(|cause| (cause.kind, (cause.seconds * 1e7).round() as i64))
+            .collect();
+        let expected = [
+            (CauseKind::Flushes, -600),
+            (CauseKind::Cpu, -90),
+            (CauseKind::Bytes, 0),
+            (CauseKind::NotExplained, -112),
+        ];
         assert_eq!(seconds[..3], expected[..3], "{found:?}");
         assert_eq!(seconds[3].0, CauseKind::NotExplained);
-        assert!((found[0].causes.iter().map(|cause| cause.seconds).sum::<f64>() - found[0].seconds).abs() < 1e-12);
+        assert!(
+            (found[0]
+                .causes
+                .iter()
+                .map(|cause| cause.seconds)
+                .sum::<f64>()
+                - found[0].seconds)
+                .abs()
+                < 1e-12
+        );
         let line = found[0].line();
         assert!(
-            line.contains(": xfs needs 80 µs less per operation than ext4: flushes -60 [-60 -60], CPU -9.0 ["),
+            line.contains(
+                ": xfs needs 80 µs less per operation than ext4: flushes -60 [-60 -60], CPU -9.0 ["
+            ),
             "{line}"
         );
         assert!(
-            line.contains(", not explained ") && line.ends_with(" µs.") && !line.contains("data transfer"),
+            line.contains(", not explained ")
+                && line.ends_with(" µs.")
+                && !line.contains("data transfer"),
             "{line}"
         );
     }

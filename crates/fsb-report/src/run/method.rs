@@ -29,10 +29,16 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
     paragraphs.extend([warnings(), costs()]);
     let rule = record.stopping_rule.as_ref().map(stopping_rule_text);
     let end = record.stop_reason.as_ref().map(stop_reason_text);
-    let said = [rule.map(|rule| format!("The rule: {rule}.")), end.map(|end| format!("It ended after {end}."))];
+    let said = [
+        rule.map(|rule| format!("The rule: {rule}.")),
+        end.map(|end| format!("It ended after {end}.")),
+    ];
     let said: Vec<String> = said.into_iter().flatten().collect();
     if !said.is_empty() {
-        paragraphs.push(Paragraph { title: "When it stopped", text: said.join(" ") });
+        paragraphs.push(Paragraph {
+            title: "When it stopped",
+            text: said.join(" "),
+        });
     }
     paragraphs
 }
@@ -53,10 +59,14 @@ fn design(record: &RunRecord) -> Paragraph {
              spread between blocks includes the variation of layout. Warm-up trials are not analysed."
         }
     };
-    Paragraph { title: "Blocks and trials", text: text.to_owned() }
+    Paragraph {
+        title: "Blocks and trials",
+        text: text.to_owned(),
+    }
 }
 
-/// Returns the paragraph on interim analyses. Returns `None` if the number of blocks was fixed beforehand.
+/// Returns the paragraph on interim analyses. Returns `None` if the number of blocks was fixed
+/// beforehand.
 fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
     let planned: Vec<String> = record.interim_analyses.iter().map(u32::to_string).collect();
     (planned.len() > 1).then(|| Paragraph {
@@ -73,7 +83,11 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
 }
 
 fn rounds(summary: &Summary) -> Option<Paragraph> {
-    let known = summary.cases.iter().flat_map(|row| &row.cells).any(|cell| cell.scatter.is_some());
+    let known = summary
+        .cases
+        .iter()
+        .flat_map(|row| &row.cells)
+        .any(|cell| cell.scatter.is_some());
     known.then(|| Paragraph {
         title: "Rounds and blocks",
         text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \
@@ -124,10 +138,14 @@ fn pairs(summary: &Summary) -> Paragraph {
     }
 }
 
-/// Returns the paragraph on the variances and the correlation of blocks that are estimated from all workloads together.
+/// Returns the paragraph on the variances and the correlation of blocks that are estimated from all
+/// workloads together.
 fn page(summary: &Summary) -> Paragraph {
     let correlation = summary.correlation.map_or_else(String::new, |correlation| {
-        format!(" The estimate of this run is {:+.2} ± {:.2}.", correlation.estimate, correlation.error)
+        format!(
+            " The estimate of this run is {:+.2} ± {:.2}.",
+            correlation.estimate, correlation.error
+        )
     });
     Paragraph {
         title: "Information shared between workloads",

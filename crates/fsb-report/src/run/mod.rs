@@ -1,4 +1,5 @@
-//! Runs: assembles the summary from a record and its trials. The submodules are the parts of a report on a run.
+//! Runs: assembles the summary from a record and its trials. The submodules are the parts of a
+//! report on a run.
 
 mod cases;
 mod causes;
@@ -48,25 +49,29 @@ pub(crate) use device::{bottom_device, disk_kind};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{
-    ClaimValues, Published, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate, PublishedRow,
-    PublishedSum, PublishedTable, PublishedValue,
+    ClaimValues, Published, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate,
+    PublishedRow, PublishedSum, PublishedTable, PublishedValue,
 };
 pub use report_trial::{
-    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
+    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times,
+    TrialFields, writes,
 };
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
-    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall,
-    QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State, Summary, TargetSummary, TrialPoint, Trust,
-    TrustLevel, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost,
+    Measured, Overall, QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State, Summary,
+    TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
 pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};
-pub use traced_work::{CommitRate, KernelThreadTime, LockContention, PerOperation, RequestRate, TimeFrame, TracedWork};
+pub use traced_work::{
+    CommitRate, KernelThreadTime, LockContention, PerOperation, RequestRate, TimeFrame, TracedWork,
+};
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
 
 impl Summary {
-    /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
+    /// Assembles the summary of a run. The first target of the plan is the one that others are
+    /// compared with.
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
         Summary::of_shown(record, &ReportTrial::all(trials))
     }
@@ -120,7 +125,9 @@ impl Summary {
             headline::strip_verdicts(&mut summary);
         }
         let cases = || summary.cases.iter().filter(|case| case.withheld.is_none());
-        let of_operations = cases().filter(|case| case.metric == metric::OPERATION_RATE.name).flat_map(significant);
+        let of_operations = cases()
+            .filter(|case| case.metric == metric::OPERATION_RATE.name)
+            .flat_map(significant);
         let explanations = causes::explanations(record, &of_operations.collect::<Vec<_>>(), trials);
         let differences: Vec<_> = cases().flat_map(significant).collect();
         summary.traced_explanations = traced::explanations(record, &differences, trials);
@@ -134,8 +141,10 @@ impl Summary {
         }
         summary.overall_answer = headline::overall(&summary);
         let overall = summary.overall_answer.as_deref();
-        summary.headline =
-            overall.map_or_else(|| summary.answer.clone(), |overall| format!("{} {overall}", summary.answer));
+        summary.headline = overall.map_or_else(
+            || summary.answer.clone(),
+            |overall| format!("{} {overall}", summary.answer),
+        );
         summary.advice = advice(&summary, record, seconds(record, trials));
         summary.problems = warnings::problems(&summary);
         summary.trust = trust::assess(&summary, record, trials);
@@ -162,7 +171,12 @@ impl Summary {
 
     /// Adds the difference to an earlier run of the same plan.
     #[must_use]
-    pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
+    pub fn with_earlier_run(
+        mut self,
+        record: &RunRecord,
+        earlier: &Summary,
+        its_record: &RunRecord,
+    ) -> Summary {
         self.earlier = compare_earlier((&self, record), (earlier, its_record));
         self
     }
@@ -171,14 +185,24 @@ impl Summary {
     #[must_use]
     pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> Summary {
         self.method.push(method::findings(self.theta));
-        if self.trust.as_ref().is_some_and(|trust| trust.level == TrustLevel::Low) {
+        if self
+            .trust
+            .as_ref()
+            .is_some_and(|trust| trust.level == TrustLevel::Low)
+        {
             return self;
         }
         let is_withheld = |finding: &Finding| {
-            let of = |case: &Workload| case.operation == finding.operation && case.withheld.is_some();
+            let of =
+                |case: &Workload| case.operation == finding.operation && case.withheld.is_some();
             self.cases.iter().any(of)
         };
-        self.findings = Some(findings.into_iter().filter(|finding| !is_withheld(finding)).collect());
+        self.findings = Some(
+            findings
+                .into_iter()
+                .filter(|finding| !is_withheld(finding))
+                .collect(),
+        );
         self.warnings.extend(warnings);
         self
     }
@@ -194,7 +218,9 @@ impl Summary {
 /// Returns the workloads without a case that the run left out because of its budget.
 fn left_out(record: &RunRecord, cases: &[Workload]) -> Vec<String> {
     let of_warning = |warning: &Warning| match warning {
-        Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => workloads.clone(),
+        Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => {
+            workloads.clone()
+        }
         _ => Vec::new(),
     };
     let mut labels: Vec<String> = Vec::new();
@@ -208,11 +234,11 @@ fn left_out(record: &RunRecord, cases: &[Workload]) -> Vec<String> {
 
 /// Returns the significant differences from the baseline.
 fn significant(case: &Workload) -> impl Iterator<Item = (&str, usize)> {
-    let sure = case
-        .cells
-        .iter()
-        .enumerate()
-        .filter(|(_, cell)| cell.against.as_ref().is_some_and(|against| against.verdict.is_sure()));
+    let sure = case.cells.iter().enumerate().filter(|(_, cell)| {
+        cell.against
+            .as_ref()
+            .is_some_and(|against| against.verdict.is_sure())
+    });
     sure.map(|(place, _)| (case.workload.as_str(), place))
 }
 
@@ -223,13 +249,25 @@ fn targets(record: &RunRecord) -> Vec<TargetSummary> {
         what: what(target),
         file_system: target.file_system().map(|spec| spec.fs.clone()),
         simulated: target.is_simulated(),
-        failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
+        failed: record
+            .targets
+            .get(&target.name)
+            .and_then(|found| found.failed.clone()),
         unjudged: record.unjudged_target(target),
-        unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
+        unavailable: record
+            .targets
+            .get(&target.name)
+            .and_then(|found| found.unavailable.clone()),
         risks: risks::of_target(record, &target.name).to_vec(),
         may_win: !barred.contains(&place),
     };
-    record.plan.targets.iter().enumerate().map(summarised).collect()
+    record
+        .plan
+        .targets
+        .iter()
+        .enumerate()
+        .map(summarised)
+        .collect()
 }
 
 /// Returns the file system with its options on its medium, or the directory, without the name.
@@ -242,33 +280,61 @@ fn what(target: &fsb_model::Target) -> String {
 
 /// Returns the number of measured blocks that have trials.
 fn blocks(trials: &[ReportTrial]) -> u32 {
-    let blocks: BTreeSet<u32> = trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).collect();
+    let blocks: BTreeSet<u32> = trials
+        .iter()
+        .filter(|trial| trial.counts())
+        .map(|trial| trial.block)
+        .collect();
     blocks.len() as u32
 }
 
-/// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls, time.
+/// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls,
+/// time.
 fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let media: BTreeSet<&str> =
-        record.media.values().map(|medium| medium.summary.as_str()).filter(|text| !text.is_empty()).collect();
+    let media: BTreeSet<&str> = record
+        .media
+        .values()
+        .map(|medium| medium.summary.as_str())
+        .filter(|text| !text.is_empty())
+        .collect();
     if !media.is_empty() {
-        facts.push(Fact::Text(media.into_iter().collect::<Vec<_>>().join(" and ")));
+        facts.push(Fact::Text(
+            media.into_iter().collect::<Vec<_>>().join(" and "),
+        ));
     }
-    let beneath: BTreeSet<String> =
-        record.media.values().filter_map(|medium| device::storage_text(record, &medium.device)).collect();
+    let beneath: BTreeSet<String> = record
+        .media
+        .values()
+        .filter_map(|medium| device::storage_text(record, &medium.device))
+        .collect();
     if !beneath.is_empty() {
-        facts.push(Fact::Text(beneath.into_iter().collect::<Vec<_>>().join(" and ")));
+        facts.push(Fact::Text(
+            beneath.into_iter().collect::<Vec<_>>().join(" and "),
+        ));
     }
-    facts.extend(device::fact(record).into_iter().chain(placement_fact(record)).map(Fact::Text));
-    let mut kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
+    facts.extend(
+        device::fact(record)
+            .into_iter()
+            .chain(placement_fact(record))
+            .map(Fact::Text),
+    );
+    let mut kernels: BTreeSet<&str> = trials
+        .iter()
+        .map(|trial| trial.what.kernel.as_str())
+        .collect();
     if kernels.is_empty() {
         kernels.insert(&record.host.kernel);
     }
     if kernels.iter().any(|kernel| !kernel.is_empty()) {
-        facts.push(Fact::Kernels(kernels.into_iter().map(str::to_owned).collect()));
+        facts.push(Fact::Kernels(
+            kernels.into_iter().map(str::to_owned).collect(),
+        ));
     }
     facts.push(Fact::Text(match record.blocks_planned.or(asked(record)) {
-        Some(planned) if record.stop_reason.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
+        Some(planned) if record.stop_reason.is_none() && blocks < planned => {
+            format!("{blocks} of {planned} blocks")
+        }
         _ => counted(blocks as usize, "block"),
     }));
     facts.extend(interim_analyses(record, blocks).map(Fact::Text));
@@ -277,7 +343,12 @@ fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<Fact> {
     }
     facts.push(Fact::Text(format!("seed {}", record.plan.seed)));
     if !record.plan.controls.is_empty() {
-        let held: Vec<String> = record.plan.controls.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let held: Vec<String> = record
+            .plan
+            .controls
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         facts.push(Fact::Text(held.join(" ")));
     }
     if let Some(seconds) = seconds(record, trials) {
@@ -288,8 +359,15 @@ fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<Fact> {
 
 /// Returns the reason why the run ended, if the plan did not fix the number of blocks alone.
 fn stopped(record: &RunRecord) -> Option<String> {
-    let decided = !matches!(record.plan.repetition, Repetition::Blocks { seconds: None, .. });
-    record.stop_reason.as_ref().filter(|_| decided).map(stop_reason_text)
+    let decided = !matches!(
+        record.plan.repetition,
+        Repetition::Blocks { seconds: None, .. }
+    );
+    record
+        .stop_reason
+        .as_ref()
+        .filter(|_| decided)
+        .map(stop_reason_text)
 }
 
 fn asked(record: &RunRecord) -> Option<u32> {
@@ -299,8 +377,8 @@ fn asked(record: &RunRecord) -> Option<u32> {
     }
 }
 
-/// Returns the duration of the run in seconds: the sum of its segments, killed ones up to their last trial. Returns
-/// `None` if it is unknown.
+/// Returns the duration of the run in seconds: the sum of its segments, killed ones up to their
+/// last trial. Returns `None` if it is unknown.
 fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
     let mut total = 0.0;
     for (index, segment) in record.segments.iter().enumerate() {
@@ -312,16 +390,24 @@ fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
             .unwrap_or(f64::INFINITY);
         let last_trial = || {
             let within = |stamp: &f64| (started..next).contains(stamp);
-            trials.iter().filter_map(|trial| trial.started).filter(within).fold(started, f64::max)
+            trials
+                .iter()
+                .filter_map(|trial| trial.started)
+                .filter(within)
+                .fold(started, f64::max)
         };
-        let ended = segment.ended.as_deref().and_then(report_trial::seconds).unwrap_or_else(last_trial);
+        let ended = segment
+            .ended
+            .as_deref()
+            .and_then(report_trial::seconds)
+            .unwrap_or_else(last_trial);
         total += (ended - started).max(0.0);
     }
     (total > 0.0).then_some(total)
 }
 
-/// Returns the option that would narrow the intervals of undecided cases or allow verdicts, or the reason why nothing is
-/// judged.
+/// Returns the option that would narrow the intervals of undecided cases or allow verdicts, or the
+/// reason why nothing is judged.
 fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
         return Some(format!("Values, without ranks or verdicts: {why}."));
@@ -338,17 +424,38 @@ fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option
     };
     if !summary.is_judged() && (summary.blocks as usize) < FEWEST_JUDGED {
         let fewest = FEWEST_JUDGED as u32;
-        return Some(format!("--blocks {fewest} or more gives verdicts{}", about(fewest).unwrap_or_default()));
+        return Some(format!(
+            "--blocks {fewest} or more gives verdicts{}",
+            about(fewest).unwrap_or_default()
+        ));
     }
-    let is_undecided = |case: &&Workload| matches!(case.ranking.outcome, RankingOutcome::Undecided(_));
-    let mut pairs = summary.cases.iter().filter(is_undecided).flat_map(|case| &case.ranking.pairs);
+    let is_undecided =
+        |case: &&Workload| matches!(case.ranking.outcome, RankingOutcome::Undecided(_));
+    let mut pairs = summary
+        .cases
+        .iter()
+        .filter(is_undecided)
+        .flat_map(|case| &case.ranking.pairs);
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
-    let Comparison { n, level, nominal_level, .. } = judged.comparison;
+    let Comparison {
+        n,
+        level,
+        nominal_level,
+        ..
+    } = judged.comparison;
     let blocks = blocks_to_scale(n, nominal_level.unwrap_or(level), level, 0.5)?;
-    // After an early end, as many blocks may do: an interim analysis has wider intervals than the only one.
+    // After an early end, as many blocks may do: an interim analysis has wider intervals than the
+    // only one.
     let alone = nominal_level.is_some() && blocks <= summary.blocks;
-    let how = if alone { ", without interim analyses," } else { "" };
-    Some(format!("--blocks {blocks}{how} would halve the intervals{}", about(blocks).unwrap_or_default()))
+    let how = if alone {
+        ", without interim analyses,"
+    } else {
+        ""
+    };
+    Some(format!(
+        "--blocks {blocks}{how} would halve the intervals{}",
+        about(blocks).unwrap_or_default()
+    ))
 }
 
 /// Formats an estimated duration: whole seconds, and whole minutes from 90 s to an hour.
@@ -360,17 +467,26 @@ fn rough(seconds: f64) -> String {
     }
 }
 
-/// Returns the placement of the targets, such as `side by side on 3 slices of 660 MiB, 9 rounds` or `in turn: the
-/// targets are on different media`.
+/// Returns the placement of the targets, such as `side by side on 3 slices of 660 MiB, 9 rounds` or
+/// `in turn: the targets are on different media`.
 fn placement_fact(record: &RunRecord) -> Option<String> {
     match record.placement.as_ref()? {
         Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
-        Placement::SideBySide { slices, slice_bytes } => {
+        Placement::SideBySide {
+            slices,
+            slice_bytes,
+        } => {
             let on = match slices {
                 0 => String::new(),
-                slices => format!(" on {} of {}", counted(*slices as usize, "slice"), show_bytes(*slice_bytes as f64)),
+                slices => format!(
+                    " on {} of {}",
+                    counted(*slices as usize, "slice"),
+                    show_bytes(*slice_bytes as f64)
+                ),
             };
-            let rounds = rounds(record).map(|rounds| format!(", {rounds}")).unwrap_or_default();
+            let rounds = rounds(record)
+                .map(|rounds| format!(", {rounds}"))
+                .unwrap_or_default();
             Some(format!("side by side{on}{rounds}"))
         }
     }
@@ -380,7 +496,11 @@ fn placement_fact(record: &RunRecord) -> Option<String> {
 fn rounds(record: &RunRecord) -> Option<String> {
     let rounds = || record.rounds.values().map(|rounds| rounds.rounds);
     let (fewest, most) = (rounds().min()?, rounds().max()?);
-    Some(if fewest == most { counted(most as usize, "round") } else { format!("{fewest} to {most} rounds") })
+    Some(if fewest == most {
+        counted(most as usize, "round")
+    } else {
+        format!("{fewest} to {most} rounds")
+    })
 }
 
 /// Returns text such as `2 of 3 interim analyses`. Returns `None` if fewer than two were planned.
@@ -388,13 +508,22 @@ fn interim_analyses(record: &RunRecord, blocks: u32) -> Option<String> {
     if record.interim_analyses.len() < 2 {
         return None;
     }
-    let taken = record.interim_analyses.iter().filter(|analysis| **analysis <= blocks).count();
-    Some(format!("{taken} of {} interim analyses", record.interim_analyses.len()))
+    let taken = record
+        .interim_analyses
+        .iter()
+        .filter(|analysis| **analysis <= blocks)
+        .count();
+    Some(format!(
+        "{taken} of {} interim analyses",
+        record.interim_analyses.len()
+    ))
 }
 
-/// Matches by workload label, metric and file-system name. Cases that the run did not measure are omitted.
+/// Matches by workload label, metric and file-system name. Cases that the run did not measure are
+/// omitted.
 fn beside(summary: &Summary, table: &PublishedTable) -> Published {
-    let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) = (Vec::new(), Vec::new());
+    let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) =
+        (Vec::new(), Vec::new());
     for value in &table.rows {
         if !file_systems.contains(&value.target) {
             file_systems.push(value.target.clone());
@@ -404,41 +533,88 @@ fn beside(summary: &Summary, table: &PublishedTable) -> Published {
         }
     }
     let theirs = |row: &str, target: &str| {
-        let found = table.rows.iter().find(|value| value.row == row && value.target == target);
-        found.map(|value| value.value).filter(|value| value.is_finite())
+        let found = table
+            .rows
+            .iter()
+            .find(|value| value.row == row && value.target == target);
+        found
+            .map(|value| value.value)
+            .filter(|value| value.is_finite())
     };
     let printed = |row: &str| {
-        let of = |name: &String| table.rows.iter().find(|value| value.row == row && value.target == *name);
-        file_systems.iter().map(|name| of(name)?.rate.as_ref()?.printed.clone()).collect()
+        let of = |name: &String| {
+            table
+                .rows
+                .iter()
+                .find(|value| value.row == row && value.target == *name)
+        };
+        file_systems
+            .iter()
+            .map(|name| of(name)?.rate.as_ref()?.printed.clone())
+            .collect()
     };
     let rows = rows.into_iter().filter_map(|known| {
-        let row = summary.cases.iter().find(|row| row.workload == known.workload)?;
+        let row = summary
+            .cases
+            .iter()
+            .find(|row| row.workload == known.workload)?;
         let ours = |cell: &Measured| match (&known.metric, &known.rate) {
             (None, Some(rate)) => {
-                let time = cell.estimate.as_ref().filter(|_| row.unit == Unit::Seconds).map(|estimate| estimate.mean);
+                let time = cell
+                    .estimate
+                    .as_ref()
+                    .filter(|_| row.unit == Unit::Seconds)
+                    .map(|estimate| estimate.mean);
                 time.map(|seconds| rate.amount / seconds)
             }
-            (None, None) => cell.estimate.as_ref().filter(|_| row.unit == known.unit).map(|estimate| estimate.mean),
+            (None, None) => cell
+                .estimate
+                .as_ref()
+                .filter(|_| row.unit == known.unit)
+                .map(|estimate| estimate.mean),
             (Some(metric), _) => {
-                let found = cell.secondary.iter().find(|secondary| secondary.metric == *metric);
-                found.filter(|secondary| secondary.unit == known.unit).map(|secondary| secondary.description.mean)
+                let found = cell
+                    .secondary
+                    .iter()
+                    .find(|secondary| secondary.metric == *metric);
+                found
+                    .filter(|secondary| secondary.unit == known.unit)
+                    .map(|secondary| secondary.description.mean)
             }
         };
         Some(PublishedRow {
             workload: known.row.clone(),
             unit: known.unit,
             ours: row.cells.iter().map(ours).collect(),
-            theirs: file_systems.iter().map(|name| theirs(&known.row, name)).collect(),
+            theirs: file_systems
+                .iter()
+                .map(|name| theirs(&known.row, name))
+                .collect(),
             group: known.rate.as_ref().map(|rate| rate.group.clone()),
-            printed: if known.rate.is_some() { printed(&known.row) } else { Vec::new() },
+            printed: if known.rate.is_some() {
+                printed(&known.row)
+            } else {
+                Vec::new()
+            },
         })
     });
     let mut rows = rows.collect();
     table.sums.iter().for_each(|sum| sum.add_to(&mut rows));
     let (title, note) = (table.title.clone(), table.note.clone());
-    let absent = summary.targets.iter().filter(|target| target.unavailable.is_some());
+    let absent = summary
+        .targets
+        .iter()
+        .filter(|target| target.unavailable.is_some());
     let unavailable = absent.map(TargetSummary::label).collect();
-    Published { title, note, first: table.first, layout: table.layout, rows, file_systems, unavailable }
+    Published {
+        title,
+        note,
+        first: table.first,
+        layout: table.layout,
+        rows,
+        file_systems,
+        unavailable,
+    }
 }
 
 /// Compares the cases that have the same units and values in both runs; `None` without any.
@@ -448,9 +624,16 @@ fn compare_earlier(
 ) -> Option<EarlierRun> {
     let mut cases = 0;
     let mut changes: Vec<CellChange> = Vec::new();
-    let old_cases: HashMap<&str, &Workload> = then.cases.iter().rev().map(|old| (&*old.workload, old)).collect();
+    let old_cases: HashMap<&str, &Workload> = then
+        .cases
+        .iter()
+        .rev()
+        .map(|old| (&*old.workload, old))
+        .collect();
     for case in &now.cases {
-        let Some(old) = old_cases.get(&*case.workload) else { continue };
+        let Some(old) = old_cases.get(&*case.workload) else {
+            continue;
+        };
         if record.units.get(&case.workload) != earlier.units.get(&case.workload) {
             continue;
         }
@@ -468,15 +651,26 @@ fn compare_earlier(
     }
     changes.retain(|change| change.distance().is_finite());
     changes.sort_by(|one, other| one.distance().total_cmp(&other.distance()));
-    let (lower, upper) = (changes.get((changes.len().max(1) - 1) / 2)?, changes.get(changes.len() / 2)?);
+    let (lower, upper) = (
+        changes.get((changes.len().max(1) - 1) / 2)?,
+        changes.get(changes.len() / 2)?,
+    );
     let median = ((lower.distance() + upper.distance()) / 2.0).exp_m1();
     let started = earlier.segments.first()?.started.clone();
-    Some(EarlierRun { started, cases, median, most: changes.pop()? })
+    Some(EarlierRun {
+        started,
+        cases,
+        median,
+        most: changes.pop()?,
+    })
 }
 
 fn compared_value(summary: &Summary, case: &Workload, cell: &Measured) -> Option<CellValue> {
     if summary.is_comparison() {
-        return cell.against.as_ref().map(|against| CellValue::Ratio(against.ratio));
+        return cell
+            .against
+            .as_ref()
+            .map(|against| CellValue::Ratio(against.ratio));
     }
     let value = cell.estimate.as_ref()?.value;
     Some(CellValue::Value(value, case.unit.show(value)))

@@ -1,12 +1,15 @@
-//! Cases beside a background, against the same cases alone: how much longer an operation takes, on each target and
-//! between targets.
+//! Cases beside a background, against the same cases alone: how much longer an operation takes, on
+//! each target and between targets.
 //!
-//! Each block measures the case alone and beside its background, one after the other on the same target. The ratio is
-//! paired by block. The ratio of two targets' ratios shows whether one of them protects the case better.
+//! Each block measures the case alone and beside its background, one after the other on the same
+//! target. The ratio is paired by block. The ratio of two targets' ratios shows whether one of them
+//! protects the case better.
 
 use std::collections::HashMap;
 
-use fsb_model::metric::{LATENCY_MAX, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind};
+use fsb_model::metric::{
+    LATENCY_MAX, LATENCY_P50, LATENCY_P90, LATENCY_P99, LATENCY_P999, MetricKind,
+};
 use fsb_model::units::{show_bytes, show_rate, show_seconds};
 use fsb_model::{Better, RunRecord, Unit};
 use fsb_stats::{BlockValue, Comparison, Verdict, hold_groups_over_page};
@@ -15,24 +18,35 @@ use super::costs::Compared;
 use super::latency::quantile_name;
 use super::report_trial::{ReportTrial, last_attempts};
 use super::summary::{
-    AloneAndBeside, BackgroundRate, BesideBackground, Measured, QuantileSlowdown, RateAlone, Slowdown, Summary,
-    Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, Measured, QuantileSlowdown, RateAlone,
+    Slowdown, Summary, Workload,
 };
 use crate::page::{Block, Section, Table, TableCell, TableRow};
 use crate::show::{capital, listed};
 
 /// The percentiles of trials, in rising order.
-const QUANTILES: [(f64, &MetricKind); 4] =
-    [(0.5, &LATENCY_P50), (0.9, &LATENCY_P90), (0.99, &LATENCY_P99), (0.999, &LATENCY_P999)];
+const QUANTILES: [(f64, &MetricKind); 4] = [
+    (0.5, &LATENCY_P50),
+    (0.9, &LATENCY_P90),
+    (0.99, &LATENCY_P99),
+    (0.999, &LATENCY_P999),
+];
 
 /// The trials of a run by case and target.
 type Cells<'a> = HashMap<(&'a str, &'a str), Vec<&'a ReportTrial>>;
 
 /// Returns the cases of a run that were measured beside a background, in the order of the plan.
-pub(super) fn of_run(record: &RunRecord, cases: &[Workload], trials: &[ReportTrial]) -> Vec<BesideBackground> {
+pub(super) fn of_run(
+    record: &RunRecord,
+    cases: &[Workload],
+    trials: &[ReportTrial],
+) -> Vec<BesideBackground> {
     let mut cells: Cells<'_> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
-        cells.entry((&trial.what.workload, &trial.what.target)).or_default().push(trial);
+        cells
+            .entry((&trial.what.workload, &trial.what.target))
+            .or_default()
+            .push(trial);
     }
     let mut found: Vec<BesideBackground> = pairs(record, cases);
     // Times, percentiles and ratios of ratios are three groups without common variances.
@@ -44,7 +58,9 @@ pub(super) fn of_run(record: &RunRecord, cases: &[Workload], trials: &[ReportTri
             let values = [alone, beside].map(|case| times(&case.cells[target], case.better));
             groups[0].push((pair, target), record, &values, Better::Lower);
             let trials = [alone, beside].map(|case| {
-                cells.get(&(&*case.workload, &*named.name)).map_or_else(Vec::new, |trials| last_attempts(trials))
+                cells
+                    .get(&(&*case.workload, &*named.name))
+                    .map_or_else(Vec::new, |trials| last_attempts(trials))
             });
             for (q, kind) in shown_quantiles(&trials) {
                 let values = trials.each_ref().map(|trials| metric_values(trials, kind));
@@ -55,7 +71,9 @@ pub(super) fn of_run(record: &RunRecord, cases: &[Workload], trials: &[ReportTri
             }
         }
         let slowdowns: Vec<Vec<BlockValue>> = (0..record.plan.targets.len())
-            .map(|target| ratios(&[alone, beside].map(|case| times(&case.cells[target], case.better))))
+            .map(|target| {
+                ratios(&[alone, beside].map(|case| times(&case.cells[target], case.better)))
+            })
             .collect();
         groups[2].push((pair, 0), record, &slowdowns, Better::Lower);
     }
@@ -68,21 +86,39 @@ pub(super) fn of_run(record: &RunRecord, cases: &[Workload], trials: &[ReportTri
             true => comparison,
             false => unjudged(comparison),
         };
-        let value = |case: &Workload| case.cells[*target].estimate.as_ref().map(|estimate| estimate.value);
-        let (Some(time), Some((of_alone, of_beside))) = (ranking.comparison(0, 1), value(alone).zip(value(beside)))
+        let value = |case: &Workload| {
+            case.cells[*target]
+                .estimate
+                .as_ref()
+                .map(|estimate| estimate.value)
+        };
+        let (Some(time), Some((of_alone, of_beside))) =
+            (ranking.comparison(0, 1), value(alone).zip(value(beside)))
         else {
             continue;
         };
-        let [trials_alone, trials_beside] =
-            [alone, beside].map(|case| cells.get(&(&*case.workload, &*record.plan.targets[*target].name)));
-        let of_quantile =
-            quantiles.iter().zip(&latencies.rankings).filter(|(place, _)| (place.0, place.1) == (*pair, *target));
+        let [trials_alone, trials_beside] = [alone, beside]
+            .map(|case| cells.get(&(&*case.workload, &*record.plan.targets[*target].name)));
+        let of_quantile = quantiles
+            .iter()
+            .zip(&latencies.rankings)
+            .filter(|(place, _)| (place.0, place.1) == (*pair, *target));
         let of_quantile = of_quantile.filter_map(|((.., q, seconds), ranking)| {
             let ratio = judged(ranking.comparison(0, 1)?);
-            Some(QuantileSlowdown { q: *q, seconds: *seconds, ratio })
+            Some(QuantileSlowdown {
+                q: *q,
+                seconds: *seconds,
+                ratio,
+            })
         });
-        let against = between.places.iter().position(|place| place.0 == *pair).filter(|_| *target > 0);
-        let against = against.and_then(|at| between.rankings[at].comparison(0, *target)).map(judged);
+        let against = between
+            .places
+            .iter()
+            .position(|place| place.0 == *pair)
+            .filter(|_| *target > 0);
+        let against = against
+            .and_then(|at| between.rankings[at].comparison(0, *target))
+            .map(judged);
         let slowdown = Slowdown {
             time: judged(time),
             alone: of_alone,
@@ -105,7 +141,10 @@ fn pairs(record: &RunRecord, cases: &[Workload]) -> Vec<BesideBackground> {
         let background = cell.workload.background.as_ref()?;
         let alone = cell.workload.alone();
         let alone = record.cells.iter().find(|other| other.workload == alone)?;
-        let name = cell.label.strip_prefix(&alone.label).and_then(|rest| rest.strip_prefix(", beside "));
+        let name = cell
+            .label
+            .strip_prefix(&alone.label)
+            .and_then(|rest| rest.strip_prefix(", beside "));
         Some(BesideBackground {
             alone: place(&alone.label)?,
             beside: place(&cell.label)?,
@@ -120,19 +159,36 @@ fn pairs(record: &RunRecord, cases: &[Workload]) -> Vec<BesideBackground> {
 /// Returns whether comparisons of these cases on a target may have verdicts.
 fn is_judged(record: &RunRecord, target: usize, cases: [&Workload; 2]) -> bool {
     record.unjudged().is_none()
-        && record.unjudged_target(&record.plan.targets[target]).is_none()
+        && record
+            .unjudged_target(&record.plan.targets[target])
+            .is_none()
         && cases.iter().all(|case| case.withheld.is_none())
 }
 
 fn unjudged(comparison: Comparison) -> Comparison {
-    Comparison { interval: None, p_value: None, verdict: Verdict::NotJudged, ..comparison }
+    Comparison {
+        interval: None,
+        p_value: None,
+        verdict: Verdict::NotJudged,
+        ..comparison
+    }
 }
 
-/// Returns the time of an operation in each block, up to a factor that is the same for the case alone and beside its
-/// background. Both are measured on the same slice in a block, so the slice cancels out.
+/// Returns the time of an operation in each block, up to a factor that is the same for the case
+/// alone and beside its background. Both are measured on the same slice in a block, so the slice
+/// cancels out.
 fn times(cell: &Measured, better: Better) -> Vec<BlockValue> {
-    let time = |value: f64| if better == Better::Higher { 1.0 / value } else { value };
-    cell.values().iter().map(|value| BlockValue::new(value.block, time(value.value))).collect()
+    let time = |value: f64| {
+        if better == Better::Higher {
+            1.0 / value
+        } else {
+            value
+        }
+    };
+    cell.values()
+        .iter()
+        .map(|value| BlockValue::new(value.block, time(value.value)))
+        .collect()
 }
 
 /// Returns the second of two values divided by the first, in each block that has both.
@@ -144,15 +200,25 @@ fn ratios([alone, beside]: &[Vec<BlockValue>; 2]) -> Vec<BlockValue> {
     beside.iter().filter_map(of_block).collect()
 }
 
-/// Returns the median and the highest percentile that every trial records. A trial records a percentile only if at least
-/// 100 of its operations are beyond it.
+/// Returns the median and the highest percentile that every trial records. A trial records a
+/// percentile only if at least 100 of its operations are beyond it.
 fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static MetricKind)> {
-    let valued = || trials.iter().flatten().filter(|trial| trial.primary().is_some());
-    let has_all = |kind: &MetricKind| valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0));
+    let valued = || {
+        trials
+            .iter()
+            .flatten()
+            .filter(|trial| trial.primary().is_some())
+    };
+    let has_all = |kind: &MetricKind| {
+        valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0))
+    };
     if trials.iter().any(Vec::is_empty) || valued().next().is_none() {
         return Vec::new();
     }
-    let all: Vec<_> = QUANTILES.into_iter().filter(|(_, kind)| has_all(kind)).collect();
+    let all: Vec<_> = QUANTILES
+        .into_iter()
+        .filter(|(_, kind)| has_all(kind))
+        .collect();
     match all[..] {
         [] | [_] => all,
         [first, .., last] => vec![first, last],
@@ -161,22 +227,37 @@ fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static Metric
 
 fn metric_values(trials: &[&ReportTrial], kind: &MetricKind) -> Vec<BlockValue> {
     let valued = trials.iter().filter(|trial| trial.primary().is_some());
-    valued.filter_map(|trial| Some(BlockValue::new(trial.block, trial.metric(kind.name)?))).collect()
+    valued
+        .filter_map(|trial| Some(BlockValue::new(trial.block, trial.metric(kind.name)?)))
+        .collect()
 }
 
 fn geometric_mean(values: &[BlockValue]) -> f64 {
     (values.iter().map(|value| value.value.ln()).sum::<f64>() / values.len().max(1) as f64).exp()
 }
 
-fn longest(alone: Option<&Vec<&ReportTrial>>, beside: Option<&Vec<&ReportTrial>>) -> Option<AloneAndBeside> {
-    let longest =
-        |trials: &Vec<&ReportTrial>| trials.iter().filter_map(|trial| trial.metric(LATENCY_MAX.name)).reduce(f64::max);
-    Some(AloneAndBeside { alone: longest(alone?)?, beside: longest(beside?)? })
+fn longest(
+    alone: Option<&Vec<&ReportTrial>>,
+    beside: Option<&Vec<&ReportTrial>>,
+) -> Option<AloneAndBeside> {
+    let longest = |trials: &Vec<&ReportTrial>| {
+        trials
+            .iter()
+            .filter_map(|trial| trial.metric(LATENCY_MAX.name))
+            .reduce(f64::max)
+    };
+    Some(AloneAndBeside {
+        alone: longest(alone?)?,
+        beside: longest(beside?)?,
+    })
 }
 
 fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
     let mut sum = fsb_model::observed::BackgroundWork::default();
-    trials.iter().filter_map(|trial| trial.extras().background.as_deref()).for_each(|work| sum.add(work));
+    trials
+        .iter()
+        .filter_map(|trial| trial.extras().background.as_deref())
+        .for_each(|work| sum.add(work));
     (sum.seconds > 0.0).then(|| BackgroundRate {
         operations: sum.operations as f64 / sum.seconds,
         bytes: sum.bytes as f64 / sum.seconds,
@@ -190,23 +271,36 @@ fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
 
 // The results as text.
 
-/// Returns the rate of a background, such as `1.20 kop/s, 75.0 MiB/s`, or the processors of a command without finished
-/// runs: `1.00 CPU`.
+/// Returns the rate of a background, such as `1.20 kop/s, 75.0 MiB/s`, or the processors of a
+/// command without finished runs: `1.00 CPU`.
 fn rate_text(rate: &BackgroundRate) -> String {
     match (rate.operations > 0.0, rate.bytes > 0.0) {
-        (_, true) => format!("{}, {}/s", show_rate(rate.operations), show_bytes(rate.bytes)),
+        (_, true) => format!(
+            "{}, {}/s",
+            show_rate(rate.operations),
+            show_bytes(rate.bytes)
+        ),
         (true, false) => show_rate(rate.operations),
         (false, false) => format!("{:.2} CPU", rate.cpu),
     }
 }
 
-/// Returns the rate as a share of that without the case, such as `43 % of that alone`; empty if the background did not
-/// run alone, or has nothing to count.
+/// Returns the rate as a share of that without the case, such as `43 % of that alone`; empty if the
+/// background did not run alone, or has nothing to count.
 fn share_text(rate: &BackgroundRate) -> String {
-    let Some(alone) = rate.alone else { return String::new() };
-    let [beside, alone] =
-        if alone.bytes > 0.0 { [rate.bytes, alone.bytes] } else { [rate.operations, alone.operations] };
-    if alone > 0.0 { format!("{:.0} % of that alone", beside / alone * 100.0) } else { String::new() }
+    let Some(alone) = rate.alone else {
+        return String::new();
+    };
+    let [beside, alone] = if alone.bytes > 0.0 {
+        [rate.bytes, alone.bytes]
+    } else {
+        [rate.operations, alone.operations]
+    };
+    if alone > 0.0 {
+        format!("{:.0} % of that alone", beside / alone * 100.0)
+    } else {
+        String::new()
+    }
 }
 
 /// Returns a factor with two or three digits, such as `9.0` or `120`.
@@ -220,22 +314,40 @@ fn factor(value: f64) -> String {
 
 /// Returns an interval such as ` [7.1, 11]`, or an empty text if the comparison is not judged.
 fn interval(comparison: &Comparison) -> String {
-    let judged = comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged);
-    judged.map_or_else(String::new, |interval| format!(" [{}, {}]", factor(interval.lo), factor(interval.hi)))
+    let judged = comparison
+        .interval
+        .filter(|_| comparison.verdict != Verdict::NotJudged);
+    judged.map_or_else(String::new, |interval| {
+        format!(" [{}, {}]", factor(interval.lo), factor(interval.hi))
+    })
 }
 
-/// Returns the sentences of each case: `Beside write 1M, append 4K, durable each takes 9.0 × as long on ext4 [7.1, 11] and
-/// 2.1 × on xfs [1.8, 2.6]; p99 412 ms and 38.0 ms.`
+/// Returns the sentences of each case: `Beside write 1M, append 4K, durable each takes 9.0 × as
+/// long on ext4 [7.1, 11] and 2.1 × on xfs [1.8, 2.6]; p99 412 ms and 38.0 ms.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    summary.neighbours.iter().flat_map(|one| [Some(line(summary, one)), between(summary, one)]).flatten().collect()
+    summary
+        .neighbours
+        .iter()
+        .flat_map(|one| [Some(line(summary, one)), between(summary, one)])
+        .flatten()
+        .collect()
 }
 
-/// Returns the sentence of the case with the largest slowdown by the lower ends of intervals, for the first screen. A
-/// ratio alone would prefer what is least certain.
+/// Returns the sentence of the case with the largest slowdown by the lower ends of intervals, for
+/// the first screen. A ratio alone would prefer what is least certain.
 pub(super) fn strongest(summary: &Summary) -> Option<String> {
-    let least = |found: &Slowdown| found.time.interval.map_or(found.time.ratio, |interval| interval.lo);
-    let largest = |one: &BesideBackground| one.targets.iter().flatten().map(least).fold(0.0, f64::max);
-    let found = summary.neighbours.iter().max_by(|one, other| largest(one).total_cmp(&largest(other)))?;
+    let least = |found: &Slowdown| {
+        found
+            .time
+            .interval
+            .map_or(found.time.ratio, |interval| interval.lo)
+    };
+    let largest =
+        |one: &BesideBackground| one.targets.iter().flatten().map(least).fold(0.0, f64::max);
+    let found = summary
+        .neighbours
+        .iter()
+        .max_by(|one, other| largest(one).total_cmp(&largest(other)))?;
     Some(line(summary, found))
 }
 
@@ -248,44 +360,82 @@ fn line(summary: &Summary, one: &BesideBackground) -> String {
         .collect();
     let how = |(place, (name, slowdown)): (usize, &(String, &Slowdown))| {
         let as_long = if place == 0 { " as long" } else { "" };
-        format!("{} ×{as_long} on {name}{}", factor(slowdown.time.ratio), interval(&slowdown.time))
+        format!(
+            "{} ×{as_long} on {name}{}",
+            factor(slowdown.time.ratio),
+            interval(&slowdown.time)
+        )
     };
     let changes: Vec<String> = shown.iter().enumerate().map(how).collect();
     let case = &summary.cases[one.alone];
     let (background, changes) = (&one.background, listed(&changes));
     if case.metric == LATENCY_P99.name {
-        return format!("Beside {background}, the p99 is {changes}: {}.", case.workload);
+        return format!(
+            "Beside {background}, the p99 is {changes}: {}.",
+            case.workload
+        );
     }
-    let highest: Option<Vec<&QuantileSlowdown>> = shown.iter().map(|(_, slowdown)| slowdown.quantiles.last()).collect();
+    let highest: Option<Vec<&QuantileSlowdown>> = shown
+        .iter()
+        .map(|(_, slowdown)| slowdown.quantiles.last())
+        .collect();
     let highest = highest.filter(|all| all.windows(2).all(|pair| pair[0].q == pair[1].q));
     let tail = highest.map(|all| {
-        let seconds: Vec<String> = all.iter().map(|found| show_seconds(found.seconds.beside)).collect();
+        let seconds: Vec<String> = all
+            .iter()
+            .map(|found| show_seconds(found.seconds.beside))
+            .collect();
         format!("; {} {}", quantile_name(all[0].q), listed(&seconds))
     });
-    format!("Beside {background}, {} takes {changes}{}.", case.workload, tail.unwrap_or_default())
+    format!(
+        "Beside {background}, {} takes {changes}{}.",
+        case.workload,
+        tail.unwrap_or_default()
+    )
 }
 
 /// Returns whether targets differ in their slowdown. Returns `None` if nothing is judged.
 fn between(summary: &Summary, one: &BesideBackground) -> Option<String> {
-    let judged = summary.targets.iter().zip(&one.targets).filter_map(|(target, slowdown)| {
-        let against = slowdown.as_ref()?.against.as_ref()?;
-        (against.verdict != Verdict::NotJudged).then(|| (target.label(), against))
-    });
+    let judged = summary
+        .targets
+        .iter()
+        .zip(&one.targets)
+        .filter_map(|(target, slowdown)| {
+            let against = slowdown.as_ref()?.against.as_ref()?;
+            (against.verdict != Verdict::NotJudged).then(|| (target.label(), against))
+        });
     let judged: Vec<_> = judged.collect();
-    let sure = judged.iter().filter(|(_, against)| against.verdict.is_sure());
-    let sure = sure.map(|(name, against)| format!("{} × on {name}{}", factor(against.ratio), interval(against)));
+    let sure = judged
+        .iter()
+        .filter(|(_, against)| against.verdict.is_sure());
+    let sure = sure.map(|(name, against)| {
+        format!("{} × on {name}{}", factor(against.ratio), interval(against))
+    });
     let sure: Vec<String> = sure.collect();
-    let (baseline, what) = (summary.reference_name(), format!("the slowdown beside {}", one.background));
+    let (baseline, what) = (
+        summary.reference_name(),
+        format!("the slowdown beside {}", one.background),
+    );
     match (judged.is_empty(), sure.is_empty()) {
         (true, _) => None,
-        (false, true) => Some(format!("{} is not significantly different from that on {baseline}.", capital(&what))),
-        (false, false) => Some(format!("{} is {} of that on {baseline}.", capital(&what), listed(&sure))),
+        (false, true) => Some(format!(
+            "{} is not significantly different from that on {baseline}.",
+            capital(&what)
+        )),
+        (false, false) => Some(format!(
+            "{} is {} of that on {baseline}.",
+            capital(&what),
+            listed(&sure)
+        )),
     }
 }
 
 /// Returns the section of a page with a table for each case.
 pub(super) fn section(summary: &Summary) -> Option<Section> {
-    let tables = summary.neighbours.iter().map(|one| Block::table("costs", table(summary, one)));
+    let tables = summary
+        .neighbours
+        .iter()
+        .map(|one| Block::table("costs", table(summary, one)));
     let closed = summary.neighbours.iter().any(|one| !one.open_loop);
     let note = "Ratios are beside the background over alone, paired by block, with 95 % intervals. The longest operation is \
                 a maximum over all blocks. The rate of the background is its own, from a second before each sample to its \
@@ -293,12 +443,19 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     let loops = " Without a rate, an operation starts when the one before has ended, so percentiles miss the waits that a \
                  stall would cause to later ones.";
     let note = format!("{note}{}", if closed { loops } else { "" });
-    let blocks: Vec<Block> = lines(summary).into_iter().map(|line| Block::text("", line)).chain(tables).collect();
+    let blocks: Vec<Block> = lines(summary)
+        .into_iter()
+        .map(|line| Block::text("", line))
+        .chain(tables)
+        .collect();
     (!summary.neighbours.is_empty()).then(|| {
         Section::new(
             "neighbours",
             "Beside a neighbour",
-            blocks.into_iter().chain([Block::text("note", note)]).collect(),
+            blocks
+                .into_iter()
+                .chain([Block::text("note", note)])
+                .collect(),
         )
     })
 }
@@ -310,12 +467,24 @@ fn table(summary: &Summary, one: &BesideBackground) -> Table {
         ..TableCell::new(text)
     };
     let row = |(place, slowdown): (usize, &Option<Slowdown>)| {
-        let Slowdown { time, alone, beside, quantiles, longest, background, .. } = slowdown.as_ref()?;
-        let both =
-            |show: &dyn Fn(f64) -> String, alone: f64, beside: f64| format!("{} → {}", show(alone), show(beside));
+        let Slowdown {
+            time,
+            alone,
+            beside,
+            quantiles,
+            longest,
+            background,
+            ..
+        } = slowdown.as_ref()?;
+        let both = |show: &dyn Fn(f64) -> String, alone: f64, beside: f64| {
+            format!("{} → {}", show(alone), show(beside))
+        };
         let seconds = |found: AloneAndBeside| both(&show_seconds, found.alone, found.beside);
         let quantile = |found: Option<&QuantileSlowdown>| match found {
-            Some(found) => ratio(format!("{}: {}", quantile_name(found.q), seconds(found.seconds)), &found.ratio),
+            Some(found) => ratio(
+                format!("{}: {}", quantile_name(found.q), seconds(found.seconds)),
+                &found.ratio,
+            ),
             None => TableCell::new("–"),
         };
         let show = |value: f64| Unit::show(unit, value);
@@ -326,14 +495,37 @@ fn table(summary: &Summary, one: &BesideBackground) -> Table {
             TableCell::new(longest.map_or_else(|| "–".to_owned(), seconds)),
             TableCell {
                 small: background.as_ref().map(share_text).unwrap_or_default(),
-                ..TableCell::new(background.as_ref().map_or_else(|| "–".to_owned(), rate_text))
+                ..TableCell::new(
+                    background
+                        .as_ref()
+                        .map_or_else(|| "–".to_owned(), rate_text),
+                )
             },
         ];
-        Some(TableRow::of_column(place, &summary.targets[place].label(), cells))
+        Some(TableRow::of_column(
+            place,
+            &summary.targets[place].label(),
+            cells,
+        ))
     };
-    let head = ["Target", "Alone → beside", "Median", "Highest percentile", "Longest", "Background"].map(str::to_owned);
-    let caption = format!("{} beside {}", summary.cases[one.alone].workload, one.background);
-    Table::new(caption, head.to_vec(), one.targets.iter().enumerate().filter_map(row).collect())
+    let head = [
+        "Target",
+        "Alone → beside",
+        "Median",
+        "Highest percentile",
+        "Longest",
+        "Background",
+    ]
+    .map(str::to_owned);
+    let caption = format!(
+        "{} beside {}",
+        summary.cases[one.alone].workload, one.background
+    );
+    Table::new(
+        caption,
+        head.to_vec(),
+        one.targets.iter().enumerate().filter_map(row).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -349,15 +541,21 @@ mod tests {
 
     const ALONE: &str = "append 4K, durable each";
 
-    /// Returns the summary of a run of one case alone and beside a background. `slowdowns` are those of the targets,
-    /// `noise` is the largest relative error of a trial.
+    /// Returns the summary of a run of one case alone and beside a background. `slowdowns` are
+    /// those of the targets, `noise` is the largest relative error of a trial.
     fn summary(slowdowns: [f64; 2], noise: f64, seed: u64, change: impl Fn(&mut Trial)) -> Summary {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
         record.cells.retain(|cell| cell.label == ALONE);
         let mut workload = record.cells[0].workload.clone();
-        workload.background = Some(Background { name: "write".to_owned(), ..Background::default() });
+        workload.background = Some(Background {
+            name: "write".to_owned(),
+            ..Background::default()
+        });
         let label = format!("{ALONE}, beside write 1M");
-        record.cells.push(Cell { label: label.clone(), workload });
+        record.cells.push(Cell {
+            label: label.clone(),
+            workload,
+        });
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut noisy = |value: f64| value * (1.0 + random.random_range(-noise..=noise));
         let mut all = Vec::new();
@@ -396,41 +594,89 @@ mod tests {
     #[test]
     fn the_ratio_the_tail_and_the_difference_between_targets_are_one_sentence_each() {
         let summary = summary([9.0, 2.0], 0.02, 1, |_| {});
-        let [one] = &summary.neighbours[..] else { panic!("{:?}", summary.neighbours) };
-        assert_eq!((one.background.as_str(), one.open_loop, one.alone, one.beside), ("write 1M", false, 0, 1));
+        let [one] = &summary.neighbours[..] else {
+            panic!("{:?}", summary.neighbours)
+        };
+        assert_eq!(
+            (
+                one.background.as_str(),
+                one.open_loop,
+                one.alone,
+                one.beside
+            ),
+            ("write 1M", false, 0, 1)
+        );
         let of = |target: usize| one.targets[target].as_ref().expect("it has values");
         for (target, expected) in [(0, 9.0), (1, 2.0)] {
             let found = of(target);
-            assert!((found.time.ratio / expected - 1.0).abs() < 0.05, "{found:?}");
-            assert!(found.time.verdict == Verdict::Slower && found.time.interval.is_some(), "{found:?}");
+            assert!(
+                (found.time.ratio / expected - 1.0).abs() < 0.05,
+                "{found:?}"
+            );
+            assert!(
+                found.time.verdict == Verdict::Slower && found.time.interval.is_some(),
+                "{found:?}"
+            );
             assert!(found.alone > found.beside, "rates in their unit: {found:?}");
             let quantiles: Vec<f64> = found.quantiles.iter().map(|quantile| quantile.q).collect();
             assert_eq!(quantiles, [0.5, 0.99]);
             let background = found.background.expect("the trials record it");
-            assert_eq!((background.operations, background.bytes, background.cpu), (100.0, 104_857_600.0, 0.5));
-            assert_eq!(background.alone, Some(RateAlone { operations: 200.0, bytes: 209_715_200.0 }));
+            assert_eq!(
+                (background.operations, background.bytes, background.cpu),
+                (100.0, 104_857_600.0, 0.5)
+            );
+            assert_eq!(
+                background.alone,
+                Some(RateAlone {
+                    operations: 200.0,
+                    bytes: 209_715_200.0
+                })
+            );
             assert_eq!(share_text(&background), "50 % of that alone");
         }
         assert!(of(0).against.is_none());
         let against = of(1).against.as_ref().expect("it is compared");
-        assert!((against.ratio * 4.5 - 1.0).abs() < 0.05 && against.verdict.is_sure(), "{against:?}");
+        assert!(
+            (against.ratio * 4.5 - 1.0).abs() < 0.05 && against.verdict.is_sure(),
+            "{against:?}"
+        );
         let lines = lines(&summary);
         assert!(summary.headline.contains(&lines[0]), "{}", summary.headline);
-        assert!(lines[0].starts_with(&format!("Beside write 1M, {ALONE} takes 9.")), "{lines:?}");
-        assert!(lines[0].contains(" × as long on ext4 [") && lines[0].contains("× on xfs ["), "{lines:?}");
-        assert!(lines[0].contains("; p99 ") && lines[1].contains("of that on ext4"), "{lines:?}");
+        assert!(
+            lines[0].starts_with(&format!("Beside write 1M, {ALONE} takes 9.")),
+            "{lines:?}"
+        );
+        assert!(
+            lines[0].contains(" × as long on ext4 [") && lines[0].contains("× on xfs ["),
+            "{lines:?}"
+        );
+        assert!(
+            lines[0].contains("; p99 ") && lines[1].contains("of that on ext4"),
+            "{lines:?}"
+        );
     }
 
     #[test]
     fn a_percentile_that_one_trial_lacks_is_not_shown() {
         let summary = summary([2.0, 2.0], 0.02, 1, |trial| {
             if trial.block == 3 && trial.target == "xfs" {
-                trial.metrics.retain(|metric| metric.name != LATENCY_P99.name);
+                trial
+                    .metrics
+                    .retain(|metric| metric.name != LATENCY_P99.name);
             }
         });
-        let highest = |target: usize| summary.neighbours[0].targets[target].as_ref().unwrap().quantiles[1].q;
+        let highest = |target: usize| {
+            summary.neighbours[0].targets[target]
+                .as_ref()
+                .unwrap()
+                .quantiles[1]
+                .q
+        };
         assert_eq!((highest(0), highest(1)), (0.99, 0.9));
-        assert!(!lines(&summary)[0].contains("; p"), "the targets have no percentile in common");
+        assert!(
+            !lines(&summary)[0].contains("; p"),
+            "the targets have no percentile in common"
+        );
     }
 
     #[test]
@@ -441,16 +687,21 @@ mod tests {
             }
         };
         let summary = summary([2.0, 2.0], 0.02, 1, fails);
-        assert!(summary.neighbours[0].targets[1].is_none() && summary.neighbours[0].targets[0].is_some());
+        assert!(
+            summary.neighbours[0].targets[1].is_none()
+                && summary.neighbours[0].targets[0].is_some()
+        );
     }
 
-    /// Of equal targets beside the same background, few runs declare a difference. The binomial distribution of 200 runs
-    /// at 5 % exceeds 21 with a probability below 0.001.
+    /// Of equal targets beside the same background, few runs declare a difference. The binomial
+    /// distribution of 200 runs at 5 % exceeds 21 with a probability below 0.001.
     #[test]
     fn equal_targets_beside_one_background_rarely_differ() {
         let declares = |seed: &u64| {
             let summary = summary([3.0, 3.0], 0.15, *seed, |_| {});
-            let against = summary.neighbours[0].targets[1].as_ref().and_then(|found| found.against.clone());
+            let against = summary.neighbours[0].targets[1]
+                .as_ref()
+                .and_then(|found| found.against.clone());
             against.is_some_and(|against| against.verdict.is_sure())
         };
         let wrong = (0..200).filter(declares).count();

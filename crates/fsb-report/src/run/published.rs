@@ -16,9 +16,11 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub enum PublishedLayout {
     /// A row is a test, a column a file system.
     Tests,
-    /// A row is a file system as it was configured, a column a test; times are long and shown in minutes.
+    /// A row is a file system as it was configured, a column a test; times are long and shown in
+    /// minutes.
     Configurations,
-    /// A row is a test, a column a file system; tests are in groups, and the values are rates in the unit of the group.
+    /// A row is a test, a column a file system; tests are in groups, and the values are rates in
+    /// the unit of the group.
     Rates,
 }
 
@@ -51,19 +53,30 @@ pub struct PublishedSum {
 }
 
 impl PublishedSum {
-    /// Adds the row, if all rows that it needs are there. A target or a file system that lacks a part has no sum.
+    /// Adds the row, if all rows that it needs are there. A target or a file system that lacks a
+    /// part has no sum.
     pub(super) fn add_to(&self, rows: &mut Vec<PublishedRow>) {
         let find = |name: &String| rows.iter().position(|row| row.workload == *name);
-        let parts: Option<Vec<&PublishedRow>> = self.parts.iter().map(|part| Some(&rows[find(part)?])).collect();
-        let (Some(after), Some(parts)) = (find(&self.after), parts) else { return };
+        let parts: Option<Vec<&PublishedRow>> = self
+            .parts
+            .iter()
+            .map(|part| Some(&rows[find(part)?]))
+            .collect();
+        let (Some(after), Some(parts)) = (find(&self.after), parts) else {
+            return;
+        };
         let Some(first) = parts.first() else { return };
         let sum = |place: usize, of: fn(&PublishedRow) -> &Vec<Option<f64>>| -> Option<f64> {
             parts.iter().map(|part| of(part)[place]).sum()
         };
         let row = PublishedRow {
             workload: self.row.clone(),
-            ours: (0..first.ours.len()).map(|place| sum(place, |row| &row.ours)).collect(),
-            theirs: (0..first.theirs.len()).map(|place| sum(place, |row| &row.theirs)).collect(),
+            ours: (0..first.ours.len())
+                .map(|place| sum(place, |row| &row.ours))
+                .collect(),
+            theirs: (0..first.theirs.len())
+                .map(|place| sum(place, |row| &row.theirs))
+                .collect(),
             printed: Vec::new(),
             ..(*first).clone()
         };
@@ -95,13 +108,15 @@ pub struct PublishedValue {
 pub struct PublishedRate {
     /// The name of the group: `table 6.1`.
     pub group: String,
-    /// The work done in the time that the run measures, in the base unit of the rate: files, or bytes.
+    /// The work done in the time that the run measures, in the base unit of the rate: files, or
+    /// bytes.
     pub amount: f64,
     /// The number as it was printed, in its own unit.
     pub printed: Option<String>,
 }
 
-/// The table as the report shows it: one column per target of the run and per published file system.
+/// The table as the report shows it: one column per target of the run and per published file
+/// system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
@@ -111,7 +126,8 @@ pub struct Published {
     pub note: String,
     /// Whether the first screen shows it too.
     pub first: bool,
-    /// The orientation in the report. The rows and columns below are those of the layout by tests in either case.
+    /// The orientation in the report. The rows and columns below are those of the layout by tests
+    /// in either case.
     pub layout: PublishedLayout,
     /// The published file systems, in the table's order.
     pub file_systems: Vec<String>,
@@ -137,7 +153,8 @@ pub struct PublishedRow {
     pub ours: Vec<Option<f64>>,
     /// The published means, by file system in the table's order.
     pub theirs: Vec<Option<f64>>,
-    /// Rates as they were printed, in their own unit, by file system; empty if values are printed in base units.
+    /// Rates as they were printed, in their own unit, by file system; empty if values are printed
+    /// in base units.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<Option<String>>,
 }
@@ -153,20 +170,36 @@ pub(crate) struct Configuration<'v> {
 }
 
 impl Published {
-    /// Returns the table with rows and columns exchanged: the targets of the run, then the published file systems.
+    /// Returns the table with rows and columns exchanged: the targets of the run, then the
+    /// published file systems.
     pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
         let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
-            let shown = |row| values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published));
+            let shown = |row| {
+                values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published))
+            };
             let mut values: Vec<String> = self.rows.iter().map(shown).collect();
             // The row of an unavailable target says so once.
-            if let Some(first) = values.first_mut().filter(|_| !published && self.unavailable.iter().any(|n| n == name))
+            if let Some(first) = values
+                .first_mut()
+                .filter(|_| !published && self.unavailable.iter().any(|n| n == name))
             {
                 NOT_HERE.clone_into(first);
             }
-            Configuration { name, published, values }
+            Configuration {
+                name,
+                published,
+                values,
+            }
         };
-        let ours = targets.iter().enumerate().map(|(at, name)| of(name, false, &|row| row.ours[at]));
-        let theirs = self.file_systems.iter().enumerate().map(|(at, name)| of(name, true, &|row| row.theirs[at]));
+        let ours = targets
+            .iter()
+            .enumerate()
+            .map(|(at, name)| of(name, false, &|row| row.ours[at]));
+        let theirs = self
+            .file_systems
+            .iter()
+            .enumerate()
+            .map(|(at, name)| of(name, true, &|row| row.theirs[at]));
         ours.chain(theirs).collect()
     }
 }
@@ -176,11 +209,16 @@ fn minutes(seconds: f64, exact: bool) -> String {
     let hundredths = (seconds * 100.0).round() as u64;
     let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
     let whole = format!("{minutes:02}:{:02}", rest / 100);
-    if exact { format!("{whole}.{:02}", rest % 100) } else { whole }
+    if exact {
+        format!("{whole}.{:02}", rest % 100)
+    } else {
+        whole
+    }
 }
 
 impl PublishedRow {
-    /// Returns the unit of the rates of a group, and its size in base units; absent for rows without groups.
+    /// Returns the unit of the rates of a group, and its size in base units; absent for rows
+    /// without groups.
     pub(crate) fn rate_unit(&self) -> Option<(&'static str, f64)> {
         self.group.as_ref()?;
         match self.unit {
@@ -198,7 +236,8 @@ impl PublishedRow {
         }
     }
 
-    /// Formats the published value at `place`, with the printed number in brackets if that is another one.
+    /// Formats the published value at `place`, with the printed number in brackets if that is
+    /// another one.
     pub(crate) fn show_theirs(&self, place: usize) -> String {
         let shown = self.show(self.theirs[place]);
         match self.printed.get(place).and_then(Option::as_ref) {
@@ -207,13 +246,20 @@ impl PublishedRow {
         }
     }
 
-    /// Formats a value: times in microseconds, rates of a group as numbers, all others with their unit.
+    /// Formats a value: times in microseconds, rates of a group as numbers, all others with their
+    /// unit.
     pub fn show(&self, value: Option<f64>) -> String {
-        let Some(value) = value else { return "–".to_owned() };
+        let Some(value) = value else {
+            return "–".to_owned();
+        };
         match self.rate_unit() {
             Some((_, size)) => {
                 let rate = value / size;
-                let decimals = if rate < 10.0 { 2 } else { usize::from(rate < 100.0) };
+                let decimals = if rate < 10.0 {
+                    2
+                } else {
+                    usize::from(rate < 100.0)
+                };
                 format!("{rate:.decimals$}")
             }
             None if self.unit == Unit::Seconds => format!("{:.0} µs", value * 1e6),
@@ -255,7 +301,8 @@ pub struct PublishedClaim {
     pub here: Option<ClaimValues>,
 }
 
-/// The quantities of a run that a statement is about. Each is absent if the statement is about others.
+/// The quantities of a run that a statement is about. Each is absent if the statement is about
+/// others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClaimValues {
@@ -279,7 +326,8 @@ pub struct ClaimValues {
 /// As people read it: `+20 % med, +9 % reg, DIFF`.
 impl fmt::Display for ClaimValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let change = |name: &'static str| move |change: f64| format!("{:+.0} %{name}", change * 100.0);
+        let change =
+            |name: &'static str| move |change: f64| format!("{:+.0} %{name}", change * 100.0);
         let different = |different: bool| if different { "DIFF" } else { "SAME" }.to_owned();
         let parts = [
             self.rate.map(|rate| Unit::BytesPerSecond.show(rate)),
@@ -295,14 +343,17 @@ impl fmt::Display for ClaimValues {
 impl PublishedClaim {
     /// Formats the values of the run.
     pub(crate) fn show_here(&self) -> String {
-        self.here.map_or_else(|| NOTHING.to_owned(), |here| here.to_string())
+        self.here
+            .map_or_else(|| NOTHING.to_owned(), |here| here.to_string())
     }
 }
 
 impl PublishedClaims {
     /// Returns the groups, each with its claims.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &[PublishedClaim])> {
-        self.rows.chunk_by(|a, b| a.group == b.group).map(|rows| (rows[0].group.as_str(), rows))
+        self.rows
+            .chunk_by(|a, b| a.group == b.group)
+            .map(|rows| (rows[0].group.as_str(), rows))
     }
 }
 
@@ -339,9 +390,16 @@ mod tests {
 
     #[test]
     fn times_are_shown_as_they_were_printed() {
-        assert_eq!([minutes(277.0, false), minutes(6.0, false)], ["04:37", "00:06"]);
         assert_eq!(
-            [minutes(0.354, true), minutes(59.996, true), minutes(6000.0, true)],
+            [minutes(277.0, false), minutes(6.0, false)],
+            ["04:37", "00:06"]
+        );
+        assert_eq!(
+            [
+                minutes(0.354, true),
+                minutes(59.996, true),
+                minutes(6000.0, true)
+            ],
             ["00:00.35", "01:00.00", "100:00.00"]
         );
     }
@@ -350,7 +408,13 @@ mod tests {
     fn values_are_shown_as_the_publication_names_them() {
         let shown = |here| {
             let (group, test, published) = (String::new(), String::new(), String::new());
-            PublishedClaim { group, test, published, here }.show_here()
+            PublishedClaim {
+                group,
+                test,
+                published,
+                here,
+            }
+            .show_here()
         };
         let pair = ClaimValues {
             median_change: Some(0.204),
@@ -359,7 +423,13 @@ mod tests {
             ..ClaimValues::default()
         };
         assert_eq!(shown(Some(pair)), "+20 % med, -9 % reg, SAME");
-        let rate = ClaimValues { rate: Some(360.0 * 1_048_576.0), ..ClaimValues::default() };
-        assert_eq!((shown(Some(rate)), shown(None)), ("360 MiB/s".to_owned(), "–".to_owned()));
+        let rate = ClaimValues {
+            rate: Some(360.0 * 1_048_576.0),
+            ..ClaimValues::default()
+        };
+        assert_eq!(
+            (shown(Some(rate)), shown(None)),
+            ("360 MiB/s".to_owned(), "–".to_owned())
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Trials with the fields that reports show. Fields that many trials share are stored once, so that hundreds of
-//! thousands fit in memory.
+//! Trials with the fields that reports show. Fields that many trials share are stored once, so that
+//! hundreds of thousands fit in memory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -102,7 +102,11 @@ pub fn writes(operation: &str, params: &Params) -> bool {
 
 pub(super) fn is_durable(params: &Params) -> bool {
     let durability = params.get("durability").and_then(serde_json::Value::as_str);
-    durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
+    durability.is_some_and(|found| {
+        [Durability::End, Durability::Each]
+            .iter()
+            .any(|asked| asked.name() == found)
+    })
 }
 
 impl ShownCell {
@@ -126,7 +130,8 @@ pub struct ShownMetric<'a> {
     pub value: f64,
 }
 
-/// Durations in nanoseconds. They take half the memory if none is longer than four seconds, which is usual for samples.
+/// Durations in nanoseconds. They take half the memory if none is longer than four seconds, which
+/// is usual for samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Times {
     /// Each below 2³².
@@ -137,7 +142,10 @@ pub enum Times {
 
 impl Times {
     fn from_ns(times: &[u64]) -> Times {
-        let short = times.iter().map(|time| u32::try_from(*time)).collect::<Result<Box<[u32]>, _>>();
+        let short = times
+            .iter()
+            .map(|time| u32::try_from(*time))
+            .collect::<Result<Box<[u32]>, _>>();
         short.map_or_else(|_| Times::Long(times.into()), Times::Short)
     }
 
@@ -163,7 +171,11 @@ pub struct MetricKind {
 
 impl From<&MetricFields<'_>> for MetricKind {
     fn from(metric: &MetricFields<'_>) -> MetricKind {
-        MetricKind { name: metric.name.to_string(), unit: metric.unit, better: metric.better }
+        MetricKind {
+            name: metric.name.to_string(),
+            unit: metric.unit,
+            better: metric.better,
+        }
     }
 }
 
@@ -173,7 +185,8 @@ impl PartialEq<&MetricFields<'_>> for &MetricKind {
     }
 }
 
-/// The fields of a trial that reports show, borrowed from a line of the journal or from a [`Trial`].
+/// The fields of a trial that reports show, borrowed from a line of the journal or from a
+/// [`Trial`].
 #[derive(Debug, Deserialize)]
 pub struct TrialFields<'a> {
     #[serde(borrow)]
@@ -263,8 +276,18 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
     fn from(trial: &'a Trial) -> TrialFields<'a> {
         let text = |text: &'a String| Cow::Borrowed(text.as_str());
         let metric = |metric: &'a Metric| {
-            let Metric { name, value, unit, better } = metric;
-            MetricFields { name: text(name), value: *value, unit: *unit, better: *better }
+            let Metric {
+                name,
+                value,
+                unit,
+                better,
+            } = metric;
+            MetricFields {
+                name: text(name),
+                value: *value,
+                unit: *unit,
+                better: *better,
+            }
         };
         TrialFields {
             schema: text(&trial.schema),
@@ -284,9 +307,15 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             interference: Cow::Borrowed(&trial.interference),
             superseded: trial.superseded,
             slice: trial.slice,
-            samples: SampleFields { timed_ns: Cow::Borrowed(&trial.samples.timed_ns) },
+            samples: SampleFields {
+                timed_ns: Cow::Borrowed(&trial.samples.timed_ns),
+            },
             timelines: Cow::Borrowed(&trial.timelines),
-            latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
+            latency: trial
+                .latency
+                .iter()
+                .map(|(name, found)| (Text(text(name)), Text(text(found))))
+                .collect(),
             observed: ObservedFields {
                 idle: trial.observed.idle,
                 seconds_per_iteration: Cow::Borrowed(&trial.observed.seconds_per_iteration),
@@ -311,17 +340,43 @@ impl ShownTrials {
     /// Adds the next trial.
     pub fn push(&mut self, trial: TrialFields<'_>) {
         let what = self.cell(&trial);
-        let interference = trial.interference.iter().map(|one| one.clone().upgraded()).collect();
+        let interference = trial
+            .interference
+            .iter()
+            .map(|one| one.clone().upgraded())
+            .collect();
         let error = trial.error.as_deref().map(|text| self.text(text));
-        let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
+        let latency = trial
+            .latency
+            .into_iter()
+            .map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
         let background = trial.observed.background.map(Box::new);
-        let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
-        let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
+        let iterations = trial
+            .params
+            .get("iterations")
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(1);
+        let ObservedFields {
+            seconds_per_iteration,
+            cycle_spans_ns,
+            ..
+        } = &trial.observed;
         let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns).map(Box::new);
-        let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
+        let traced = trial
+            .observed
+            .traced
+            .map(|traced| Box::new(traced.into_owned()));
         let latency = latency.collect();
-        let extras = ShownExtras { error, interference, timelines, latency, cycles, traced, background };
+        let extras = ShownExtras {
+            error,
+            interference,
+            timelines,
+            latency,
+            cycles,
+            traced,
+            background,
+        };
         self.list.push(ReportTrial {
             what,
             phase: trial.phase,
@@ -351,10 +406,22 @@ impl ShownTrials {
     }
 
     fn cell(&mut self, trial: &TrialFields<'_>) -> Arc<ShownCell> {
-        let TrialFields { target, kernel, workload, operation, params, metrics, .. } = trial;
-        let known = self.cells.entry(self.hasher.hash_one((target, kernel, workload, operation))).or_default();
+        let TrialFields {
+            target,
+            kernel,
+            workload,
+            operation,
+            params,
+            metrics,
+            ..
+        } = trial;
+        let known = self
+            .cells
+            .entry(self.hasher.hash_one((target, kernel, workload, operation)))
+            .or_default();
         let is_same = |cell: &&Arc<ShownCell>| {
-            [&cell.target, &cell.kernel, &cell.workload, &cell.operation] == [target, kernel, workload, operation]
+            [&cell.target, &cell.kernel, &cell.workload, &cell.operation]
+                == [target, kernel, workload, operation]
                 && cell.params == **params
                 && cell.metrics.iter().eq(metrics)
         };
@@ -385,7 +452,9 @@ impl ShownTrials {
 
 /// Parses a time of a record into seconds since 1970. Returns `None` if it is not a time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
-    text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9)
+    text.parse::<Timestamp>()
+        .ok()
+        .map(|stamp| stamp.as_nanosecond() as f64 * 1e-9)
 }
 
 impl ReportTrial {
@@ -403,18 +472,30 @@ impl ReportTrial {
 
     /// Replaces its histograms.
     pub fn set_latency(&mut self, latency: BTreeMap<String, String>) {
-        let extras = ShownExtras { latency, ..self.extras().clone() };
+        let extras = ShownExtras {
+            latency,
+            ..self.extras().clone()
+        };
         self.extras = (extras != NO_EXTRAS).then(|| extras.into());
     }
 
     /// Returns its values in the order in which the trial records them.
     pub fn metrics(&self) -> impl Iterator<Item = ShownMetric<'_>> {
-        self.what.metrics.iter().zip(&self.values).map(|(kind, value)| ShownMetric { kind, value: *value })
+        self.what
+            .metrics
+            .iter()
+            .zip(&self.values)
+            .map(|(kind, value)| ShownMetric {
+                kind,
+                value: *value,
+            })
     }
 
     /// As [`Trial::primary`].
     pub fn primary(&self) -> Option<ShownMetric<'_>> {
-        self.metrics().next().filter(|_| self.outcome == Outcome::Ok)
+        self.metrics()
+            .next()
+            .filter(|_| self.outcome == Outcome::Ok)
     }
 
     /// As [`Trial::counts`].
@@ -429,14 +510,21 @@ impl ReportTrial {
 
     /// As [`Trial::metric`].
     pub fn metric(&self, name: &str) -> Option<f64> {
-        self.metrics().find(|metric| metric.kind.name == name).map(|metric| metric.value)
+        self.metrics()
+            .find(|metric| metric.kind.name == name)
+            .map(|metric| metric.value)
     }
 }
 
 impl From<ShownMetric<'_>> for Metric {
     fn from(metric: ShownMetric<'_>) -> Metric {
         let MetricKind { name, unit, better } = metric.kind;
-        Metric { name: name.clone(), value: metric.value, unit: *unit, better: *better }
+        Metric {
+            name: name.clone(),
+            value: metric.value,
+            unit: *unit,
+            better: *better,
+        }
     }
 }
 
@@ -444,7 +532,8 @@ impl From<ShownMetric<'_>> for Metric {
 pub(super) fn last_attempts<'a>(trials: &[&'a ReportTrial]) -> Vec<&'a ReportTrial> {
     let mut by_block: BTreeMap<u32, &ReportTrial> = BTreeMap::new();
     for trial in trials {
-        let later = |held: &&ReportTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
+        let later =
+            |held: &&ReportTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
         if by_block.get(&trial.block).is_none_or(later) {
             by_block.insert(trial.block, trial);
         }
@@ -472,10 +561,16 @@ impl NoValue {
 
 /// Returns the value of a trial, or as an error the reason why it has none.
 pub(super) fn value(trial: &ReportTrial, primary: &Metric) -> Result<f64, NoValue> {
-    let invalid = |cause| NoValue { outcome: Outcome::Invalid, cause: Some(cause) };
+    let invalid = |cause| NoValue {
+        outcome: Outcome::Invalid,
+        cause: Some(cause),
+    };
     if trial.outcome != Outcome::Ok {
         let cause = trial.extras().error.as_deref().map(str::to_owned);
-        return Err(NoValue { outcome: trial.outcome, cause });
+        return Err(NoValue {
+            outcome: trial.outcome,
+            cause,
+        });
     }
     match trial.metric(&primary.name) {
         Some(value) if value.is_finite() && value > 0.0 => Ok(value),
@@ -493,18 +588,26 @@ pub struct Cycles {
     pub iterations: u64,
     /// The mean seconds of an iteration, by cycle.
     pub seconds: Vec<f64>,
-    /// Seconds from the start of the first cycle, which may warm up, to the end of each measured cycle.
+    /// Seconds from the start of the first cycle, which may warm up, to the end of each measured
+    /// cycle.
     pub ends: Vec<f64>,
 }
 
 impl Cycles {
-    /// Returns the cycles from the mean times of measured cycles and the spans of all. Returns `None` if there are none,
-    /// or if the numbers of both do not fit.
+    /// Returns the cycles from the mean times of measured cycles and the spans of all. Returns
+    /// `None` if there are none, or if the numbers of both do not fit.
     pub(super) fn new(iterations: u64, seconds: &[f64], spans_ns: &[[u64; 2]]) -> Option<Cycles> {
         let first = spans_ns.first()?[0];
         let measured = &spans_ns[spans_ns.len().checked_sub(seconds.len())?..];
-        let ends = measured.iter().map(|[_, end]| end.saturating_sub(first) as f64 * 1e-9).collect();
-        (!seconds.is_empty()).then(|| Cycles { iterations, seconds: seconds.to_vec(), ends })
+        let ends = measured
+            .iter()
+            .map(|[_, end]| end.saturating_sub(first) as f64 * 1e-9)
+            .collect();
+        (!seconds.is_empty()).then(|| Cycles {
+            iterations,
+            seconds: seconds.to_vec(),
+            ends,
+        })
     }
 }
 
@@ -528,20 +631,33 @@ mod tests {
         };
         assert!(same(&shown[0].extras().error, &shown[1].extras().error));
         let other = (1..trials.len()).find(|at| {
-            (&trials[*at].target, &trials[*at].workload, &trials[*at].params)
-                == (&trials[0].target, &trials[0].workload, &trials[0].params)
+            (
+                &trials[*at].target,
+                &trials[*at].workload,
+                &trials[*at].params,
+            ) == (&trials[0].target, &trials[0].workload, &trials[0].params)
         });
         assert!(Arc::ptr_eq(&shown[0].what, &shown[other.unwrap()].what));
         for (shown, trial) in shown.iter().zip(&trials) {
-            assert_eq!((&shown.what.target, &shown.what.params), (&trial.target, &trial.params));
-            assert_eq!((shown.reason(), shown.counts()), (trial.reason(), trial.counts()));
+            assert_eq!(
+                (&shown.what.target, &shown.what.params),
+                (&trial.target, &trial.params)
+            );
+            assert_eq!(
+                (shown.reason(), shown.counts()),
+                (trial.reason(), trial.counts())
+            );
             assert_eq!(shown.primary().map(Metric::from).as_ref(), trial.primary());
         }
     }
 
     #[test]
     fn times_begin_with_the_first_cycle_and_cycles_with_the_first_measured_one() {
-        let spans = [[1_000_000_000, 1_500_000_000], [1_500_000_000, 2_000_000_000], [2_000_000_000, 4_000_000_000]];
+        let spans = [
+            [1_000_000_000, 1_500_000_000],
+            [1_500_000_000, 2_000_000_000],
+            [2_000_000_000, 4_000_000_000],
+        ];
         let cycles = Cycles::new(10, &[0.1, 0.2], &spans).unwrap();
         assert_eq!((cycles.iterations, cycles.ends), (10, vec![1.0, 3.0]));
         assert_eq!(Cycles::new(10, &[], &spans), None);

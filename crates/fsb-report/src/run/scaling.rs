@@ -1,5 +1,6 @@
-//! Curves of cases that differ only in the number of threads or ranks, of requests under way, or in their rate. A
-//! curve gives the level beyond which a target shows no gain, or the highest rate that it holds.
+//! Curves of cases that differ only in the number of threads or ranks, of requests under way, or in
+//! their rate. A curve gives the level beyond which a target shows no gain, or the highest rate
+//! that it holds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,14 +24,26 @@ pub(super) fn curves(
 ) -> Vec<Scaling> {
     let mut known: HashMap<&str, &Params> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
-        known.entry(&trial.what.workload).or_insert(&trial.what.params);
+        known
+            .entry(&trial.what.workload)
+            .or_insert(&trial.what.params);
     }
-    let params: Vec<Option<&Params>> = cases.iter().map(|case| known.get(&*case.workload).copied()).collect();
-    let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| along(by, cases, &params)).collect();
+    let params: Vec<Option<&Params>> = cases
+        .iter()
+        .map(|case| known.get(&*case.workload).copied())
+        .collect();
+    let mut curves: Vec<Scaling> = By::ALL
+        .into_iter()
+        .flat_map(|by| along(by, cases, &params))
+        .collect();
     for curve in &mut curves {
-        curve.knees = (0..targets.len()).map(|target| knee_of(curve, cases, target, theta)).collect();
+        curve.knees = (0..targets.len())
+            .map(|target| knee_of(curve, cases, target, theta))
+            .collect();
         if curve.by == By::Rate {
-            curve.held = (0..targets.len()).map(|target| held(curve, cases, target)).collect();
+            curve.held = (0..targets.len())
+                .map(|target| held(curve, cases, target))
+                .collect();
         }
     }
     curves.sort_by_key(|curve| curve.cases[0]);
@@ -41,21 +54,42 @@ pub(super) fn curves(
 fn along(by: By, cases: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
     let mut families: BTreeMap<String, Vec<(u64, usize)>> = BTreeMap::new();
     for (case, params) in params.iter().enumerate() {
-        let Some(level) = params.and_then(|params| params.get(by.key())?.as_u64()) else { continue };
-        let rest = params.iter().flat_map(|params| params.iter()).filter(|(key, _)| *key != by.key());
+        let Some(level) = params.and_then(|params| params.get(by.key())?.as_u64()) else {
+            continue;
+        };
+        let rest = params
+            .iter()
+            .flat_map(|params| params.iter())
+            .filter(|(key, _)| *key != by.key());
         let rest: Vec<String> = rest.map(|(key, value)| format!("{key}={value}")).collect();
-        families.entry(rest.join(" ")).or_default().push((level, case));
+        families
+            .entry(rest.join(" "))
+            .or_default()
+            .push((level, case));
     }
     let mut curves = Vec::new();
-    // A filebench workload may have a rate too, but it is not compared by latency and forms no such curve.
-    let fits = |family: &Vec<(u64, usize)>| by != By::Rate || cases[family[0].1].better == Better::Lower;
-    for mut family in families.into_values().filter(|family| family.len() >= FEWEST && fits(family)) {
+    // A filebench workload may have a rate too, but it is not compared by latency and forms no such
+    // curve.
+    let fits =
+        |family: &Vec<(u64, usize)>| by != By::Rate || cases[family[0].1].better == Better::Lower;
+    for mut family in families
+        .into_values()
+        .filter(|family| family.len() >= FEWEST && fits(family))
+    {
         family.sort_unstable();
         let (levels, places): (Vec<u64>, Vec<usize>) = family.into_iter().unzip();
         let what = common(&cases[places[0]].workload, &cases[places[1]].workload);
         let below = params[places[0]].and_then(|params| params.get("p99_below")?.as_str());
         let below = below.and_then(|text| Some(parse_duration(text).ok()?.as_secs_f64()));
-        curves.push(Scaling { what, by, levels, cases: places, knees: Vec::new(), below, held: Vec::new() });
+        curves.push(Scaling {
+            what,
+            by,
+            levels,
+            cases: places,
+            knees: Vec::new(),
+            below,
+            held: Vec::new(),
+        });
     }
     curves
 }
@@ -63,52 +97,99 @@ fn along(by: By, cases: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling>
 /// Returns the comma-separated parts that two labels share.
 fn common(one: &str, other: &str) -> String {
     let others: Vec<&str> = other.split(", ").collect();
-    one.split(", ").filter(|part| others.contains(part)).collect::<Vec<_>>().join(", ")
+    one.split(", ")
+        .filter(|part| others.contains(part))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Returns the knee of a target's curve, from the blocks in which all levels have a value.
 fn knee_of(curve: &Scaling, cases: &[Workload], target: usize, theta: f64) -> Option<Knee> {
-    if curve.cases.iter().any(|case| cases[*case].better != Better::Higher) {
+    if curve
+        .cases
+        .iter()
+        .any(|case| cases[*case].better != Better::Higher)
+    {
         return None;
     }
-    let cells: Vec<&Measured> = curve.cases.iter().map(|case| &cases[*case].cells[target]).collect();
+    let cells: Vec<&Measured> = curve
+        .cases
+        .iter()
+        .map(|case| &cases[*case].cells[target])
+        .collect();
     let by_block = |cell: &&Measured| -> HashMap<u32, f64> {
-        cell.trials.iter().map(|point| (point.block, point.value)).collect()
+        cell.trials
+            .iter()
+            .map(|point| (point.block, point.value))
+            .collect()
     };
     let values: Vec<HashMap<u32, f64>> = cells.iter().map(by_block).collect();
     let blocks = cells.first()?.trials.iter().map(|point| point.block);
-    let of_all = |block: u32| values.iter().map(|known| known.get(&block).copied()).collect();
+    let of_all = |block: u32| {
+        values
+            .iter()
+            .map(|known| known.get(&block).copied())
+            .collect()
+    };
     let complete: Vec<Vec<f64>> = blocks.filter_map(of_all).collect();
     knee(&complete, theta).ok().flatten()
 }
 
-/// For rates: returns the highest level up to which every trial of this target kept up, and the interval of its 99th
-/// percentile is below the bound if there is one.
+/// For rates: returns the highest level up to which every trial of this target kept up, and the
+/// interval of its 99th percentile is below the bound if there is one.
 fn held(curve: &Scaling, cases: &[Workload], target: usize) -> Option<usize> {
     let holds = |case: &usize| {
         let cell = &cases[*case].cells[target];
         let estimate = cell.estimate.as_ref().filter(|_| cell.lost.is_empty());
         estimate.is_some_and(|estimate| {
             let interval = estimate.interval.filter(|_| estimate.is_judged());
-            curve.below.is_none_or(|below| interval.is_some_and(|interval| interval.hi <= below))
+            curve
+                .below
+                .is_none_or(|below| interval.is_some_and(|interval| interval.hi <= below))
         })
     };
-    curve.cases.iter().take_while(|case| holds(case)).count().checked_sub(1)
+    curve
+        .cases
+        .iter()
+        .take_while(|case| holds(case))
+        .count()
+        .checked_sub(1)
 }
 
-/// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1 to 2), xfs and btrfs
-/// gain to the last, 8 threads.`
+/// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1
+/// to 2), xfs and btrfs gain to the last, 8 threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
-    let is_judged = |curve: &&Scaling| curve.cases.iter().all(|case| summary.cases[*case].withheld.is_none());
-    summary.scaling.iter().filter(is_judged).filter_map(of).collect()
+    let of = |curve: &Scaling| {
+        if curve.by == By::Rate {
+            rates(summary, curve)
+        } else {
+            line(summary, curve)
+        }
+    };
+    let is_judged = |curve: &&Scaling| {
+        curve
+            .cases
+            .iter()
+            .all(|case| summary.cases[*case].withheld.is_none())
+    };
+    summary
+        .scaling
+        .iter()
+        .filter(is_judged)
+        .filter_map(of)
+        .collect()
 }
 
-/// Returns a sentence such as `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s
-/// on xfs.` Returns `None` if a bound needs more blocks.
+/// Returns a sentence such as `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4,
+/// not at 1.00 kop/s on xfs.` Returns `None` if a bound needs more blocks.
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
-    let mut cells = curve.cases.iter().flat_map(|case| &summary.cases[*case].cells);
-    if curve.below.is_some() && !cells.any(|cell| cell.estimate.as_ref().is_some_and(Estimate::is_judged)) {
+    let mut cells = curve
+        .cases
+        .iter()
+        .flat_map(|case| &summary.cases[*case].cells);
+    if curve.below.is_some()
+        && !cells.any(|cell| cell.estimate.as_ref().is_some_and(Estimate::is_judged))
+    {
         return None;
     }
     let mut alike: Vec<(Option<usize>, Vec<String>)> = Vec::new();
@@ -123,11 +204,20 @@ fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
         .map(|(held, names)| {
             let names = listed(names);
             match held {
-                None => format!("not at {} on {names}", curve.by.counted(*curve.levels.first().unwrap_or(&0))),
+                None => format!(
+                    "not at {} on {names}",
+                    curve.by.counted(*curve.levels.first().unwrap_or(&0))
+                ),
                 Some(place) if place + 1 == curve.levels.len() => {
-                    format!("up to {}, the highest that was tried, on {names}", curve.by.counted(curve.levels[*place]))
+                    format!(
+                        "up to {}, the highest that was tried, on {names}",
+                        curve.by.counted(curve.levels[*place])
+                    )
                 }
-                Some(place) => format!("up to {} on {names}", curve.by.counted(curve.levels[*place])),
+                Some(place) => format!(
+                    "up to {} on {names}",
+                    curve.by.counted(curve.levels[*place])
+                ),
             }
         })
         .collect();
@@ -148,7 +238,10 @@ fn line(summary: &Summary, curve: &Scaling) -> Option<String> {
             None => alike.push((knee, vec![target.label()])),
         }
     }
-    let told: Vec<String> = alike.iter().map(|(knee, names)| words(curve, *knee, names)).collect();
+    let told: Vec<String> = alike
+        .iter()
+        .map(|(knee, names)| words(curve, *knee, names))
+        .collect();
     (!told.is_empty()).then(|| format!("{}: {}.", curve.what, told.join(", ")))
 }
 
@@ -158,7 +251,10 @@ fn words(curve: &Scaling, knee: Knee, names: &[String]) -> String {
         (lo, hi) if lo == hi => String::new(),
         (lo, hi) => format!(" (95 %: {} to {})", level(lo), level(hi)),
     };
-    let (at, s) = (curve.by.counted(level(knee.level)), if names.len() == 1 { "s" } else { "" });
+    let (at, s) = (
+        curve.by.counted(level(knee.level)),
+        if names.len() == 1 { "s" } else { "" },
+    );
     let verb = match knee.level {
         last if last + 1 == curve.levels.len() => format!("gain{s} to the last,"),
         _ => format!("show{s} no gain beyond"),
@@ -180,11 +276,22 @@ mod tests {
         let mut cells = Vec::new();
         let mut trials = Vec::new();
         for threads in [1u64, 2, 4, 8] {
-            let label = if threads == 1 { "create".to_owned() } else { format!("create, {threads} threads") };
-            cells.push(fsb_model::Cell { label: label.clone(), ..record.cells[0].clone() });
+            let label = if threads == 1 {
+                "create".to_owned()
+            } else {
+                format!("create, {threads} threads")
+            };
+            cells.push(fsb_model::Cell {
+                label: label.clone(),
+                ..record.cells[0].clone()
+            });
             for trial in all.iter().filter(|trial| trial.workload == first) {
                 let mut trial = trial.clone();
-                let gains = if trial.target == "ext4" { threads.min(2) } else { threads };
+                let gains = if trial.target == "ext4" {
+                    threads.min(2)
+                } else {
+                    threads
+                };
                 let rate = 1000.0 * gains as f64 * (1.0 + f64::from(trial.block % 2) * 1e-3);
                 trial.metrics = vec![OPERATION_RATE.metric(rate)];
                 trial.params.insert("threads".to_owned(), threads.into());
@@ -199,12 +306,17 @@ mod tests {
     #[test]
     fn curves_are_found_and_told() {
         let summary = scaled(6);
-        let [curve] = summary.scaling.as_slice() else { panic!("{:?}", summary.scaling) };
+        let [curve] = summary.scaling.as_slice() else {
+            panic!("{:?}", summary.scaling)
+        };
         assert_eq!(
             (curve.what.as_str(), curve.by, &*curve.levels, &*curve.cases),
             ("create", By::Threads, &[1, 2, 4, 8][..], &[0, 1, 2, 3][..])
         );
-        assert_eq!(lines(&summary), ["create: ext4 shows no gain beyond 2 threads, xfs gains to the last, 8 threads."]);
+        assert_eq!(
+            lines(&summary),
+            ["create: ext4 shows no gain beyond 2 threads, xfs gains to the last, 8 threads."]
+        );
     }
 
     /// Returns a run of one workload at three rates: the p99 of xfs is above 10 ms at the highest.
@@ -214,13 +326,23 @@ mod tests {
         let (mut cells, mut trials) = (Vec::new(), Vec::new());
         for rate in [1000u64, 2000, 4000] {
             let label = format!("random read 4K, at {rate}/s");
-            cells.push(fsb_model::Cell { label: label.clone(), ..record.cells[0].clone() });
+            cells.push(fsb_model::Cell {
+                label: label.clone(),
+                ..record.cells[0].clone()
+            });
             for trial in all.iter().filter(|trial| trial.workload == first) {
                 let mut trial = trial.clone();
-                let seconds = if trial.target == "xfs" && rate > 2000 { 0.02 } else { 0.004 };
-                trial.metrics = vec![LATENCY_P99.metric(seconds * (1.0 + f64::from(trial.block % 2) * 1e-3))];
+                let seconds = if trial.target == "xfs" && rate > 2000 {
+                    0.02
+                } else {
+                    0.004
+                };
+                trial.metrics =
+                    vec![LATENCY_P99.metric(seconds * (1.0 + f64::from(trial.block % 2) * 1e-3))];
                 trial.params.insert("rate".to_owned(), rate.into());
-                trial.params.insert("p99_below".to_owned(), "10000us".into());
+                trial
+                    .params
+                    .insert("p99_below".to_owned(), "10000us".into());
                 trial.workload.clone_from(&label);
                 trials.push(trial);
             }
@@ -245,7 +367,8 @@ mod tests {
 
     #[test]
     fn few_blocks_show_no_rate() {
-        let told = |blocks: u32| lines(&Summary::of_run(&at_rates(blocks).0, &at_rates(blocks).1)).len();
+        let told =
+            |blocks: u32| lines(&Summary::of_run(&at_rates(blocks).0, &at_rates(blocks).1)).len();
         assert_eq!((told(6), told(4)), (1, 0));
     }
 
@@ -255,6 +378,9 @@ mod tests {
         assert_eq!(summary.scaling[0].knees, [None, None]);
         assert!(lines(&summary).is_empty());
         let (record, trials) = sample::run(&["ext4", "xfs"], 6);
-        assert!(Summary::of_run(&record, &trials).scaling.is_empty(), "no row differs in a count alone");
+        assert!(
+            Summary::of_run(&record, &trials).scaling.is_empty(),
+            "no row differs in a count alone"
+        );
     }
 }

@@ -18,13 +18,28 @@ use crate::show::{counted, grouped, percent};
 use crate::view::{CellView, Row, View};
 use crate::{chart, compare, mark};
 
-/// Returns the sections between the overview and the method: published values, findings, sizes, workloads, environment.
-/// The iterator makes each section on request, because sections of workloads hold all trials as text.
-pub(crate) fn list<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
-    let rows = view.rows.iter().enumerate().filter(|_| view.has_row_sections);
+/// Returns the sections between the overview and the method: published values, findings, sizes,
+/// workloads, environment. The iterator makes each section on request, because sections of
+/// workloads hold all trials as text.
+pub(crate) fn list<'a>(
+    summary: &'a Summary,
+    view: &'a View<'a>,
+) -> impl Iterator<Item = Section> + 'a {
+    let rows = view
+        .rows
+        .iter()
+        .enumerate()
+        .filter(|_| view.has_row_sections);
     let workloads = rows.filter_map(|(place, row)| workload(summary, view, row, place));
-    let matrix = summary.matrix.as_ref().map(compare::sections::of_matrix).unwrap_or_default();
-    let tables = summary.environment.iter().map(|table| Block::table("environment", environment_table(table)));
+    let matrix = summary
+        .matrix
+        .as_ref()
+        .map(compare::sections::of_matrix)
+        .unwrap_or_default();
+    let tables = summary
+        .environment
+        .iter()
+        .map(|table| Block::table("environment", environment_table(table)));
     let environment = Section::new("environment", "Environment", tables.collect());
     let first = machine_roles(summary)
         .into_iter()
@@ -41,7 +56,8 @@ fn columns(summary: &Summary) -> Block {
     let item = |(place, target): (usize, &TargetSummary)| {
         let what = (target.what != target.name).then(|| target.what.clone());
         let is_reference = place == summary.reference && summary.compares();
-        let risk = (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
+        let risk =
+            (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
         let reference = is_reference.then(|| "baseline".to_owned());
         ColumnItem {
             name: target.label(),
@@ -55,15 +71,28 @@ fn columns(summary: &Summary) -> Block {
 /// Returns the opening of the overview.
 pub(crate) fn opening(summary: &Summary) -> Opening {
     let columns = Some(columns(summary));
-    Opening { columns, caption: caption(summary), total: total(summary) }
+    Opening {
+        columns,
+        caption: caption(summary),
+        total: total(summary),
+    }
 }
 
 /// Returns the section with the results for each role of a machine.
 fn machine_roles(summary: &Summary) -> Option<Section> {
     let items = roles::lines(summary);
-    let label = "The results of this run for their work, and a command that measures it in five minutes";
+    let label =
+        "The results of this run for their work, and a command that measures it in five minutes";
     (!items.is_empty()).then(|| {
-        Section::new("roles", "Mail server, database, build machine", vec![Block::List { label, class: "lost", items }])
+        Section::new(
+            "roles",
+            "Mail server, database, build machine",
+            vec![Block::List {
+                label,
+                class: "lost",
+                items,
+            }],
+        )
     })
 }
 
@@ -82,16 +111,29 @@ fn claims(summary: &Summary) -> Option<Section> {
     let claims = summary.claims.as_ref()?;
     let table = |(group, rows): (&str, &[PublishedClaim])| {
         let cells = |claim: &PublishedClaim| {
-            let cell = |text: String, class| TableCell { class, ..TableCell::new(text) };
-            vec![cell(claim.published.clone(), "published"), cell(claim.show_here(), "value")]
+            let cell = |text: String, class| TableCell {
+                class,
+                ..TableCell::new(text)
+            };
+            vec![
+                cell(claim.published.clone(), "published"),
+                cell(claim.show_here(), "value"),
+            ]
         };
-        let rows = rows.iter().map(|claim| TableRow::new(&claim.test, cells(claim))).collect();
+        let rows = rows
+            .iter()
+            .map(|claim| TableRow::new(&claim.test, cells(claim)))
+            .collect();
         let head = ["Test", "published", "here"].map(str::to_owned).to_vec();
         Block::table("published", Table::new(group, head, rows))
     };
     let blocks = std::iter::once(Block::text("", &claims.title)).chain(claims.groups().map(table));
     let blocks = blocks.chain([Block::text("note", &claims.note)]).collect();
-    Some(Section::new("claims", "Beside published statements", blocks))
+    Some(Section::new(
+        "claims",
+        "Beside published statements",
+        blocks,
+    ))
 }
 
 fn findings(view: &View<'_>) -> Option<Section> {
@@ -102,8 +144,16 @@ fn findings(view: &View<'_>) -> Option<Section> {
             "No region of sizes differs significantly by more than the smallest difference that matters.",
         )],
         found => vec![
-            Block::text("note", "Which target is faster for which operation, sizes and records; the widest first."),
-            Block::Findings(found.iter().map(|found| (found.faster, found.text.clone())).collect()),
+            Block::text(
+                "note",
+                "Which target is faster for which operation, sizes and records; the widest first.",
+            ),
+            Block::Findings(
+                found
+                    .iter()
+                    .map(|found| (found.faster, found.text.clone()))
+                    .collect(),
+            ),
         ],
     };
     Some(Section::new("findings", "Findings", blocks))
@@ -111,46 +161,81 @@ fn findings(view: &View<'_>) -> Option<Section> {
 
 fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
     let found = row.workload()?;
-    let (mut of_operations, own): (Vec<_>, Vec<_>) =
-        chart::of_row(view, row, place).into_iter().partition(|chart| chart.operation.is_some());
+    let (mut of_operations, own): (Vec<_>, Vec<_>) = chart::of_row(view, row, place)
+        .into_iter()
+        .partition(|chart| chart.operation.is_some());
     let mut blocks = vec![Block::text("finding", &row.sentence)];
     blocks.extend(rounds(summary, found).map(|text| Block::text("note", text)));
-    blocks.extend([Block::Charts(own), Block::table("numbers", numbers_table(summary, found, row))]);
+    blocks.extend([
+        Block::Charts(own),
+        Block::table("numbers", numbers_table(summary, found, row)),
+    ]);
     let lost = lost(summary, found, view.group_size);
     if !lost.is_empty() {
-        blocks.push(Block::List { label: "Without a value", class: "lost", items: lost });
+        blocks.push(Block::List {
+            label: "Without a value",
+            class: "lost",
+            items: lost,
+        });
     }
     for operation in found.timed_operations() {
-        let charts = of_operations.extract_if(.., |chart| chart.operation.as_deref() == Some(operation));
+        let charts =
+            of_operations.extract_if(.., |chart| chart.operation.as_deref() == Some(operation));
         blocks.push(Block::Charts(charts.collect()));
-        blocks.extend(latency_table(summary, found, operation).map(|table| Block::table("latency", table)));
+        blocks.extend(
+            latency_table(summary, found, operation).map(|table| Block::table("latency", table)),
+        );
     }
     blocks.extend(timeline_table(summary, found).map(|table| Block::table("timeline", table)));
     blocks.extend(warm_up_table(summary, found).map(|table| Block::table("warm-up", table)));
-    let traced = view.traced.iter().filter(|(_, traced)| traced.workload == found.workload);
+    let traced = view
+        .traced
+        .iter()
+        .filter(|(_, traced)| traced.workload == found.workload);
     blocks.extend(traced.flat_map(|(_, traced)| traced_tables::blocks(traced)));
     blocks.extend(costs_table(summary, found).map(|table| Block::table("costs", table)));
     let (title, table) = match view.group_size {
         1 => ("Every trial".to_owned(), trials_table(summary, found)),
-        size => (format!("Medians of {size} blocks"), block_groups_table(summary, found, size)),
+        size => (
+            format!("Medians of {size} blocks"),
+            block_groups_table(summary, found, size),
+        ),
     };
-    blocks.push(Block::Details { summary: title, blocks: vec![Block::table("trials", table)] });
-    Some(Section { id: format!("workload-{place}"), title: row.label.clone(), is_row: true, blocks })
+    blocks.push(Block::Details {
+        summary: title,
+        blocks: vec![Block::table("trials", table)],
+    });
+    Some(Section {
+        id: format!("workload-{place}"),
+        title: row.label.clone(),
+        is_row: true,
+        blocks,
+    })
 }
 
-/// Describes the scatter of a workload's cells between rounds and between blocks, and the cells that are not
-/// stationary.
+/// Describes the scatter of a workload's cells between rounds and between blocks, and the cells
+/// that are not stationary.
 fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     let reference = summary.reference_name();
     let cells = summary.targets.iter().zip(&workload.cells);
     let scatter = cells.clone().filter_map(|(target, cell)| {
         let found = cell.scatter?;
         let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
-        Some(format!("{} against {reference}: between rounds {rounds}, between blocks {blocks}.", target.label()))
+        Some(format!(
+            "{} against {reference}: between rounds {rounds}, between blocks {blocks}.",
+            target.label()
+        ))
     });
     let kinds = cells.filter_map(|(target, cell)| {
-        let words = samples::words(cell.not_stationary.as_ref()?, workload.unit, workload.better);
-        Some(format!("{} is not stationary (~): {words}.", target.label()))
+        let words = samples::words(
+            cell.not_stationary.as_ref()?,
+            workload.unit,
+            workload.better,
+        );
+        Some(format!(
+            "{} is not stationary (~): {words}.",
+            target.label()
+        ))
     });
     let said: Vec<String> = kinds.chain(scatter).collect();
     (!said.is_empty()).then(|| said.join(" "))
@@ -159,11 +244,15 @@ fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
 /// Formats a scatter with two digits.
 fn brief(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    if percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }
 
-/// Describes cells and trials without a value. If the page holds groups of blocks, trials with the same reason are
-/// counted.
+/// Describes cells and trials without a value. If the page holds groups of blocks, trials with the
+/// same reason are counted.
 fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> {
     let mut lines = Vec::new();
     for (target, cell) in summary.targets.iter().zip(&workload.cells) {
@@ -171,15 +260,23 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
             (Some(kind), Some(reason)) => lines.push(format!("{}: {kind}: {reason}", target.name)),
             _ if group_size > 1 => {
                 let mut reasons: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-                cell.lost.iter().for_each(|lost| reasons.entry(&lost.reason).or_default().push(lost.block));
+                cell.lost
+                    .iter()
+                    .for_each(|lost| reasons.entry(&lost.reason).or_default().push(lost.block));
                 let line = |(reason, blocks): (&str, Vec<u32>)| {
                     let count = counted(blocks.len(), "block");
-                    format!("{}, {count}, the first is {}: {reason}", target.name, blocks[0])
+                    format!(
+                        "{}, {count}, the first is {}: {reason}",
+                        target.name, blocks[0]
+                    )
                 };
                 lines.extend(reasons.into_iter().map(line));
             }
-            _ => lines
-                .extend(cell.lost.iter().map(|lost| format!("{}, block {}: {}", target.name, lost.block, lost.reason))),
+            _ => lines.extend(
+                cell.lost
+                    .iter()
+                    .map(|lost| format!("{}, block {}: {}", target.name, lost.block, lost.reason)),
+            ),
         }
     }
     lines
@@ -191,10 +288,14 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
 fn caption(summary: &Summary) -> String {
     let reference = summary.reference_name();
     match (summary.is_comparison(), summary.is_judged()) {
-        _ if summary.unjudged.is_some() => "Estimates with their 95 % intervals; nothing is judged.".to_owned(),
+        _ if summary.unjudged.is_some() => {
+            "Estimates with their 95 % intervals; nothing is judged.".to_owned()
+        }
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
-        (true, true) => format!("Change against {reference} in this run, with its interval and verdict."),
+        (true, true) => {
+            format!("Change against {reference} in this run, with its interval and verdict.")
+        }
     }
 }
 
@@ -203,20 +304,34 @@ fn total(summary: &Summary) -> Option<TableRow> {
     if summary.overall.iter().all(Option::is_none) {
         return None;
     }
-    let cells = summary.overall.iter().enumerate().map(|(target, overall)| match overall {
-        Some(overall) => {
-            let mut cell = TableCell::change(&Judged::of_target(&overall.comparison), "");
-            if overall.workloads < summary.cases.len() {
-                cell.small = format!("{}, over {} of {}", cell.small, overall.workloads, summary.cases.len());
+    let cells = summary
+        .overall
+        .iter()
+        .enumerate()
+        .map(|(target, overall)| match overall {
+            Some(overall) => {
+                let mut cell = TableCell::change(&Judged::of_target(&overall.comparison), "");
+                if overall.workloads < summary.cases.len() {
+                    cell.small = format!(
+                        "{}, over {} of {}",
+                        cell.small,
+                        overall.workloads,
+                        summary.cases.len()
+                    );
+                }
+                cell
             }
-            cell
-        }
-        None if target == summary.reference => {
-            TableCell { text: "1".to_owned(), class: "value", ..TableCell::default() }
-        }
-        None => TableCell::absent("not available"),
-    });
-    Some(TableRow::new("All workloads (geometric mean of speeds)", cells.collect()))
+            None if target == summary.reference => TableCell {
+                text: "1".to_owned(),
+                class: "value",
+                ..TableCell::default()
+            },
+            None => TableCell::absent("not available"),
+        });
+    Some(TableRow::new(
+        "All workloads (geometric mean of speeds)",
+        cells.collect(),
+    ))
 }
 
 fn names(summary: &Summary) -> Vec<String> {
@@ -232,7 +347,13 @@ fn numbers_table(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table
     head.extend(["Trials", "Median and range", "CV", "Trend"].map(str::to_owned));
     let rows = summary.targets.iter().enumerate().map(|(target, found)| {
         let best = row.outcome == RankingOutcome::Winner(target);
-        let cells = statistics(summary, workload, &workload.cells[target], &row.cells[target], best);
+        let cells = statistics(
+            summary,
+            workload,
+            &workload.cells[target],
+            &row.cells[target],
+            best,
+        );
         TableRow::of_column(target, &found.label(), cells)
     });
     Table::new(caption_of_numbers(summary, workload), head, rows.collect())
@@ -246,7 +367,10 @@ fn statistics(
     best: bool,
 ) -> Vec<TableCell> {
     let dash = || TableCell::new("–");
-    let mut cells = vec![TableCell { best, ..TableCell::value(cell) }];
+    let mut cells = vec![TableCell {
+        best,
+        ..TableCell::value(cell)
+    }];
     if summary.compares() {
         cells.push(measured.against.as_ref().map_or_else(dash, against));
     }
@@ -255,9 +379,16 @@ fn statistics(
         return cells;
     };
     let trend = estimate.trend.as_ref().map_or_else(dash, |trend| {
-        let mark = if estimate.significant_trend().is_some() { "drift " } else { "" };
+        let mark = if estimate.significant_trend().is_some() {
+            "drift "
+        } else {
+            ""
+        };
         let small = format!("p {}", p_value(trend.p_value));
-        TableCell { small, ..TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0)) }
+        TableCell {
+            small,
+            ..TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0))
+        }
     });
     let show = |value| workload.unit.show(value);
     let range = format!("{} – {}", show(estimate.min), show(estimate.max));
@@ -267,8 +398,14 @@ fn statistics(
     };
     cells.extend([
         TableCell::new(estimate.n.to_string()),
-        TableCell { small: range, ..TableCell::new(show(estimate.median)) },
-        TableCell { small: outliers, ..TableCell::new(percent((estimate.cv * 1e3).round() / 1e3)) },
+        TableCell {
+            small: range,
+            ..TableCell::new(show(estimate.median))
+        },
+        TableCell {
+            small: outliers,
+            ..TableCell::new(percent((estimate.cv * 1e3).round() / 1e3))
+        },
         trend,
     ]);
     cells
@@ -278,20 +415,33 @@ fn against(comparison: &Comparison) -> TableCell {
     TableCell::change(&Judged::of_target(comparison), "")
 }
 
-/// Returns the caption of the table of numbers. It states whether several comparisons hold together.
+/// Returns the caption of the table of numbers. It states whether several comparisons hold
+/// together.
 fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
     let caption = "Estimates with 95 % intervals, and their trials";
-    let compared = workload.cells.iter().filter_map(|cell| cell.against.as_ref());
+    let compared = workload
+        .cells
+        .iter()
+        .filter_map(|cell| cell.against.as_ref());
     let judged = compared.filter(|comparison| comparison.verdict != Verdict::NotJudged);
-    let highest = judged.map(|comparison| comparison.level).fold(LEVEL, f64::max);
+    let highest = judged
+        .map(|comparison| comparison.level)
+        .fold(LEVEL, f64::max);
     if highest <= LEVEL {
         return caption.to_owned();
     }
-    format!("{caption}. The intervals of all changes against {} hold together at 95 %.", summary.reference_name())
+    format!(
+        "{caption}. The intervals of all changes against {} hold together at 95 %.",
+        summary.reference_name()
+    )
 }
 
 fn p_value(p: f64) -> String {
-    if p < 0.001 { "< 0.001".to_owned() } else { format!("= {p:.3}") }
+    if p < 0.001 {
+        "< 0.001".to_owned()
+    } else {
+        format!("= {p:.3}")
+    }
 }
 
 /// Returns the table of the latency quantiles of one operation, with one row per target.
@@ -300,16 +450,40 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
     let quantiles = latency::columns();
     let mut rows = Vec::new();
     for (target, cell) in workload.cells.iter().enumerate() {
-        let Some(latency) = cell.latency.iter().find(|latency| latency.operation == operation) else { continue };
-        let mut cells = vec![TableCell::new(grouped(latency.n as f64)), TableCell::new(show(latency.mean))];
-        cells.extend(
-            quantiles.iter().map(|q| latency.at(*q).map_or_else(|| TableCell::new("–"), |s| TableCell::new(show(s)))),
-        );
-        rows.push(TableRow::of_column(target, &summary.targets[target].label(), cells));
+        let Some(latency) = cell
+            .latency
+            .iter()
+            .find(|latency| latency.operation == operation)
+        else {
+            continue;
+        };
+        let mut cells = vec![
+            TableCell::new(grouped(latency.n as f64)),
+            TableCell::new(show(latency.mean)),
+        ];
+        cells.extend(quantiles.iter().map(|q| {
+            latency
+                .at(*q)
+                .map_or_else(|| TableCell::new("–"), |s| TableCell::new(show(s)))
+        }));
+        rows.push(TableRow::of_column(
+            target,
+            &summary.targets[target].label(),
+            cells,
+        ));
     }
-    let head = ["Target".to_owned(), "Operations".to_owned(), "Mean".to_owned()];
-    let head = head.into_iter().chain(quantiles.iter().map(|q| quantile_name(*q))).collect();
-    let caption = format!("Latency of {operation}, all trials together; – where fewer than 100 operations lie beyond");
+    let head = [
+        "Target".to_owned(),
+        "Operations".to_owned(),
+        "Mean".to_owned(),
+    ];
+    let head = head
+        .into_iter()
+        .chain(quantiles.iter().map(|q| quantile_name(*q)))
+        .collect();
+    let caption = format!(
+        "Latency of {operation}, all trials together; – where fewer than 100 operations lie beyond"
+    );
     (!rows.is_empty()).then(|| Table::new(caption, head, rows))
 }
 
@@ -322,9 +496,15 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
         }
     }
     // Costs come before latencies, which have tables of their own.
-    let is_cost = |name: &str| metric::find(name).is_some_and(|kind| kind.role == metric::Role::Cost);
+    let is_cost =
+        |name: &str| metric::find(name).is_some_and(|kind| kind.role == metric::Role::Cost);
     metrics.sort_by_key(|name| !is_cost(name));
-    let row = |name: &&str| TableRow::new(spoken(name), workload.cells.iter().map(|cell| cost(cell, name)).collect());
+    let row = |name: &&str| {
+        TableRow::new(
+            spoken(name),
+            workload.cells.iter().map(|cell| cost(cell, name)).collect(),
+        )
+    };
     let rows: Vec<TableRow> = metrics.iter().map(row).collect();
     let caption = "Costs and latencies per trial: mean and 95 % interval";
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Quantity", &names(summary), rows))
@@ -334,9 +514,20 @@ fn cost(cell: &Measured, name: &str) -> TableCell {
     let Some(found) = cell.beside(name) else {
         return TableCell::new("–");
     };
-    let show = |value: f64| if value == 0.0 { "0".to_owned() } else { found.unit.show(value) };
-    let small = found.interval.map(|i| format!("[{}, {}]", show(i.lo.max(0.0)), show(i.hi)));
-    TableCell { small: small.unwrap_or_default(), ..TableCell::new(show(found.description.mean)) }
+    let show = |value: f64| {
+        if value == 0.0 {
+            "0".to_owned()
+        } else {
+            found.unit.show(value)
+        }
+    };
+    let small = found
+        .interval
+        .map(|i| format!("[{}, {}]", show(i.lo.max(0.0)), show(i.hi)));
+    TableCell {
+        small: small.unwrap_or_default(),
+        ..TableCell::new(show(found.description.mean))
+    }
 }
 
 /// Returns the readable name of a metric, such as `cpu_per_operation`.
@@ -345,7 +536,9 @@ fn spoken(name: &str) -> String {
         "cpu_per_operation" => "CPU time per operation".to_owned(),
         "device_bytes_per_operation" => "device bytes per operation".to_owned(),
         "deferred_bytes_per_operation" => "device bytes of deferred work per operation".to_owned(),
-        "deferred_flushes_per_operation" => "device flushes of deferred work per operation".to_owned(),
+        "deferred_flushes_per_operation" => {
+            "device flushes of deferred work per operation".to_owned()
+        }
         "deferred_time_per_operation" => "time of deferred work per operation".to_owned(),
         "share_of_device" => "share of the raw device".to_owned(),
         "write_amplification" => "device bytes for each byte written".to_owned(),
@@ -382,28 +575,58 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
         for point in &cell.trials {
             let small = if point.outlier { "outlier" } else { "" };
             let shown = TableCell::new(workload.unit.show(point.value));
-            put(point.block, column, TableCell { small: small.to_owned(), ..shown });
+            put(
+                point.block,
+                column,
+                TableCell {
+                    small: small.to_owned(),
+                    ..shown
+                },
+            );
         }
     }
-    let rows = rows.into_iter().map(|(block, cells)| TableRow::new(block.to_string(), cells)).collect();
+    let rows = rows
+        .into_iter()
+        .map(|(block, cells)| TableRow::new(block.to_string(), cells))
+        .collect();
     Table::of_columns("Every trial, by block", "Block", &names(summary), rows)
 }
 
-/// Returns the table of medians of groups of blocks, for a run that is too long for [`trials_table`].
+/// Returns the table of medians of groups of blocks, for a run that is too long for
+/// [`trials_table`].
 fn block_groups_table(summary: &Summary, workload: &Workload, size: u32) -> Table {
-    let cells: Vec<BTreeMap<u32, BlockGroup>> =
-        workload.cells.iter().map(|cell| BlockGroup::by_number(&cell.trials, size)).collect();
-    let numbers: BTreeSet<u32> = cells.iter().flat_map(|groups| groups.keys().copied()).collect();
+    let cells: Vec<BTreeMap<u32, BlockGroup>> = workload
+        .cells
+        .iter()
+        .map(|cell| BlockGroup::by_number(&cell.trials, size))
+        .collect();
+    let numbers: BTreeSet<u32> = cells
+        .iter()
+        .flat_map(|groups| groups.keys().copied())
+        .collect();
     let row = |number: &u32| {
         let cell = |groups: &BTreeMap<u32, BlockGroup>| match groups.get(number) {
-            Some(BlockGroup { n, median, min, max, .. }) => TableCell {
-                small: format!("{n}: {} to {}", workload.unit.show(*min), workload.unit.show(*max)),
+            Some(BlockGroup {
+                n,
+                median,
+                min,
+                max,
+                ..
+            }) => TableCell {
+                small: format!(
+                    "{n}: {} to {}",
+                    workload.unit.show(*min),
+                    workload.unit.show(*max)
+                ),
                 ..TableCell::new(workload.unit.show(*median))
             },
             None => TableCell::new("–"),
         };
         let first = number * size + 1;
-        TableRow::new(format!("{first} to {}", first + size - 1), cells.iter().map(cell).collect())
+        TableRow::new(
+            format!("{first} to {}", first + size - 1),
+            cells.iter().map(cell).collect(),
+        )
     };
     let rows = numbers.iter().map(row).collect();
     let caption = format!("Medians of {size} blocks, with the number of trials and their range");
@@ -414,15 +637,34 @@ fn block_groups_table(summary: &Summary, workload: &Workload, size: u32) -> Tabl
 fn environment_table(table: &EnvironmentTable) -> Table {
     let asked = table.rows.iter().any(|row| row.requested.is_some());
     let cell = |text: &Option<String>| match text {
-        Some(text) => TableCell { text: text.clone(), class: "text", ..TableCell::default() },
-        None => TableCell { text: "–".to_owned(), class: "text", ..TableCell::default() },
+        Some(text) => TableCell {
+            text: text.clone(),
+            class: "text",
+            ..TableCell::default()
+        },
+        None => TableCell {
+            text: "–".to_owned(),
+            class: "text",
+            ..TableCell::default()
+        },
     };
     let rows = table.rows.iter().map(|row| {
         let requested = asked.then(|| cell(&row.requested));
-        TableRow::new(&row.what, requested.into_iter().chain([cell(&row.observed)]).collect())
+        TableRow::new(
+            &row.what,
+            requested.into_iter().chain([cell(&row.observed)]).collect(),
+        )
     });
-    let head: &[&str] = if asked { &["What", "Requested", "Observed"] } else { &["What", "Observed"] };
-    Table::new(&table.title, head.iter().map(|text| (*text).to_owned()).collect(), rows.collect())
+    let head: &[&str] = if asked {
+        &["What", "Requested", "Observed"]
+    } else {
+        &["What", "Observed"]
+    };
+    Table::new(
+        &table.title,
+        head.iter().map(|text| (*text).to_owned()).collect(),
+        rows.collect(),
+    )
 }
 
 /// Returns the table of measured and published values.
@@ -431,21 +673,46 @@ fn published_table(summary: &Summary, published: &Published) -> Table {
         return configurations(summary, published);
     }
     let mut head = vec!["Test".to_owned()];
-    head.extend(summary.targets.iter().map(|target| format!("{}, here", target.label())));
-    head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
-    let cell = |row: &PublishedRow, value: &Option<f64>, shown: String, class: &'static str| match value {
-        Some(value) if row.unit == Unit::Seconds => TableCell { class, ..TableCell::new(grouped(value * 1e6)) },
-        Some(_) => TableCell { class, ..TableCell::new(shown) },
-        None => TableCell::new("–"),
-    };
+    head.extend(
+        summary
+            .targets
+            .iter()
+            .map(|target| format!("{}, here", target.label())),
+    );
+    head.extend(
+        published
+            .file_systems
+            .iter()
+            .map(|name| format!("{name}, published")),
+    );
+    let cell =
+        |row: &PublishedRow, value: &Option<f64>, shown: String, class: &'static str| match value {
+            Some(value) if row.unit == Unit::Seconds => TableCell {
+                class,
+                ..TableCell::new(grouped(value * 1e6))
+            },
+            Some(_) => TableCell {
+                class,
+                ..TableCell::new(shown)
+            },
+            None => TableCell::new("–"),
+        };
     let rows = published.rows.iter().map(|row| {
-        let ours = row.ours.iter().map(|value| cell(row, value, row.show(*value), "value"));
+        let ours = row
+            .ours
+            .iter()
+            .map(|value| cell(row, value, row.show(*value), "value"));
         let theirs = row.theirs.iter().enumerate();
-        let theirs = theirs.map(|(place, value)| cell(row, value, row.show_theirs(place), "published"));
+        let theirs =
+            theirs.map(|(place, value)| cell(row, value, row.show_theirs(place), "published"));
         TableRow::new(row.label(), ours.chain(theirs).collect())
     });
     let timed = published.rows.iter().any(|row| row.unit == Unit::Seconds);
-    let caption = if timed { "microseconds per iteration, arithmetic means" } else { "arithmetic means" };
+    let caption = if timed {
+        "microseconds per iteration, arithmetic means"
+    } else {
+        "arithmetic means"
+    };
     Table::new(caption, head, rows.collect())
 }
 
@@ -454,29 +721,52 @@ fn configurations(summary: &Summary, published: &Published) -> Table {
     let targets = names(summary);
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     let rows = published.configurations(&targets).into_iter().map(|one| {
-        let (whose, class) = if one.published { ("published", "published") } else { ("here", "value") };
-        let cells = one.values.into_iter().map(|value| TableCell { class, ..TableCell::new(value) });
+        let (whose, class) = if one.published {
+            ("published", "published")
+        } else {
+            ("here", "value")
+        };
+        let cells = one.values.into_iter().map(|value| TableCell {
+            class,
+            ..TableCell::new(value)
+        });
         TableRow::new(format!("{}, {whose}", one.name), cells.collect())
     });
     let tests = published.rows.iter().map(|row| row.workload.clone());
-    let head = std::iter::once("File system".to_owned()).chain(tests).collect();
-    Table::new("minutes and seconds, arithmetic means", head, rows.collect())
+    let head = std::iter::once("File system".to_owned())
+        .chain(tests)
+        .collect();
+    Table::new(
+        "minutes and seconds, arithmetic means",
+        head,
+        rows.collect(),
+    )
 }
 
-/// Returns the table of a workload's timelines, with one row per target. Returns `None` if no target has a timeline.
+/// Returns the table of a workload's timelines, with one row per target. Returns `None` if no
+/// target has a timeline.
 fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     let cells = workload.cells.iter().enumerate();
     let rows: Vec<TableRow> = cells
         .filter_map(|(target, cell)| {
             let timeline = cell.timeline.as_ref()?;
-            let longest = timeline.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
+            let longest = timeline
+                .stalls
+                .iter()
+                .max_by(|a, b| a.lasted.total_cmp(&b.lasted));
             let stalls = match timeline.stalls.len() {
                 0 => "none".to_owned(),
-                n => format!("{n}, {} in all", show_seconds(timeline.stalls.iter().map(|stall| stall.lasted).sum())),
+                n => format!(
+                    "{n}, {} in all",
+                    show_seconds(timeline.stalls.iter().map(|stall| stall.lasted).sum())
+                ),
             };
             let worst = longest.map_or_else(
                 || TableCell::new("–"),
-                |stall| TableCell { small: stall.meanwhile(), ..TableCell::new(show_seconds(stall.lasted)) },
+                |stall| TableCell {
+                    small: stall.meanwhile(),
+                    ..TableCell::new(show_seconds(stall.lasted))
+                },
             );
             let typical = format!("{}/s", show_count(timeline.typical()));
             let cells = vec![
@@ -486,11 +776,26 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
                 TableCell::new(stalls),
                 worst,
             ];
-            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
+            Some(TableRow::of_column(
+                target,
+                &summary.targets[target].label(),
+                cells,
+            ))
         })
         .collect();
-    let bin = workload.cells.iter().find_map(|cell| cell.timeline.as_ref())?.bin;
-    let head = ["Target", "Block", "Typical rate", "Longest operation", "Stalls", "Longest stall"];
+    let bin = workload
+        .cells
+        .iter()
+        .find_map(|cell| cell.timeline.as_ref())?
+        .bin;
+    let head = [
+        "Target",
+        "Block",
+        "Typical rate",
+        "Longest operation",
+        "Stalls",
+        "Longest stall",
+    ];
     let caption = format!(
         "One trial over time, that with the median value, in bins of {}; a stall is {} or more below a tenth of the typical \
          rate",
@@ -500,8 +805,8 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     Some(Table::new(caption, head.map(str::to_owned).to_vec(), rows))
 }
 
-/// Returns the table of the warm-ups of a workload's cache, with one row per target. Returns `None` for workloads other
-/// than `cache-warm-up`.
+/// Returns the table of the warm-ups of a workload's cache, with one row per target. Returns `None`
+/// for workloads other than `cache-warm-up`.
 fn warm_up_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     let rows: Vec<TableRow> = workload
         .cells
@@ -510,9 +815,11 @@ fn warm_up_table(summary: &Summary, workload: &Workload) -> Option<Table> {
         .filter_map(|(target, cell)| {
             let found = cell.warm_up.as_ref()?;
             let constants = match (&found.bytes, &found.seconds) {
-                (Some(bytes), Some(seconds)) => {
-                    [interval_text(bytes, show_bytes), interval_text(seconds, show_seconds), bytes.n.to_string()]
-                }
+                (Some(bytes), Some(seconds)) => [
+                    interval_text(bytes, show_bytes),
+                    interval_text(seconds, show_seconds),
+                    bytes.n.to_string(),
+                ],
                 _ => [found.describe(), "–".to_owned(), "0".to_owned()],
             };
             let rates = match found.shown.fit {
@@ -520,11 +827,28 @@ fn warm_up_table(summary: &Summary, workload: &Workload) -> Option<Table> {
                 None => ["–", "–"].map(str::to_owned),
             };
             let block = found.shown.block.to_string();
-            let cells = constants.into_iter().chain([block]).chain(rates).map(TableCell::new).collect();
-            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
+            let cells = constants
+                .into_iter()
+                .chain([block])
+                .chain(rates)
+                .map(TableCell::new)
+                .collect();
+            Some(TableRow::of_column(
+                target,
+                &summary.targets[target].label(),
+                cells,
+            ))
         })
         .collect();
-    let head = ["Target", "Time constant in bytes", "in seconds", "n", "Block of the chart", "Cold", "Warm"];
+    let head = [
+        "Target",
+        "Time constant in bytes",
+        "in seconds",
+        "n",
+        "Block of the chart",
+        "Cold",
+        "Warm",
+    ];
     let caption = "The warm-up of the cache: bytes and seconds after which the share of misses has fallen to 1/e, with \
                    95 % intervals between blocks";
     (!rows.is_empty()).then(|| Table::new(caption, head.map(str::to_owned).to_vec(), rows))

@@ -1,4 +1,5 @@
-//! The results of a run, with the schema `fsbench/report/1`. They contain everything that a report of a run shows.
+//! The results of a run, with the schema `fsbench/report/1`. They contain everything that a report
+//! of a run shows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,8 +9,8 @@ use fsb_model::units::show_rate;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::{Document, Finding};
 use fsb_stats::{
-    BlockValue, Comparison, Correlation, Description, Estimate, Interval, Knee, NotStationary, Ranking, Resolution,
-    Scatter,
+    BlockValue, Comparison, Correlation, Description, Estimate, Interval, Knee, NotStationary,
+    Ranking, Resolution, Scatter,
 };
 use serde::Serialize;
 
@@ -41,8 +42,8 @@ pub struct Summary {
     /// The part of the headline about all workloads together.
     #[serde(skip)]
     pub overall_answer: Option<String>,
-    /// The reason why there are numbers but no ranks, verdicts or findings (`emulated: a functional run`); absent if
-    /// results are judged.
+    /// The reason why there are numbers but no ranks, verdicts or findings (`emulated: a functional
+    /// run`); absent if results are judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
     /// Whether processors were emulated.
@@ -60,9 +61,11 @@ pub struct Summary {
     /// Labels of the workloads that the budget left out: they have no case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// All workloads together, by target; absent for the baseline and for targets without a comparison.
+    /// All workloads together, by target; absent for the baseline and for targets without a
+    /// comparison.
     pub overall: Vec<Option<Overall>>,
-    /// The correlation of neighbouring blocks, pooled over all workloads; absent if the blocks do not show it.
+    /// The correlation of neighbouring blocks, pooled over all workloads; absent if the blocks do
+    /// not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<Correlation>,
     /// Measured blocks that have trials.
@@ -96,7 +99,8 @@ pub struct Summary {
     pub method: Vec<Paragraph>,
     /// Published values beside ours.
     pub published: Option<Published>,
-    /// Published statements beside the same quantities of the run; absent without any about its operations.
+    /// Published statements beside the same quantities of the run; absent without any about its
+    /// operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<PublishedClaims>,
     /// Cases that are curves over threads, requests under way or rates.
@@ -108,16 +112,19 @@ pub struct Summary {
     /// The causes of significant differences from the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
-    /// The classes of time that significant differences consist of; only of a run with traced blocks.
+    /// The classes of time that significant differences consist of; only of a run with traced
+    /// blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traced_explanations: Vec<TracedExplanation>,
     /// The number of traced blocks; absent if the run had none to make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traced_blocks: Option<u32>,
-    /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
+    /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if
+    /// nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
-    /// The matrix of sizes as a comparison of targets, for charts over sizes; absent without a matrix.
+    /// The matrix of sizes as a comparison of targets, for charts over sizes; absent without a
+    /// matrix.
     #[serde(skip)]
     pub matrix: Option<Document>,
 }
@@ -140,7 +147,8 @@ pub struct Trust {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// Something else was measured along with the targets, or the data are too few: no case is judged.
+    /// Something else was measured along with the targets, or the data are too few: no case is
+    /// judged.
     Low,
     /// Interference affected some trials, values vary or drift, or some cases are not judged.
     Fair,
@@ -159,8 +167,8 @@ impl fmt::Display for TrustLevel {
 }
 
 impl Trust {
-    /// Returns the level with its strongest reason, such as `trust: low, because CPU steal 58 % affected 86 of 96
-    /// trials`.
+    /// Returns the level with its strongest reason, such as `trust: low, because CPU steal 58 %
+    /// affected 86 of 96 trials`.
     pub(crate) fn line(&self) -> String {
         format!("trust: {}, because {}", self.level, self.because[0])
     }
@@ -187,7 +195,8 @@ pub struct TargetSummary {
     /// The reason why this machine cannot make it, if the plan says that some machines cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe target.
+    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe
+    /// target.
     #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
     /// Whether it may win: an unsafe target beside safe ones may not, unless the plan says so.
@@ -244,8 +253,8 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// The comparison with the baseline; absent for the baseline itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or else `?` if the case
-    /// has no winner and this target may be the fastest.
+    /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or
+    /// else `?` if the case has no winner and this target may be the fastest.
     pub mark: String,
     /// The sources of the scatter of the ratio to the baseline; absent if there were no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -303,7 +312,8 @@ pub struct TrialPoint {
     pub value: f64,
     /// Beyond Tukey's fences.
     pub outlier: bool,
-    /// The slice of the medium, if targets exchange slices. Numbers continue over the segments of a resumed run.
+    /// The slice of the medium, if targets exchange slices. Numbers continue over the segments of a
+    /// resumed run.
     #[serde(rename = "part", skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// As in [`BlockValue::within`].
@@ -340,8 +350,9 @@ pub struct Secondary {
     pub description: Description,
     /// 95 % t-interval of the mean; absent where not judged.
     pub interval: Option<Interval>,
-    /// The comparison of a cost with that of the baseline, or of a rate with deferred work with the rate without it.
-    /// Corrected for all such comparisons of the page. Absent for other metrics and if not compared.
+    /// The comparison of a cost with that of the baseline, or of a rate with deferred work with the
+    /// rate without it. Corrected for all such comparisons of the page. Absent for other metrics
+    /// and if not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Comparison>,
     /// The values that a comparison rests on. Empty if the metric is not compared.
@@ -359,8 +370,8 @@ pub struct BesideBackground {
     pub beside: usize,
     /// The label of the background.
     pub background: String,
-    /// Whether operations start at a rate whether or not earlier ones have ended. Otherwise an operation that stalls
-    /// keeps later ones from starting, and percentiles miss their waits.
+    /// Whether operations start at a rate whether or not earlier ones have ended. Otherwise an
+    /// operation that stalls keeps later ones from starting, and percentiles miss their waits.
     pub open_loop: bool,
     /// One entry per target; absent if one of the two cases has no value on it.
     pub targets: Vec<Option<Slowdown>>,
@@ -378,7 +389,8 @@ pub struct Slowdown {
     pub beside: f64,
     /// The median latency, and the highest percentile that the operations of every block permit.
     pub quantiles: Vec<QuantileSlowdown>,
-    /// The longest operation of all blocks; absent if latencies are not known. It is a maximum, so it has no interval.
+    /// The longest operation of all blocks; absent if latencies are not known. It is a maximum, so
+    /// it has no interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest: Option<AloneAndBeside>,
     /// The work of the background itself; absent if no trial records it.
@@ -449,17 +461,24 @@ pub struct Overall {
 impl Summary {
     /// Returns the label of the baseline.
     pub fn reference_name(&self) -> String {
-        self.targets.get(self.reference).map_or_else(String::new, TargetSummary::label)
+        self.targets
+            .get(self.reference)
+            .map_or_else(String::new, TargetSummary::label)
     }
 
     /// Returns whether any case is ranked.
     pub fn is_judged(&self) -> bool {
-        self.cases.iter().any(|case| case.ranking.letters.iter().any(Option::is_some))
+        self.cases
+            .iter()
+            .any(|case| case.ranking.letters.iter().any(Option::is_some))
     }
 
     /// Returns whether any cell has a value.
     pub(crate) fn has_values(&self) -> bool {
-        self.cases.iter().flat_map(|case| &case.cells).any(|cell| cell.estimate.is_some())
+        self.cases
+            .iter()
+            .flat_map(|case| &case.cells)
+            .any(|cell| cell.estimate.is_some())
     }
 
     /// Returns whether there are several targets.
@@ -494,17 +513,30 @@ impl Workload {
 impl Measured {
     /// Returns the values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
-        let value =
-            |&TrialPoint { block, value, slice, within, .. }: &TrialPoint| BlockValue { block, value, slice, within };
+        let value = |&TrialPoint {
+                         block,
+                         value,
+                         slice,
+                         within,
+                         ..
+                     }: &TrialPoint| BlockValue {
+            block,
+            value,
+            slice,
+            within,
+        };
         self.trials.iter().map(value).collect()
     }
 
     /// Returns a metric beside the one that targets are compared by.
     pub(crate) fn beside(&self, metric: &str) -> Option<&Secondary> {
-        self.secondary.iter().find(|secondary| secondary.metric == metric)
+        self.secondary
+            .iter()
+            .find(|secondary| secondary.metric == metric)
     }
 
-    /// Returns the reason for a missing value as a short word for a table: `not applicable`, `failed`.
+    /// Returns the reason for a missing value as a short word for a table: `not applicable`,
+    /// `failed`.
     pub fn absence(&self) -> Option<&'static str> {
         match self.state {
             State::Measured => None,
@@ -542,14 +574,15 @@ pub struct Scaling {
     /// The indices of its cases, in the order of the levels.
     #[serde(rename = "rows")]
     pub cases: Vec<usize>,
-    /// The level beyond which each target's curve shows no gain, in the order of targets; absent if too little is
-    /// known.
+    /// The level beyond which each target's curve shows no gain, in the order of targets; absent if
+    /// too little is known.
     pub knees: Vec<Option<Knee>>,
-    /// The number of seconds below which the plan wants the 99th percentile to stay; for rates only.
+    /// The number of seconds below which the plan wants the 99th percentile to stay; for rates
+    /// only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<f64>,
-    /// For rates: the index of the highest level up to which each target keeps up with all levels, in the order of
-    /// targets; absent if it keeps up with none.
+    /// For rates: the index of the highest level up to which each target keeps up with all levels,
+    /// in the order of targets; absent if it keeps up with none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Option<usize>>,
 }
@@ -665,16 +698,27 @@ impl CellChange {
 }
 
 impl EarlierRun {
-    /// Returns text such as `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2
-    /// threads: xfs −3 % then, −11 % now`.
+    /// Returns text such as `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12
+    /// cases), most at create, 2 threads: xfs −3 % then, −11 % now`.
     pub(crate) fn line(&self) -> String {
-        let CellChange { workload, target, then, now } = &self.most;
-        let when = self.started.get(..16).unwrap_or(&self.started).replace('T', " ");
+        let CellChange {
+            workload,
+            target,
+            then,
+            now,
+        } = &self.most;
+        let when = self
+            .started
+            .get(..16)
+            .unwrap_or(&self.started)
+            .replace('T', " ");
         let median = percent((self.median * 1e3).round() / 1e3);
         let cases = counted(self.cases, "case");
         let (then, now) = (then.text(), now.text());
         if self.cases == 1 {
-            return format!("the run of {when} UTC differed by {median}: {target} {then} then, {now} now");
+            return format!(
+                "the run of {when} UTC differed by {median}: {target} {then} then, {now} now"
+            );
         }
         format!(
             "the run of {when} UTC differed by {median} (median over {cases}), most at {workload}: {target} {then} then, \
@@ -683,8 +727,8 @@ impl EarlierRun {
     }
 }
 
-/// The largest number of trials that a page shows one by one. A page of 400,000 trials had 147 MB: no browser scrolls
-/// through that, and no chart can draw it.
+/// The largest number of trials that a page shows one by one. A page of 400,000 trials had 147 MB:
+/// no browser scrolls through that, and no chart can draw it.
 pub(crate) const MOST_TRIALS: usize = 20_000;
 
 /// Values of one target in consecutive blocks.
@@ -701,11 +745,19 @@ pub(crate) struct BlockGroup {
 
 /// Returns the number of blocks of which a page shows the median: 1 if it shows every trial.
 pub(crate) fn group_size(cases: &[Workload]) -> u32 {
-    size_of(cases.iter().flat_map(|case| &case.cells).map(|cell| cell.trials.len() + cell.lost.len()).sum())
+    size_of(
+        cases
+            .iter()
+            .flat_map(|case| &case.cells)
+            .map(|cell| cell.trials.len() + cell.lost.len())
+            .sum(),
+    )
 }
 
 fn size_of(trials: usize) -> u32 {
-    u32::try_from(trials.div_ceil(MOST_TRIALS)).unwrap_or(u32::MAX).max(1)
+    u32::try_from(trials.div_ceil(MOST_TRIALS))
+        .unwrap_or(u32::MAX)
+        .max(1)
 }
 
 /// Returns the number of the group that a block belongs to.
@@ -718,9 +770,15 @@ impl BlockGroup {
     pub(crate) fn by_number(trials: &[TrialPoint], size: u32) -> BTreeMap<u32, BlockGroup> {
         let mut members: BTreeMap<u32, Vec<&TrialPoint>> = BTreeMap::new();
         for point in trials {
-            members.entry(group_number(point.block, size)).or_default().push(point);
+            members
+                .entry(group_number(point.block, size))
+                .or_default()
+                .push(point);
         }
-        members.into_iter().filter_map(|(number, points)| Some((number, BlockGroup::from_points(&points)?))).collect()
+        members
+            .into_iter()
+            .filter_map(|(number, points)| Some((number, BlockGroup::from_points(&points)?)))
+            .collect()
     }
 
     fn from_points(points: &[&TrialPoint]) -> Option<BlockGroup> {
@@ -757,9 +815,33 @@ mod tests {
             within: None,
             timed_ns: 0,
         };
-        let trials = [point(1, 3.0), point(2, 1.0), point(3, 9.0), point(5, 4.0), point(6, 8.0)];
+        let trials = [
+            point(1, 3.0),
+            point(2, 1.0),
+            point(3, 9.0),
+            point(5, 4.0),
+            point(6, 8.0),
+        ];
         let groups = BlockGroup::by_number(&trials, 3);
-        assert_eq!(groups[&0], BlockGroup { blocks: (1, 3), n: 3, median: 3.0, min: 1.0, max: 9.0 });
-        assert_eq!(groups[&1], BlockGroup { blocks: (5, 6), n: 2, median: 6.0, min: 4.0, max: 8.0 });
+        assert_eq!(
+            groups[&0],
+            BlockGroup {
+                blocks: (1, 3),
+                n: 3,
+                median: 3.0,
+                min: 1.0,
+                max: 9.0
+            }
+        );
+        assert_eq!(
+            groups[&1],
+            BlockGroup {
+                blocks: (5, 6),
+                n: 2,
+                median: 6.0,
+                min: 4.0,
+                max: 8.0
+            }
+        );
     }
 }

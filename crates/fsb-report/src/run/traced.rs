@@ -1,7 +1,7 @@
 //! Explains differences by traced samples: the time of the worker's threads by class.
 //!
-//! Traced trials are slower than others, so the report never ranks targets by them. It divides the difference between
-//! traced trials by class of time.
+//! Traced trials are slower than others, so the report never ranks targets by them. It divides the
+//! difference between traced trials by class of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,8 @@ const MOST_CAUSES: usize = 2;
 /// The smallest share of unexplained time in an operation that the sentence states as a percentage.
 const LARGE: f64 = 0.2;
 
-/// The division of a significant difference from the baseline into classes of time, in traced samples.
+/// The division of a significant difference from the baseline into classes of time, in traced
+/// samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracedExplanation {
@@ -36,16 +37,19 @@ pub struct TracedExplanation {
     pub blocks: u32,
     /// Seconds per operation, as a mean over these blocks; negative if the candidate needs less.
     pub seconds: f64,
-    /// The classes of time: the largest difference first, and the unexplained time last. Empty if nothing was traced.
+    /// The classes of time: the largest difference first, and the unexplained time last. Empty if
+    /// nothing was traced.
     pub causes: Vec<TracedCause>,
-    /// The relative change of the candidate's time per operation while it is traced: 0.04 for 4 % longer.
+    /// The relative change of the candidate's time per operation while it is traced: 0.04 for 4 %
+    /// longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_slowdown: Option<f64>,
     /// The relative change of the baseline's time per operation while it is traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_slowdown: Option<f64>,
-    /// The share of the candidate's time per operation in which the tracing programs ran: 0.04 for 4 %. Unlike the
-    /// slowdown, it does not contain what changed between the measured and the traced blocks.
+    /// The share of the candidate's time per operation in which the tracing programs ran: 0.04 for
+    /// 4 %. Unlike the slowdown, it does not contain what changed between the measured and the
+    /// traced blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_tracing: Option<f64>,
     /// The share of the baseline's time per operation in which the tracing programs ran.
@@ -71,34 +75,51 @@ pub struct TracedCause {
     pub baseline_seconds: f64,
     /// The mean difference per operation in this class; negative if the candidate needs less.
     pub seconds: f64,
-    /// The interval of `seconds`. The intervals of all classes of a difference hold together with 95 % confidence
-    /// (Bonferroni). Absent for fewer than three blocks.
+    /// The interval of `seconds`. The intervals of all classes of a difference hold together with
+    /// 95 % confidence (Bonferroni). Absent for fewer than three blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
 }
 
-/// Explains differences from the baseline, each with the label of its workload and the place of its target in the plan.
-/// Returns nothing for a run without traced blocks.
+/// Explains differences from the baseline, each with the label of its workload and the place of its
+/// target in the plan. Returns nothing for a run without traced blocks.
 pub(super) fn explanations(
     record: &RunRecord,
     differences: &[(&str, usize)],
     trials: &[ReportTrial],
 ) -> Vec<TracedExplanation> {
     let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.phase == Phase::Traced && !trial.superseded) {
-        by_cell.entry((&trial.what.workload, &trial.what.target)).or_default().push(trial);
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::Traced && !trial.superseded)
+    {
+        by_cell
+            .entry((&trial.what.workload, &trial.what.target))
+            .or_default()
+            .push(trial);
     }
     if by_cell.is_empty() {
         return Vec::new();
     }
-    let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let names: Vec<&str> = record
+        .plan
+        .targets
+        .iter()
+        .map(|target| target.name.as_str())
+        .collect();
     let explained = |(workload, place): &(&str, usize)| {
         let targets = [names[*place], names[0]].map(|name| {
-            let traced = by_cell.get(&(*workload, name)).map_or(Vec::new(), |trials| last_attempts(trials));
-            let untraced = trials
-                .iter()
-                .filter(|trial| trial.counts() && trial.what.workload == *workload && trial.what.target == name);
-            TracedTarget { name, slowdown: slowdown(&traced, &untraced.collect::<Vec<_>>()), trials: traced }
+            let traced = by_cell
+                .get(&(*workload, name))
+                .map_or(Vec::new(), |trials| last_attempts(trials));
+            let untraced = trials.iter().filter(|trial| {
+                trial.counts() && trial.what.workload == *workload && trial.what.target == name
+            });
+            TracedTarget {
+                name,
+                slowdown: slowdown(&traced, &untraced.collect::<Vec<_>>()),
+                trials: traced,
+            }
         });
         explanation(workload, &targets)
     };
@@ -107,8 +128,13 @@ pub(super) fn explanations(
 
 /// Returns the number of traced blocks.
 pub(super) fn blocks(trials: &[ReportTrial]) -> u32 {
-    let traced = trials.iter().filter(|trial| trial.phase == Phase::Traced && !trial.superseded);
-    traced.map(|trial| trial.block).collect::<BTreeSet<u32>>().len() as u32
+    let traced = trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::Traced && !trial.superseded);
+    traced
+        .map(|trial| trial.block)
+        .collect::<BTreeSet<u32>>()
+        .len() as u32
 }
 
 /// The traced trials of a target at a workload, one per block.
@@ -123,7 +149,9 @@ type Costs = BTreeMap<TimeClass, f64>;
 
 impl TracedTarget<'_> {
     fn traced(&self) -> impl Iterator<Item = (&ReportTrial, &Traced)> {
-        self.trials.iter().filter_map(|trial| Some((*trial, trial.extras().traced.as_deref()?)))
+        self.trials
+            .iter()
+            .filter_map(|trial| Some((*trial, trial.extras().traced.as_deref()?)))
     }
 
     /// Returns the traced trials with times by their block.
@@ -131,15 +159,26 @@ impl TracedTarget<'_> {
         let is_usable = |(trial, traced): &(&ReportTrial, &Traced)| {
             trial.outcome == Outcome::Ok && traced.problem.is_none() && traced.operations > 0
         };
-        self.traced().filter(is_usable).map(|(trial, traced)| (trial.block, traced)).collect()
+        self.traced()
+            .filter(is_usable)
+            .map(|(trial, traced)| (trial.block, traced))
+            .collect()
     }
 
     /// Returns the reasons why time of this target is unexplained.
     fn problems(&self) -> Vec<String> {
-        let mut problems: BTreeSet<String> = self.traced().filter_map(|(_, traced)| traced.problem.clone()).collect();
-        let failed = self.trials.iter().filter(|trial| trial.outcome != Outcome::Ok);
+        let mut problems: BTreeSet<String> = self
+            .traced()
+            .filter_map(|(_, traced)| traced.problem.clone())
+            .collect();
+        let failed = self
+            .trials
+            .iter()
+            .filter(|trial| trial.outcome != Outcome::Ok);
         problems.extend(failed.map(|trial| trial.reason()));
-        let lost: u64 = self.traced().fold(0, |sum, (_, traced)| sum.saturating_add(traced.lost));
+        let lost: u64 = self
+            .traced()
+            .fold(0, |sum, (_, traced)| sum.saturating_add(traced.lost));
         let stacks = || self.traced().flat_map(|(_, traced)| &traced.waits);
         if lost > 0 {
             problems.insert(format!("the kernel lost {lost} observations"));
@@ -147,38 +186,65 @@ impl TracedTarget<'_> {
         if stacks().any(|stack| stack.truncated && stack.class.is_none()) {
             problems.insert("some stacks are truncated".to_owned());
         }
-        problems.into_iter().map(|problem| format!("{}: {problem}", self.name)).collect()
+        problems
+            .into_iter()
+            .map(|problem| format!("{}: {problem}", self.name))
+            .collect()
     }
 }
 
 fn costs(traced: &Traced) -> Costs {
     let per_operation = |ns: u64| ns as f64 * 1e-9 / traced.operations as f64;
-    traced.classes().into_iter().map(|(class, ns)| (class, per_operation(ns))).collect()
+    traced
+        .classes()
+        .into_iter()
+        .map(|(class, ns)| (class, per_operation(ns)))
+        .collect()
 }
 
 /// Returns how much longer an operation takes while it is traced: 0.04 for 4 %.
 fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
     let mean = |trials: &[&ReportTrial]| {
         let value = |trial: &&ReportTrial| trial.primary().map(|metric| metric.value.ln());
-        let values: Vec<f64> = trials.iter().filter_map(value).filter(|value| value.is_finite()).collect();
+        let values: Vec<f64> = trials
+            .iter()
+            .filter_map(value)
+            .filter(|value| value.is_finite())
+            .collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let better = untraced.iter().find_map(|trial| trial.primary())?.kind.better;
+    let better = untraced
+        .iter()
+        .find_map(|trial| trial.primary())?
+        .kind
+        .better;
     let change = mean(untraced)? - mean(traced)?;
-    Some(if better == Better::Higher { change.exp() } else { (-change).exp() } - 1.0)
+    Some(
+        if better == Better::Higher {
+            change.exp()
+        } else {
+            (-change).exp()
+        } - 1.0,
+    )
 }
 
-/// Returns the share of the time of traced trials in which the tracing programs ran. Returns `None` if the kernel did not
-/// count them.
+/// Returns the share of the time of traced trials in which the tracing programs ran. Returns `None`
+/// if the kernel did not count them.
 fn tracing_share(trials: &BTreeMap<u32, &Traced>) -> Option<f64> {
-    let program_ns: u64 = trials.values().map(|traced| traced.program_ns).sum::<Option<u64>>()?;
+    let program_ns: u64 = trials
+        .values()
+        .map(|traced| traced.program_ns)
+        .sum::<Option<u64>>()?;
     let thread_ns: u64 = trials.values().map(|traced| traced.thread_ns).sum();
     (thread_ns > 0).then(|| program_ns as f64 / thread_ns as f64)
 }
 
 fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplanation {
     let [own, others] = targets.each_ref().map(TracedTarget::usable);
-    let traced: Vec<[&Traced; 2]> = own.iter().filter_map(|(block, own)| Some([*own, *others.get(block)?])).collect();
+    let traced: Vec<[&Traced; 2]> = own
+        .iter()
+        .filter_map(|(block, own)| Some([*own, *others.get(block)?]))
+        .collect();
     let pairs: Vec<[Costs; 2]> = traced.iter().map(|pair| pair.map(costs)).collect();
     let mut problems: Vec<String> = targets.iter().flat_map(TracedTarget::problems).collect();
     if pairs.is_empty() && problems.is_empty() {
@@ -203,16 +269,30 @@ fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplana
     }
 }
 
-/// Returns the classes of time of paired trials: the largest difference first, and the unexplained time last.
+/// Returns the classes of time of paired trials: the largest difference first, and the unexplained
+/// time last.
 fn causes(pairs: &[[Costs; 2]]) -> Vec<TracedCause> {
-    let mut classes: BTreeSet<TimeClass> = pairs.iter().flatten().flat_map(|costs| costs.keys().copied()).collect();
+    let mut classes: BTreeSet<TimeClass> = pairs
+        .iter()
+        .flatten()
+        .flat_map(|costs| costs.keys().copied())
+        .collect();
     if !pairs.is_empty() {
         classes.insert(TimeClass::Unexplained);
     }
     let level = 1.0 - (1.0 - LEVEL) / classes.len().max(1) as f64;
-    let mut causes: Vec<TracedCause> = classes.into_iter().map(|class| cause(class, pairs, level)).collect();
+    let mut causes: Vec<TracedCause> = classes
+        .into_iter()
+        .map(|class| cause(class, pairs, level))
+        .collect();
     // The unexplained time is always last.
-    let size = |cause: &TracedCause| if cause.class == TimeClass::Unexplained { -1.0 } else { cause.seconds.abs() };
+    let size = |cause: &TracedCause| {
+        if cause.class == TimeClass::Unexplained {
+            -1.0
+        } else {
+            cause.seconds.abs()
+        }
+    };
     causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
     causes
 }
@@ -220,9 +300,22 @@ fn causes(pairs: &[[Costs; 2]]) -> Vec<TracedCause> {
 fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
     let of = |costs: &Costs| costs.get(&class).copied().unwrap_or(0.0);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let [own, others] = [0, 1].map(|side| pairs.iter().map(|pair| of(&pair[side])).collect::<Vec<f64>>());
-    let differences: Vec<f64> = own.iter().zip(&others).map(|(own, other)| own - other).collect();
-    let interval = if differences.len() < FEWEST { None } else { t_interval(&differences, level).ok().flatten() };
+    let [own, others] = [0, 1].map(|side| {
+        pairs
+            .iter()
+            .map(|pair| of(&pair[side]))
+            .collect::<Vec<f64>>()
+    });
+    let differences: Vec<f64> = own
+        .iter()
+        .zip(&others)
+        .map(|(own, other)| own - other)
+        .collect();
+    let interval = if differences.len() < FEWEST {
+        None
+    } else {
+        t_interval(&differences, level).ok().flatten()
+    };
     TracedCause {
         class,
         candidate_seconds: mean(&own),
@@ -235,32 +328,53 @@ fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
 impl TracedExplanation {
     /// Returns whether this explains the same difference as an explanation without tracing.
     pub(super) fn is_difference(&self, other: &Explanation) -> bool {
-        (&self.workload, &self.candidate, &self.baseline) == (&other.workload, &other.candidate, &other.baseline)
+        (&self.workload, &self.candidate, &self.baseline)
+            == (&other.workload, &other.candidate, &other.baseline)
             && !self.causes.is_empty()
     }
 
-    /// Returns a sentence such as `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4:
-    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 traced blocks;
-    /// without tracing, 70 µs less; tracing changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the
-    /// largest two causes, and always the unexplained time. A cause is not significant if its interval contains 0.
-    /// `measured` is the difference in seconds without tracing, if it is known.
+    /// Returns a sentence such as `Traced: append 4K, durable each: xfs needs 78 µs less per
+    /// operation than ext4: device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained
+    /// +0.1 [-0.4 +0.6] µs (5 traced blocks; without tracing, 70 µs less; tracing changes the time
+    /// of an operation by +4 % on ext4 and +3 % on xfs).` Names the largest two causes, and always
+    /// the unexplained time. A cause is not significant if its interval contains 0. `measured` is
+    /// the difference in seconds without tracing, if it is known.
     pub fn line(&self, measured: Option<f64>) -> String {
-        let TracedExplanation { workload, candidate, baseline, blocks, .. } = self;
+        let TracedExplanation {
+            workload,
+            candidate,
+            baseline,
+            blocks,
+            ..
+        } = self;
         if self.causes.is_empty() {
-            return format!("Traced: {workload}: {candidate} is not explained: {}.", self.problems.join("; "));
+            return format!(
+                "Traced: {workload}: {candidate} is not explained: {}.",
+                self.problems.join("; ")
+            );
         }
         let (unit, number) = signed_times(self.seconds);
         let describe = |cause: &TracedCause| {
-            let interval =
-                cause.interval.map(|found| format!(" [{} {}]", number(found.lo), number(found.hi))).unwrap_or_default();
+            let interval = cause
+                .interval
+                .map(|found| format!(" [{} {}]", number(found.lo), number(found.hi)))
+                .unwrap_or_default();
             format!("{} {}{interval}", cause.class.name(), number(cause.seconds))
         };
-        let (rest, causes): (Vec<_>, Vec<_>) =
-            self.causes.iter().partition(|cause| cause.class == TimeClass::Unexplained);
-        let named = causes.iter().take(MOST_CAUSES).chain(&rest).map(|cause| describe(cause));
+        let (rest, causes): (Vec<_>, Vec<_>) = self
+            .causes
+            .iter()
+            .partition(|cause| cause.class == TimeClass::Unexplained);
+        let named = causes
+            .iter()
+            .take(MOST_CAUSES)
+            .chain(&rest)
+            .map(|cause| describe(cause));
         let named: Vec<String> = named.collect();
         let mut remarks = vec![counted(*blocks as usize, "traced block")];
-        remarks.extend(measured.map(|seconds| format!("without tracing, {}", size_of_difference(seconds))));
+        remarks.extend(
+            measured.map(|seconds| format!("without tracing, {}", size_of_difference(seconds))),
+        );
         let both = |ours: Option<f64>, theirs: Option<f64>| Some([ours? * 100.0, theirs? * 100.0]);
         if let Some([ours, theirs]) = both(self.baseline_tracing, self.candidate_tracing) {
             remarks.push(format!(
@@ -271,11 +385,17 @@ impl TracedExplanation {
                 "tracing changes the time of an operation by {ours:+.0} % on {baseline} and {theirs:+.0} % on {candidate}"
             ));
         }
-        let unexplained: f64 = rest.iter().map(|cause| cause.candidate_seconds.max(cause.baseline_seconds)).sum();
+        let unexplained: f64 = rest
+            .iter()
+            .map(|cause| cause.candidate_seconds.max(cause.baseline_seconds))
+            .sum();
         let all = |of: fn(&TracedCause) -> f64| self.causes.iter().map(of).sum::<f64>();
         let whole = all(|cause| cause.candidate_seconds).max(all(|cause| cause.baseline_seconds));
         if unexplained > LARGE * whole {
-            remarks.push(format!("{:.0} % of an operation's time is unexplained", unexplained / whole * 100.0));
+            remarks.push(format!(
+                "{:.0} % of an operation's time is unexplained",
+                unexplained / whole * 100.0
+            ));
         }
         remarks.extend(self.problems.iter().cloned());
         format!(
@@ -301,30 +421,53 @@ mod tests {
     use crate::{html, sample};
 
     fn stack(function: &str, ns: u64, flush_ns: u64) -> TracedStack {
-        TracedStack { functions: vec![function.to_owned()], ns, flush_ns, count: 1, ..TracedStack::default() }
+        TracedStack {
+            functions: vec![function.to_owned()],
+            ns,
+            flush_ns,
+            count: 1,
+            ..TracedStack::default()
+        }
     }
 
-    /// Returns a run of ext4 and xfs with a measured difference, and with traced blocks. An operation of ext4 waits 100 µs
-    /// for a commit, 60 µs of them for a flush; one of xfs waits for a commit of `xfs_ns` without a flush.
+    /// Returns a run of ext4 and xfs with a measured difference, and with traced blocks. An
+    /// operation of ext4 waits 100 µs for a commit, 60 µs of them for a flush; one of xfs waits for
+    /// a commit of `xfs_ns` without a flush.
     fn traced(xfs_ns: u64, blocks: u32) -> (RunRecord, Vec<Trial>) {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
         trials.retain(|trial| trial.workload == record.cells[0].label);
         for trial in &mut trials {
             let noise = 1.0 + 0.002 * f64::from(trial.block % 3);
-            let ns = if trial.target == "xfs" { xfs_ns } else { 100_000 };
+            let ns = if trial.target == "xfs" {
+                xfs_ns
+            } else {
+                100_000
+            };
             trial.metrics = vec![OPERATION_RATE.metric(1e9 / ns as f64 / noise)];
         }
         let of_block = |block: u32| {
             let first = trials.iter().filter(|trial| trial.block == 1);
             first.map(move |trial| {
-                let mut trial = Trial { block, phase: Phase::Traced, ..trial.clone() };
+                let mut trial = Trial {
+                    block,
+                    phase: Phase::Traced,
+                    ..trial.clone()
+                };
                 trial.metrics[0].value /= 1.25;
-                let (ns, flush_ns) = if trial.target == "xfs" { (xfs_ns, 0) } else { (100_000, 60_000) };
+                let (ns, flush_ns) = if trial.target == "xfs" {
+                    (xfs_ns, 0)
+                } else {
+                    (100_000, 60_000)
+                };
                 let noise = u64::from(block % 3) * 10;
                 let thread_ns = ns + noise + 500;
                 let wait = stack("jbd2_log_wait_commit", ns + noise, flush_ns);
-                trial.observed.traced =
-                    Some(Box::new(Traced { thread_ns, operations: 1, waits: vec![wait], ..Traced::default() }));
+                trial.observed.traced = Some(Box::new(Traced {
+                    thread_ns,
+                    operations: 1,
+                    waits: vec![wait],
+                    ..Traced::default()
+                }));
                 trial
             })
         };
@@ -341,32 +484,64 @@ mod tests {
     fn classes_of_time_are_paired_by_block_and_the_rest_is_named() {
         let found = explained(traced(40_000, 5));
         assert_eq!(found.len(), 1);
-        let TracedExplanation { blocks, seconds, causes, .. } = &found[0];
-        let differences: Vec<(TimeClass, i64)> =
-            causes.iter().map(|cause| (cause.class, (cause.seconds * 1e9).round() as i64)).collect();
+        let TracedExplanation {
+            blocks,
+            seconds,
+            causes,
+            ..
+        } = &found[0];
+        let differences: Vec<(TimeClass, i64)> = causes
+            .iter()
+            .map(|cause| (cause.class, (cause.seconds * 1e9).round() as i64))
+            .collect();
         assert_eq!((*blocks, (seconds * 1e9).round() as i64), (5, -60_000));
         let work = found[0].work.as_ref().unwrap();
-        assert!(work.frames.iter().any(|frame| frame.depth == 1 && frame.name == "jbd2_log_wait_commit"), "{work:?}");
-        let expected = [(TimeClass::DeviceFlush, -60_000), (TimeClass::JournalCommit, 0), (TimeClass::Unexplained, 0)];
+        assert!(
+            work.frames
+                .iter()
+                .any(|frame| frame.depth == 1 && frame.name == "jbd2_log_wait_commit"),
+            "{work:?}"
+        );
+        let expected = [
+            (TimeClass::DeviceFlush, -60_000),
+            (TimeClass::JournalCommit, 0),
+            (TimeClass::Unexplained, 0),
+        ];
         assert_eq!(differences, expected);
         let line = found[0].line(None);
         assert!(
             line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], journal commit 0.0 [0.0 0.0], unexplained "),
             "{line}"
         );
-        assert!(line.contains("the time of an operation by +25 % on ext4 and +25 % on xfs"), "{line}");
+        assert!(
+            line.contains("the time of an operation by +25 % on ext4 and +25 % on xfs"),
+            "{line}"
+        );
     }
 
     #[test]
     fn the_cost_of_tracing_is_the_time_of_its_programs_where_the_kernel_counts_it() {
         let (record, mut trials) = traced(40_000, 5);
-        for traced in trials.iter_mut().filter_map(|trial| trial.observed.traced.as_mut()) {
+        for traced in trials
+            .iter_mut()
+            .filter_map(|trial| trial.observed.traced.as_mut())
+        {
             traced.program_ns = Some(traced.thread_ns / 20);
         }
         let line = explained((record.clone(), trials.clone()))[0].line(None);
-        assert!(line.contains("the tracing programs take 5.0 % on ext4 and 5.0 % on xfs"), "{line}");
-        assert!(!line.contains("+25 %"), "drift between blocks is not the cost of tracing: {line}");
-        let uncounted = trials.iter_mut().rev().find_map(|trial| trial.observed.traced.as_mut()).unwrap();
+        assert!(
+            line.contains("the tracing programs take 5.0 % on ext4 and 5.0 % on xfs"),
+            "{line}"
+        );
+        assert!(
+            !line.contains("+25 %"),
+            "drift between blocks is not the cost of tracing: {line}"
+        );
+        let uncounted = trials
+            .iter_mut()
+            .rev()
+            .find_map(|trial| trial.observed.traced.as_mut())
+            .unwrap();
         uncounted.program_ns = None;
         assert!(explained((record, trials))[0].line(None).contains("+25 %"));
     }
@@ -389,7 +564,10 @@ mod tests {
             let summary = Summary::of_run(&record, &trials);
             crate::text::screen(&Report::of_run(&summary, &trials), 200, false, false)
         };
-        assert!(screen(40_000, 5).contains(": xfs needs 60 µs less per operation than ext4: device flush -60 ["));
+        assert!(
+            screen(40_000, 5)
+                .contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [")
+        );
         assert!(screen(100_000, 5).contains("no significant difference (5 blocks traced)."));
         assert!(screen(40_000, 0).contains("no block was traced"));
     }
@@ -397,32 +575,65 @@ mod tests {
     #[test]
     fn too_few_blocks_have_no_intervals_and_problems_are_said() {
         let found = explained(traced(40_000, 2));
-        assert!(found[0].causes.iter().all(|cause| cause.interval.is_none()), "{found:?}");
+        assert!(
+            found[0].causes.iter().all(|cause| cause.interval.is_none()),
+            "{found:?}"
+        );
         let (record, mut trials) = traced(40_000, 5);
-        for trial in trials.iter_mut().filter(|trial| trial.target == "xfs" && trial.phase == Phase::Traced) {
-            trial.observed.traced =
-                Some(Box::new(Traced { problem: Some("the kernel refuses".to_owned()), ..Traced::default() }));
+        for trial in trials
+            .iter_mut()
+            .filter(|trial| trial.target == "xfs" && trial.phase == Phase::Traced)
+        {
+            trial.observed.traced = Some(Box::new(Traced {
+                problem: Some("the kernel refuses".to_owned()),
+                ..Traced::default()
+            }));
         }
         let line = explained((record, trials))[0].line(None);
-        assert!(line.ends_with(": xfs is not explained: xfs: the kernel refuses."), "{line}");
+        assert!(
+            line.ends_with(": xfs is not explained: xfs: the kernel refuses."),
+            "{line}"
+        );
     }
 
     #[test]
     fn the_page_draws_functions_and_requests_and_has_their_tables() {
         let (record, mut trials) = traced(40_000, 5);
-        let request = |kind: RequestKind, at_ns: u64| TracedRequest { kind, at_ns, ns: 900, offset: 4096, bytes: 8192 };
+        let request = |kind: RequestKind, at_ns: u64| TracedRequest {
+            kind,
+            at_ns,
+            ns: 900,
+            offset: 4096,
+            bytes: 8192,
+        };
         for trial in &mut trials {
-            let Some(traced) = trial.observed.traced.as_mut() else { continue };
+            let Some(traced) = trial.observed.traced.as_mut() else {
+                continue;
+            };
             traced.waits[0].functions.push("<b>hostile".to_owned());
-            traced.shown_requests = vec![request(RequestKind::Write, 10), request(RequestKind::Flush, 20)];
-            traced.requests = vec![RequestTotals { kind: RequestKind::Write, count: 2, bytes: 16384, ns: 1800 }];
+            traced.shown_requests = vec![
+                request(RequestKind::Write, 10),
+                request(RequestKind::Flush, 20),
+            ];
+            traced.requests = vec![RequestTotals {
+                kind: RequestKind::Write,
+                count: 2,
+                bytes: 16384,
+                ns: 1800,
+            }];
         }
         let summary = Summary::of_run(&record, &trials);
         let page = html::render(&Report::of_run(&summary, &trials));
         for id in ["flame-0", "requests-0"] {
-            assert!(page.contains(&format!("<div class=\"chart\" id=\"{id}\"")), "no {id}");
+            assert!(
+                page.contains(&format!("<div class=\"chart\" id=\"{id}\"")),
+                "no {id}"
+            );
         }
-        assert!(page.contains("Requests of the device and commits per operation") && page.contains("8.00 KiB, 900 ns"));
+        assert!(
+            page.contains("Requests of the device and commits per operation")
+                && page.contains("8.00 KiB, 900 ns")
+        );
         assert!(!page.contains("<b>hostile") && page.contains("hostile"));
     }
 
@@ -452,8 +663,8 @@ mod tests {
         costs
     }
 
-    /// Returns the share of simulated pairs of targets of which any class is significant. The second target needs
-    /// `factor` times the CPU time of the first one.
+    /// Returns the share of simulated pairs of targets of which any class is significant. The
+    /// second target needs `factor` times the CPU time of the first one.
     fn share_with_a_cause(blocks: usize, factor: f64) -> f64 {
         const RUNS: u64 = 4000;
         let scatters = [
@@ -474,11 +685,15 @@ mod tests {
                 .map(|_| {
                     let luck = random.random_range(-0.3..0.3);
                     let mut pair = [(); 2].map(|()| simulated(&mut random, &scatters, luck));
-                    pair[1].entry(TimeClass::CpuFileSystem).and_modify(|seconds| *seconds *= factor);
+                    pair[1]
+                        .entry(TimeClass::CpuFileSystem)
+                        .and_modify(|seconds| *seconds *= factor);
                     pair
                 })
                 .collect();
-            let mut intervals = causes(&pairs).into_iter().filter_map(|cause| cause.interval);
+            let mut intervals = causes(&pairs)
+                .into_iter()
+                .filter_map(|cause| cause.interval);
             intervals.any(|interval| interval.lo > 0.0 || interval.hi < 0.0)
         };
         (0..RUNS).filter(has_cause).count() as f64 / RUNS as f64
@@ -487,15 +702,24 @@ mod tests {
     #[test]
     fn equal_targets_rarely_have_a_significant_class() {
         for blocks in [3, 5] {
-            let (equal, slower) = (share_with_a_cause(blocks, 1.0), share_with_a_cause(blocks, 3.0));
+            let (equal, slower) = (
+                share_with_a_cause(blocks, 1.0),
+                share_with_a_cause(blocks, 3.0),
+            );
             eprintln!(
                 "{blocks} blocks: {:.1} % of equal targets, {:.1} % of unequal ones",
                 equal * 100.0,
                 slower * 100.0
             );
             assert!(equal <= 0.05, "{blocks} blocks: {equal}");
-            assert!(equal > 0.001, "{blocks} blocks: {equal} is so few that no difference would be found");
-            assert!(slower > 2.0 * equal, "{blocks} blocks: {slower} with a cause, {equal} without");
+            assert!(
+                equal > 0.001,
+                "{blocks} blocks: {equal} is so few that no difference would be found"
+            );
+            assert!(
+                slower > 2.0 * equal,
+                "{blocks} blocks: {slower} with a cause, {equal} without"
+            );
         }
     }
 

@@ -14,19 +14,35 @@ pub(super) fn blocks(found: &TracedExplanation) -> Vec<Block> {
     }
     let mut tables = vec![Block::table("traced", classes(found))];
     tables.extend(requests(found).map(|table| Block::table("traced", table)));
-    let details = [kernel_threads(found), locks(found), frames(found)].into_iter().flatten();
+    let details = [kernel_threads(found), locks(found), frames(found)]
+        .into_iter()
+        .flatten();
     let details: Vec<Block> = details.map(|table| Block::table("traced", table)).collect();
     if !details.is_empty() {
-        let title = format!("{} and {}: threads of the kernel, locks and functions", found.candidate, found.baseline);
-        tables.push(Block::Details { summary: title, blocks: details });
+        let title = format!(
+            "{} and {}: threads of the kernel, locks and functions",
+            found.candidate, found.baseline
+        );
+        tables.push(Block::Details {
+            summary: title,
+            blocks: details,
+        });
     }
     tables
 }
 
-/// Returns a table whose first columns have these heads, and whose last ones are the baseline, the candidate and their
-/// difference. Returns `None` without a line.
-fn table(found: &TracedExplanation, caption: &str, heads: &[&str], rows: Vec<TableRow>) -> Option<Table> {
-    let head = heads.iter().copied().chain([&*found.baseline, &*found.candidate, "Difference"]);
+/// Returns a table whose first columns have these heads, and whose last ones are the baseline, the
+/// candidate and their difference. Returns `None` without a line.
+fn table(
+    found: &TracedExplanation,
+    caption: &str,
+    heads: &[&str],
+    rows: Vec<TableRow>,
+) -> Option<Table> {
+    let head = heads
+        .iter()
+        .copied()
+        .chain([&*found.baseline, &*found.candidate, "Difference"]);
     let head = head.map(str::to_owned).collect();
     (!rows.is_empty()).then(|| Table::new(caption, head, rows))
 }
@@ -39,19 +55,39 @@ fn signed(value: f64, show: fn(f64) -> String) -> String {
 
 /// Returns the cells of the baseline, the candidate and their difference.
 fn cells(value: PerOperation, show: fn(f64) -> String) -> [TableCell; 3] {
-    [show(value.baseline), show(value.candidate), signed(value.difference(), show)].map(TableCell::new)
+    [
+        show(value.baseline),
+        show(value.candidate),
+        signed(value.difference(), show),
+    ]
+    .map(TableCell::new)
 }
 
 fn classes(found: &TracedExplanation) -> Table {
     let row = |cause: &TracedCause| {
-        let both = PerOperation { candidate: cause.candidate_seconds, baseline: cause.baseline_seconds };
+        let both = PerOperation {
+            candidate: cause.candidate_seconds,
+            baseline: cause.baseline_seconds,
+        };
         let [baseline, candidate, difference] = cells(both, show_seconds);
         let show = |seconds: f64| signed(seconds, show_seconds);
-        let interval = cause.interval.map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
-        let difference = TableCell { small: interval.unwrap_or_default(), ..difference };
+        let interval = cause
+            .interval
+            .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
+        let difference = TableCell {
+            small: interval.unwrap_or_default(),
+            ..difference
+        };
         TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
     };
-    let head = ["Class of time", &found.baseline, &found.candidate, "Difference"].map(str::to_owned).to_vec();
+    let head = [
+        "Class of time",
+        &found.baseline,
+        &found.candidate,
+        "Difference",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let caption = format!(
         "Time per operation by class, in {} of traced samples, with intervals that hold together",
         counted(found.blocks as usize, "block")
@@ -71,11 +107,20 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
             size.into_iter().chain(time).collect::<Vec<_>>().join(", ")
         };
         let [baseline, candidate, difference] = cells(rate.count, show_count);
-        let baseline = TableCell { small: each(|both| both.baseline), ..baseline };
-        let candidate = TableCell { small: each(|both| both.candidate), ..candidate };
+        let baseline = TableCell {
+            small: each(|both| both.baseline),
+            ..baseline
+        };
+        let candidate = TableCell {
+            small: each(|both| both.candidate),
+            ..candidate
+        };
         TableRow::new(rate.kind.name(), vec![baseline, candidate, difference])
     });
-    let commits = work.commits.iter().map(|rate| TableRow::new(rate.kind.name(), cells(rate.count, show_count).into()));
+    let commits = work
+        .commits
+        .iter()
+        .map(|rate| TableRow::new(rate.kind.name(), cells(rate.count, show_count).into()));
     let rows = requests.chain(commits).collect();
     let caption = "Requests of the device and commits per operation, with the mean size of a request and the mean time from its \
                    issue to its completion";
@@ -85,9 +130,18 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
 fn kernel_threads(found: &TracedExplanation) -> Option<Table> {
     let row = |time: &KernelThreadTime| {
         let class = time.class.map_or("runs", |class| class.name());
-        TableRow::new(format!("{}, {class}", time.kind.name()), cells(time.seconds, show_seconds).into())
+        TableRow::new(
+            format!("{}, {class}", time.kind.name()),
+            cells(time.seconds, show_seconds).into(),
+        )
     };
-    let rows = found.work.as_ref()?.kernel_threads.iter().map(row).collect();
+    let rows = found
+        .work
+        .as_ref()?
+        .kernel_threads
+        .iter()
+        .map(row)
+        .collect();
     let caption = "Time of the kernel's threads per operation, while they work";
     table(found, caption, &["Threads"], rows)
 }
@@ -96,24 +150,46 @@ fn locks(found: &TracedExplanation) -> Option<Table> {
     let rows = found.work.as_ref()?.locks.iter().flatten().map(|lock| {
         let [baseline, candidate, difference] = cells(lock.seconds, show_seconds);
         let counted = |count: f64| format!("{} contended", show_count(count));
-        let baseline = TableCell { small: counted(lock.count.baseline), ..baseline };
-        let candidate = TableCell { small: counted(lock.count.candidate), ..candidate };
-        let function = if lock.function.is_empty() { "–" } else { &lock.function };
-        TableRow::new(function, vec![TableCell::new(lock.class.name()), baseline, candidate, difference])
+        let baseline = TableCell {
+            small: counted(lock.count.baseline),
+            ..baseline
+        };
+        let candidate = TableCell {
+            small: counted(lock.count.candidate),
+            ..candidate
+        };
+        let function = if lock.function.is_empty() {
+            "–"
+        } else {
+            &lock.function
+        };
+        TableRow::new(
+            function,
+            vec![
+                TableCell::new(lock.class.name()),
+                baseline,
+                candidate,
+                difference,
+            ],
+        )
     });
     let rows = rows.collect();
-    let caption =
-        "Waits for contended locks per operation, asleep or spinning, by the function that requested the lock";
+    let caption = "Waits for contended locks per operation, asleep or spinning, by the function that requested the lock";
     table(found, caption, &["Requested by", "Class"], rows)
 }
 
 fn frames(found: &TracedExplanation) -> Option<Table> {
     let rows = found.work.as_ref()?.frames.iter().map(|frame| {
         let depth = [TableCell::new(frame.depth.to_string())];
-        TableRow::new(&frame.name, depth.into_iter().chain(cells(frame.seconds, show_seconds)).collect())
+        TableRow::new(
+            &frame.name,
+            depth
+                .into_iter()
+                .chain(cells(frame.seconds, show_seconds))
+                .collect(),
+        )
     });
     let rows = rows.collect();
-    let caption =
-        "Time per operation by function, with that of the functions that it called; depth 0 is a class of time";
+    let caption = "Time per operation by function, with that of the functions that it called; depth 0 is a class of time";
     table(found, caption, &["Function", "Depth"], rows)
 }

@@ -1,11 +1,12 @@
-//! The details of an explanation by traced samples: time by function, contended locks, threads of the kernel, requests of the
-//! device and commits. All are means per operation over the blocks in which both targets were traced.
+//! The details of an explanation by traced samples: time by function, contended locks, threads of
+//! the kernel, requests of the device and commits. All are means per operation over the blocks in
+//! which both targets were traced.
 
 use std::collections::BTreeMap;
 
 use fsb_model::traced::{
-    Activity, CommitKind, RequestKind, RequestTotals, ThreadKind, TimeClass, TimePart, Traced, TracedRequest,
-    TracedStack,
+    Activity, CommitKind, RequestKind, RequestTotals, ThreadKind, TimeClass, TimePart, Traced,
+    TracedRequest, TracedStack,
 };
 use serde::Serialize;
 
@@ -42,8 +43,8 @@ impl PerOperation {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeFrame {
-    /// 0 for a class, 1 for the outermost functions of its stacks. A frame belongs to the last one before it with a smaller
-    /// depth.
+    /// 0 for a class, 1 for the outermost functions of its stacks. A frame belongs to the last one
+    /// before it with a smaller depth.
     pub depth: u32,
     /// The class or the function.
     pub name: String,
@@ -106,14 +107,15 @@ pub struct KernelThreadTime {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracedWork {
-    /// Time by class and function. Each frame is followed by those of the functions that it called, and small ones are left
-    /// out.
+    /// Time by class and function. Each frame is followed by those of the functions that it called,
+    /// and small ones are left out.
     pub frames: Vec<TimeFrame>,
     /// Requests of the target's device.
     pub requests: Vec<RequestRate>,
     /// Commits of the target's file system.
     pub commits: Vec<CommitRate>,
-    /// Contended locks, the largest difference first. Absent if the kernel does not report contention.
+    /// Contended locks, the largest difference first. Absent if the kernel does not report
+    /// contention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockContention>>,
     /// Threads of the kernel.
@@ -127,25 +129,44 @@ impl TracedWork {
     /// Pairs the traced trials of the candidate and the baseline in the same blocks.
     pub(super) fn from_pairs(pairs: &[[&Traced; 2]]) -> TracedWork {
         let requests = per_operation(pairs, |traced| {
-            let values = |totals: &RequestTotals| (totals.kind, [totals.count, totals.bytes, totals.ns]);
+            let values =
+                |totals: &RequestTotals| (totals.kind, [totals.count, totals.bytes, totals.ns]);
             traced.requests.iter().map(values).collect()
         });
-        let requests = requests.into_iter().map(|(kind, [count, bytes, ns])| RequestRate {
-            kind,
-            count,
-            bytes,
-            seconds: seconds(ns),
+        let requests = requests
+            .into_iter()
+            .map(|(kind, [count, bytes, ns])| RequestRate {
+                kind,
+                count,
+                bytes,
+                seconds: seconds(ns),
+            });
+        let commits = per_operation(pairs, |traced| {
+            traced
+                .commits
+                .iter()
+                .map(|(kind, count)| (*kind, [*count]))
+                .collect()
         });
-        let commits =
-            per_operation(pairs, |traced| traced.commits.iter().map(|(kind, count)| (*kind, [*count])).collect());
-        let shown = pairs.iter().find(|pair| pair.iter().all(|traced| !traced.shown_requests.is_empty()));
+        let shown = pairs
+            .iter()
+            .find(|pair| pair.iter().all(|traced| !traced.shown_requests.is_empty()));
         TracedWork {
             frames: frames(pairs),
             requests: requests.collect(),
-            commits: commits.into_iter().map(|(kind, [count])| CommitRate { kind, count }).collect(),
-            locks: pairs.iter().flatten().any(|traced| traced.locks.is_some()).then(|| locks(pairs)),
+            commits: commits
+                .into_iter()
+                .map(|(kind, [count])| CommitRate { kind, count })
+                .collect(),
+            locks: pairs
+                .iter()
+                .flatten()
+                .any(|traced| traced.locks.is_some())
+                .then(|| locks(pairs)),
             kernel_threads: kernel_threads(pairs),
-            shown_requests: shown.map(|pair| pair.map(|traced| traced.shown_requests.clone())).unwrap_or_default(),
+            shown_requests: shown
+                .map(|pair| pair.map(|traced| traced.shown_requests.clone()))
+                .unwrap_or_default(),
         }
     }
 }
@@ -174,28 +195,50 @@ fn per_operation<'t, K: Ord, const N: usize>(
 
 /// Converts nanoseconds.
 fn seconds(ns: PerOperation) -> PerOperation {
-    PerOperation { candidate: ns.candidate * 1e-9, baseline: ns.baseline * 1e-9 }
+    PerOperation {
+        candidate: ns.candidate * 1e-9,
+        baseline: ns.baseline * 1e-9,
+    }
 }
 
 fn frames(pairs: &[[&Traced; 2]]) -> Vec<TimeFrame> {
     let times = per_operation(pairs, |traced| {
-        let frames = traced.parts().into_iter().flat_map(|TimePart { class, stack, ns }| {
-            let mut path = vec![class.name()];
-            path.extend(stack.map(|stack| stack.path()).unwrap_or_default());
-            (1..=path.len()).map(move |depth| (path[..depth].to_vec(), [ns])).collect::<Vec<_>>()
-        });
+        let frames = traced
+            .parts()
+            .into_iter()
+            .flat_map(|TimePart { class, stack, ns }| {
+                let mut path = vec![class.name()];
+                path.extend(stack.map(|stack| stack.path()).unwrap_or_default());
+                (1..=path.len())
+                    .map(move |depth| (path[..depth].to_vec(), [ns]))
+                    .collect::<Vec<_>>()
+            });
         frames.collect()
     });
-    let whole: f64 = times.iter().filter(|(path, _)| path.len() == 1).map(|(_, [ns])| ns.mean()).sum();
+    let whole: f64 = times
+        .iter()
+        .filter(|(path, _)| path.len() == 1)
+        .map(|(_, [ns])| ns.mean())
+        .sum();
     let mut sizes: Vec<f64> = times.values().map(|[ns]| ns.mean()).collect();
     sizes.sort_by(|one, other| other.total_cmp(one));
-    // A frame is at least as large as those of the functions that it called, so none is left without its caller.
-    let least = sizes.get(MOST_FRAMES).map_or(0.0, |next| next * (1.0 + f64::EPSILON)).max(whole * LEAST_SHARE);
+    // A frame is at least as large as those of the functions that it called, so none is left
+    // without its caller.
+    let least = sizes
+        .get(MOST_FRAMES)
+        .map_or(0.0, |next| next * (1.0 + f64::EPSILON))
+        .max(whole * LEAST_SHARE);
     // Paths in their order have each frame before those of the functions that it called.
-    let shown = times.into_iter().filter(|(_, [ns])| ns.mean() >= least && ns.mean() > 0.0);
+    let shown = times
+        .into_iter()
+        .filter(|(_, [ns])| ns.mean() >= least && ns.mean() > 0.0);
     let frame = |(path, [ns]): (Vec<&str>, [PerOperation; 1])| {
         let name = path.last().copied().unwrap_or_default().to_owned();
-        TimeFrame { depth: path.len() as u32 - 1, name, seconds: seconds(ns) }
+        TimeFrame {
+            depth: path.len() as u32 - 1,
+            name,
+            seconds: seconds(ns),
+        }
     };
     shown.map(frame).collect()
 }
@@ -204,15 +247,29 @@ fn locks(pairs: &[[&Traced; 2]]) -> Vec<LockContention> {
     let found = per_operation(pairs, |traced| {
         let values = |stack: &TracedStack| {
             let class = TimeClass::of_stack(stack, Activity::Waits);
-            ((class, stack.lock_caller().unwrap_or_default().to_owned()), [stack.count, stack.ns])
+            (
+                (class, stack.lock_caller().unwrap_or_default().to_owned()),
+                [stack.count, stack.ns],
+            )
         };
         traced.locks.iter().flatten().map(values).collect()
     });
     let mut locks: Vec<LockContention> = found
         .into_iter()
-        .map(|((class, function), [count, ns])| LockContention { class, function, count, seconds: seconds(ns) })
+        .map(|((class, function), [count, ns])| LockContention {
+            class,
+            function,
+            count,
+            seconds: seconds(ns),
+        })
         .collect();
-    locks.sort_by(|one, other| other.seconds.difference().abs().total_cmp(&one.seconds.difference().abs()));
+    locks.sort_by(|one, other| {
+        other
+            .seconds
+            .difference()
+            .abs()
+            .total_cmp(&one.seconds.difference().abs())
+    });
     locks.truncate(MOST_LOCKS);
     locks
 }
@@ -220,13 +277,29 @@ fn locks(pairs: &[[&Traced; 2]]) -> Vec<LockContention> {
 fn kernel_threads(pairs: &[[&Traced; 2]]) -> Vec<KernelThreadTime> {
     let times = per_operation(pairs, |traced| {
         let of_kind = traced.kernel_threads.iter().flat_map(|threads| {
-            let waits = threads.waits.iter().flat_map(TimePart::of_wait).map(|part| (Some(part.class), part.ns));
-            let others = [(None, threads.run_ns), (Some(TimeClass::RunQueue), threads.run_queue_ns)];
-            waits.chain(others).map(|(class, ns)| ((threads.kind, class), [ns]))
+            let waits = threads
+                .waits
+                .iter()
+                .flat_map(TimePart::of_wait)
+                .map(|part| (Some(part.class), part.ns));
+            let others = [
+                (None, threads.run_ns),
+                (Some(TimeClass::RunQueue), threads.run_queue_ns),
+            ];
+            waits
+                .chain(others)
+                .map(|(class, ns)| ((threads.kind, class), [ns]))
         });
         of_kind.filter(|(_, [ns])| *ns > 0).collect()
     });
-    times.into_iter().map(|((kind, class), [ns])| KernelThreadTime { kind, class, seconds: seconds(ns) }).collect()
+    times
+        .into_iter()
+        .map(|((kind, class), [ns])| KernelThreadTime {
+            kind,
+            class,
+            seconds: seconds(ns),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -237,7 +310,12 @@ mod tests {
 
     fn stack(functions: &str, ns: u64, count: u64) -> TracedStack {
         let functions = functions.split(' ').map(str::to_owned).collect();
-        TracedStack { functions, ns, count, ..TracedStack::default() }
+        TracedStack {
+            functions,
+            ns,
+            count,
+            ..TracedStack::default()
+        }
     }
 
     /// Returns a trial of ten operations of 1 µs, with a wait for a commit of `commit_ns` in all.
@@ -247,7 +325,11 @@ mod tests {
             thread_ns: 10_000,
             waits: vec![TracedStack {
                 flush_ns: commit_ns / 2,
-                ..stack("schedule jbd2_log_wait_commit ext4_sync_file do_syscall_64", commit_ns, 10)
+                ..stack(
+                    "schedule jbd2_log_wait_commit ext4_sync_file do_syscall_64",
+                    commit_ns,
+                    10,
+                )
             }],
             runs: vec![stack("ext4_sync_file do_syscall_64", 1000, 2)],
             ..Traced::default()
@@ -261,7 +343,13 @@ mod tests {
         let shown: Vec<(u32, &str, i64)> = work
             .frames
             .iter()
-            .map(|frame| (frame.depth, frame.name.as_str(), (frame.seconds.difference() * 1e9).round() as i64))
+            .map(|frame| {
+                (
+                    frame.depth,
+                    frame.name.as_str(),
+                    (frame.seconds.difference() * 1e9).round() as i64,
+                )
+            })
             .collect();
         let expected = [
             (0, "CPU file system", 0),
@@ -275,60 +363,129 @@ mod tests {
             (0, "unexplained", 400),
         ];
         assert_eq!(shown, expected);
-        let whole: f64 = work.frames.iter().filter(|frame| frame.depth == 0).map(|frame| frame.seconds.mean()).sum();
+        let whole: f64 = work
+            .frames
+            .iter()
+            .filter(|frame| frame.depth == 0)
+            .map(|frame| frame.seconds.mean())
+            .sum();
         assert!((whole * 1e9 - 1000.0).abs() < 1e-6, "{whole}");
     }
 
     #[test]
     fn small_frames_and_those_beyond_the_limit_are_left_out() {
         let deep = |at: u64| {
-            let functions: Vec<String> = (0..10).rev().map(|depth| format!("f{at}_{depth}")).collect();
+            let functions: Vec<String> = (0..10)
+                .rev()
+                .map(|depth| format!("f{at}_{depth}"))
+                .collect();
             stack(&functions.join(" "), 1000 + at, 1)
         };
-        let own = Traced { waits: (0..40).map(deep).collect(), ..trial(0) };
+        let own = Traced {
+            waits: (0..40).map(deep).collect(),
+            ..trial(0)
+        };
         let frames = TracedWork::from_pairs(&[[&own, &own]]).frames;
-        assert!((100..=MOST_FRAMES).contains(&frames.len()), "{}", frames.len());
-        assert!(frames.windows(2).all(|pair| pair[1].depth <= pair[0].depth + 1), "{frames:?}");
-        let own = Traced { waits: vec![stack("large", 9000, 1), stack("small", 40, 1)], ..trial(0) };
+        assert!(
+            (100..=MOST_FRAMES).contains(&frames.len()),
+            "{}",
+            frames.len()
+        );
+        assert!(
+            frames
+                .windows(2)
+                .all(|pair| pair[1].depth <= pair[0].depth + 1),
+            "{frames:?}"
+        );
+        let own = Traced {
+            waits: vec![stack("large", 9000, 1), stack("small", 40, 1)],
+            ..trial(0)
+        };
         let frames = TracedWork::from_pairs(&[[&own, &own]]).frames;
-        assert!(frames.iter().any(|frame| frame.name == "large") && frames.iter().all(|frame| frame.name != "small"));
+        assert!(
+            frames.iter().any(|frame| frame.name == "large")
+                && frames.iter().all(|frame| frame.name != "small")
+        );
         assert!(TracedWork::from_pairs(&[]).frames.is_empty());
     }
 
     #[test]
     fn requests_locks_and_threads_are_counted_for_an_operation() {
-        let request =
-            |kind: RequestKind, count: u64| RequestTotals { kind, count, bytes: count * 4096, ns: count * 1000 };
+        let request = |kind: RequestKind, count: u64| RequestTotals {
+            kind,
+            count,
+            bytes: count * 4096,
+            ns: count * 1000,
+        };
         let own = Traced {
-            requests: vec![request(RequestKind::Write, 20), request(RequestKind::Flush, 10)],
+            requests: vec![
+                request(RequestKind::Write, 20),
+                request(RequestKind::Flush, 10),
+            ],
             commits: BTreeMap::from([(CommitKind::Jbd2, 5)]),
-            locks: Some(vec![stack("down_write path_openat", 500, 3), stack("down_write path_openat vfs", 500, 2)]),
+            locks: Some(vec![
+                stack("down_write path_openat", 500, 3),
+                stack("down_write path_openat vfs", 500, 2),
+            ]),
             kernel_threads: vec![KernelThreads {
                 kind: ThreadKind::Jbd2,
                 run_ns: 300,
                 run_queue_ns: 0,
-                waits: vec![TracedStack { flush_ns: 50, ..stack("schedule jbd2_journal_commit_transaction", 200, 1) }],
+                waits: vec![TracedStack {
+                    flush_ns: 50,
+                    ..stack("schedule jbd2_journal_commit_transaction", 200, 1)
+                }],
             }],
             ..trial(0)
         };
-        let other = Traced { requests: vec![request(RequestKind::Write, 10)], ..trial(0) };
+        let other = Traced {
+            requests: vec![request(RequestKind::Write, 10)],
+            ..trial(0)
+        };
         let work = TracedWork::from_pairs(&[[&own, &other]]);
-        let both = |candidate, baseline| PerOperation { candidate, baseline };
-        let counts: Vec<(RequestKind, PerOperation)> =
-            work.requests.iter().map(|rate| (rate.kind, rate.count)).collect();
-        assert_eq!(counts, [(RequestKind::Write, both(2.0, 1.0)), (RequestKind::Flush, both(1.0, 0.0))]);
+        let both = |candidate, baseline| PerOperation {
+            candidate,
+            baseline,
+        };
+        let counts: Vec<(RequestKind, PerOperation)> = work
+            .requests
+            .iter()
+            .map(|rate| (rate.kind, rate.count))
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                (RequestKind::Write, both(2.0, 1.0)),
+                (RequestKind::Flush, both(1.0, 0.0))
+            ]
+        );
         assert_eq!(work.requests[0].bytes, both(8192.0, 4096.0));
-        assert_eq!((work.commits.len(), work.commits[0].count), (1, both(0.5, 0.0)));
+        assert_eq!(
+            (work.commits.len(), work.commits[0].count),
+            (1, both(0.5, 0.0))
+        );
         let locks = work.locks.unwrap();
-        let [lock] = &locks[..] else { panic!("{locks:?}") };
-        assert_eq!((lock.class, lock.function.as_str()), (TimeClass::DirectoryLock, "path_openat"));
-        assert_eq!((lock.count, (lock.seconds.candidate * 1e9).round() as i64), (both(0.5, 0.0), 100));
+        let [lock] = &locks[..] else {
+            panic!("{locks:?}")
+        };
+        assert_eq!(
+            (lock.class, lock.function.as_str()),
+            (TimeClass::DirectoryLock, "path_openat")
+        );
+        assert_eq!(
+            (lock.count, (lock.seconds.candidate * 1e9).round() as i64),
+            (both(0.5, 0.0), 100)
+        );
         let threads: Vec<(Option<TimeClass>, i64)> = work
             .kernel_threads
             .iter()
             .map(|time| (time.class, (time.seconds.candidate * 1e9).round() as i64))
             .collect();
-        let expected = [(None, 30), (Some(TimeClass::DeviceFlush), 5), (Some(TimeClass::JournalCommit), 15)];
+        let expected = [
+            (None, 30),
+            (Some(TimeClass::DeviceFlush), 5),
+            (Some(TimeClass::JournalCommit), 15),
+        ];
         assert_eq!(threads, expected);
         assert!(TracedWork::from_pairs(&[[&other, &other]]).locks.is_none());
     }

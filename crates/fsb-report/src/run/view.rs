@@ -16,15 +16,24 @@ use crate::screen::Names;
 use crate::show::{capital, counted};
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
-/// The maximum number of rows of a run with a matrix that have sections of their own. The charts over sizes show a
-/// matrix of hundreds of cells; the table has every cell.
+/// The maximum number of rows of a run with a matrix that have sections of their own. The charts
+/// over sizes show a matrix of hundreds of cells; the table has every cell.
 const MOST_SECTIONS: usize = 60;
 
-const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewhere: "the report" };
+const WORDS: Words = Words {
+    column: "target",
+    row: "workload",
+    shown: 7,
+    elsewhere: "the report",
+};
 
 /// Returns the view of a summary in which these releases are shortened.
 pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> View<'a> {
-    let rows: Vec<Row<'_>> = summary.cases.iter().map(|workload| row(summary, workload)).collect();
+    let rows: Vec<Row<'_>> = summary
+        .cases
+        .iter()
+        .map(|workload| row(summary, workload))
+        .collect();
     let explained = explained(summary);
     View {
         words: WORDS,
@@ -38,7 +47,10 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         explanation: explanation(summary, &rows),
         rows,
         in_detail: false,
-        findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
+        findings: summary
+            .findings
+            .as_ref()
+            .map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         traced: with_places(summary),
         published: summary.published.as_ref(),
@@ -62,21 +74,34 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
     }
 }
 
-/// Returns the answer to `--explain`: a sentence for each difference, or the reason why there is none. Returns nothing for
-/// a run that was not asked to explain.
+/// Returns the answer to `--explain`: a sentence for each difference, or the reason why there is
+/// none. Returns nothing for a run that was not asked to explain.
 fn explained(summary: &Summary) -> Vec<String> {
-    let Some(blocks) = summary.traced_blocks else { return Vec::new() };
+    let Some(blocks) = summary.traced_blocks else {
+        return Vec::new();
+    };
     let measured = |found: &TracedExplanation| {
         let of_same = |other: &&Explanation| found.is_difference(other);
-        summary.explanations.iter().find(of_same).map(|explanation| explanation.seconds)
+        summary
+            .explanations
+            .iter()
+            .find(of_same)
+            .map(|explanation| explanation.seconds)
     };
     if !summary.traced_explanations.is_empty() {
-        return summary.traced_explanations.iter().map(|found| found.line(measured(found))).collect();
+        return summary
+            .traced_explanations
+            .iter()
+            .map(|found| found.line(measured(found)))
+            .collect();
     }
     let traced = counted(blocks as usize, "block");
     let why = match blocks {
-        0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks.".to_owned(),
-        _ if !summary.is_judged() => format!("Nothing is explained: no difference is judged ({traced} traced)."),
+        0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks."
+            .to_owned(),
+        _ if !summary.is_judged() => {
+            format!("Nothing is explained: no difference is judged ({traced} traced).")
+        }
         _ => format!("Nothing to explain: no significant difference ({traced} traced)."),
     };
     vec![why]
@@ -84,8 +109,17 @@ fn explained(summary: &Summary) -> Vec<String> {
 
 /// Returns the explanations by traced samples with the places of their targets.
 fn with_places(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
-    let place = |found: &TracedExplanation| summary.targets.iter().position(|target| target.name == found.candidate);
-    summary.traced_explanations.iter().filter_map(|found| Some((place(found)?, found))).collect()
+    let place = |found: &TracedExplanation| {
+        summary
+            .targets
+            .iter()
+            .position(|target| target.name == found.candidate)
+    };
+    summary
+        .traced_explanations
+        .iter()
+        .filter_map(|found| Some((place(found)?, found)))
+        .collect()
 }
 
 fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
@@ -107,7 +141,12 @@ fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
 
 fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView {
     let absence = measured.absence().unwrap_or_default();
-    let Some(estimate) = &measured.estimate else { return CellView { absence, ..CellView::default() } };
+    let Some(estimate) = &measured.estimate else {
+        return CellView {
+            absence,
+            ..CellView::default()
+        };
+    };
     let show = |value| workload.unit.show(value);
     let interval = estimate.interval.filter(|_| estimate.is_judged());
     let alone = !summary.is_comparison() && summary.unjudged.is_none();
@@ -116,7 +155,9 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
         interval: interval
             .filter(|found| found.relative_half_width() <= 1.0)
             .map(|found| [show(found.lo), show(found.hi)]),
-        half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),
+        half_width: interval
+            .filter(|_| alone)
+            .map(|interval| interval.relative_half_width()),
         judged: measured.against.as_ref().map(Judged::of_target),
         mark: mark(summary, measured),
         absence,
@@ -124,12 +165,14 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
     }
 }
 
-/// Returns letters and signs if there are three targets or more, and else one sign; `~` marks samples that differ among
-/// themselves.
+/// Returns letters and signs if there are three targets or more, and else one sign; `~` marks
+/// samples that differ among themselves.
 pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
     let against = measured.against.as_ref();
     let mut signs = match summary.targets.len() {
-        2 => against.map(|against| mark::of_change(against.verdict)).unwrap_or_default(),
+        2 => against
+            .map(|against| mark::of_change(against.verdict))
+            .unwrap_or_default(),
         _ => measured.mark.clone(),
     };
     if measured.not_stationary.is_some() {
@@ -147,7 +190,13 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
-        let estimates = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
+        let estimates = || {
+            summary
+                .cases
+                .iter()
+                .flat_map(|row| &row.cells)
+                .filter_map(|cell| cell.estimate.as_ref())
+        };
         // One or two blocks give no interval.
         if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
@@ -165,11 +214,22 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// Returns text such as `Change against ext4, 95 % interval per row. * more than 3 % faster or slower.` All intervals
-/// of a page have this level: with more than two targets, those of a row together. Returns `None` if nothing is
-/// compared.
-fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
-    let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
+/// Returns text such as `Change against ext4, 95 % interval per row. * more than 3 % faster or
+/// slower.` All intervals of a page have this level: with more than two targets, those of a row
+/// together. Returns `None` if nothing is compared.
+fn baseline(
+    summary: &Summary,
+    rows: &[Row<'_>],
+    name: &str,
+    marks: Option<String>,
+) -> Option<String> {
+    let compared = || {
+        summary
+            .cases
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter_map(|cell| cell.against.as_ref())
+    };
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
     let interval = match (is_judged, rows.len(), summary.targets.len()) {
@@ -178,16 +238,26 @@ fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<Strin
         (true, 1, _) => " with 95 % intervals, all together, in this run",
         (true, ..) => ", 95 % interval per row",
     };
-    let less = if rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
+    let less = if rows.iter().any(|row| row.better == Better::Lower) {
+        " Of times, less is better."
+    } else {
+        ""
+    };
     let marks = marks.map(|marks| format!(" {marks}"));
-    Some(format!("Change against {name}{interval}.{}{less}", marks.unwrap_or_default()))
+    Some(format!(
+        "Change against {name}{interval}.{}{less}",
+        marks.unwrap_or_default()
+    ))
 }
 
 /// Returns the findings that do not change the answer.
 fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
-    let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
+    let earlier = summary
+        .earlier
+        .iter()
+        .map(|earlier| format!("{}.", capital(&earlier.line())));
     let mut notes = neighbours::lines(summary);
     notes.extend(headline::resolution_lines(summary));
     notes.extend(samples::total_time_line(summary));
@@ -196,16 +266,27 @@ fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     // Traced samples divide the same difference into more causes.
-    let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.is_difference(found));
-    notes.extend(summary.explanations.iter().filter(|found| !is_traced(found)).map(Explanation::line));
+    let is_traced = |found: &&Explanation| {
+        summary
+            .traced_explanations
+            .iter()
+            .any(|traced| traced.is_difference(found))
+    };
+    notes.extend(
+        summary
+            .explanations
+            .iter()
+            .filter(|found| !is_traced(found))
+            .map(Explanation::line),
+    );
     notes.extend(explained.iter().cloned());
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
 }
 
-/// Returns the summary with each kernel's release in names shortened to the part that distinguishes it, and the
-/// releases that were shortened. Programs get the names in full.
+/// Returns the summary with each kernel's release in names shortened to the part that distinguishes
+/// it, and the releases that were shortened. Programs get the names in full.
 pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     let releases = Releases::from_names(summary.targets.iter().map(|target| target.name.as_str()));
     if releases.is_empty() {
@@ -220,12 +301,38 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     for target in &mut summary.targets {
         shorten(&mut target.name);
     }
-    summary.cases.iter_mut().for_each(|row| shorten(&mut row.finding));
-    summary.findings.iter_mut().flatten().for_each(|found| shorten(&mut found.text));
-    summary.advice.iter_mut().chain(&mut summary.stopped).for_each(shorten);
-    summary.trust.iter_mut().flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help)).for_each(shorten);
-    summary.warnings.iter_mut().chain(&mut summary.problems).for_each(shorten);
-    summary.published.iter_mut().flat_map(|published| &mut published.unavailable).for_each(shorten);
-    summary.method.iter_mut().for_each(|paragraph| shorten(&mut paragraph.text));
+    summary
+        .cases
+        .iter_mut()
+        .for_each(|row| shorten(&mut row.finding));
+    summary
+        .findings
+        .iter_mut()
+        .flatten()
+        .for_each(|found| shorten(&mut found.text));
+    summary
+        .advice
+        .iter_mut()
+        .chain(&mut summary.stopped)
+        .for_each(shorten);
+    summary
+        .trust
+        .iter_mut()
+        .flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help))
+        .for_each(shorten);
+    summary
+        .warnings
+        .iter_mut()
+        .chain(&mut summary.problems)
+        .for_each(shorten);
+    summary
+        .published
+        .iter_mut()
+        .flat_map(|published| &mut published.unavailable)
+        .for_each(shorten);
+    summary
+        .method
+        .iter_mut()
+        .for_each(|paragraph| shorten(&mut paragraph.text));
     (Cow::Owned(summary), releases)
 }

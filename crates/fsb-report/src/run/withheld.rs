@@ -33,8 +33,9 @@ pub enum Withheld {
         #[serde(skip)]
         help: Option<&'static str>,
     },
-    /// Targets take turns, and most trials were affected by interference or invalid. Interference during a sequential
-    /// trial affects one target alone. In rounds it affects all targets, and intervals hold (docs/calibration.md).
+    /// Targets take turns, and most trials were affected by interference or invalid. Interference
+    /// during a sequential trial affects one target alone. In rounds it affects all targets, and
+    /// intervals hold (docs/calibration.md).
     Spoilt {
         /// Trials of the case.
         trials: usize,
@@ -57,8 +58,8 @@ impl Withheld {
         }
     }
 
-    /// Returns the reason as text, such as `of 20 trials 11 affected by interference` or `another run measured at the
-    /// same time`.
+    /// Returns the reason as text, such as `of 20 trials 11 affected by interference` or `another
+    /// run measured at the same time`.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Withheld::Concurrent => "another run measured at the same time".to_owned(),
@@ -67,7 +68,11 @@ impl Withheld {
                 format!("{lost} of {} {have} no value", counted(*trials, "trial"))
             }
             Withheld::Memory { cause, .. } => cause.clone(),
-            Withheld::Spoilt { trials, affected, invalid } => {
+            Withheld::Spoilt {
+                trials,
+                affected,
+                invalid,
+            } => {
                 let kinds = [(affected, "affected by interference"), (invalid, "invalid")];
                 let kinds: Vec<String> = kinds
                     .iter()
@@ -82,7 +87,9 @@ impl Withheld {
     /// Returns the reason for several cases together.
     pub(super) fn summarized(&self) -> String {
         match self {
-            Withheld::Spoilt { .. } => "most trials were affected by interference or invalid".to_owned(),
+            Withheld::Spoilt { .. } => {
+                "most trials were affected by interference or invalid".to_owned()
+            }
             other => other.to_text(),
         }
     }
@@ -96,13 +103,15 @@ impl Withheld {
         }
     }
 
-    /// Returns the condition for a verdict, or the action that leads to it: `fsb would judge with no other run beside
-    /// it`.
+    /// Returns the condition for a verdict, or the action that leads to it: `fsb would judge with
+    /// no other run beside it`.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
             Withheld::Lost { .. } => "fsb would judge with values of three quarters of the trials",
-            Withheld::Memory { help, .. } => help.unwrap_or("fsb would judge with memory that was touched first"),
+            Withheld::Memory { help, .. } => {
+                help.unwrap_or("fsb would judge with memory that was touched first")
+            }
             Withheld::Spoilt { .. } => "fsb would judge on an idle machine (see fsb doctor)",
         }
     }
@@ -123,7 +132,8 @@ pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> 
         Some(_) => record.memory_lacking(label).map(lacking),
         // Older records, and memory that could not be touched at all.
         None => {
-            let cause = unbacked_memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
+            let cause =
+                unbacked_memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
             cause.map(|cause| (unbacked_memory_text(cause), unbacked_memory_help(cause)))
         }
     };
@@ -133,14 +143,22 @@ pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> 
 /// Returns the cause and the action against it.
 fn lacking(memory: MemoryTouched) -> (String, Option<&'static str>) {
     if memory.touched >= memory.needed {
-        return ("the hypervisor may take back memory that was touched".to_owned(), None);
+        return (
+            "the hypervisor may take back memory that was touched".to_owned(),
+            None,
+        );
     }
-    let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));
-    let cause = format!("only {touched} of the {needed} of memory that the run may need was touched");
+    let (touched, needed) = (
+        show_bytes(memory.touched as f64),
+        show_bytes(memory.needed as f64),
+    );
+    let cause =
+        format!("only {touched} of the {needed} of memory that the run may need was touched");
     (cause, Some(MORE_MEMORY))
 }
 
-/// Returns the cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.
+/// Returns the cause why the hypervisor may not back the memory that the run used. Returns `None`
+/// if it does.
 pub(super) fn unbacked_memory(record: &RunRecord) -> Option<&UnbackedMemory> {
     record.warnings.iter().find_map(|warning| match warning {
         Warning::UnbackedMemory { cause } => Some(cause),
@@ -152,18 +170,23 @@ fn is_concurrent(warning: &Warning) -> bool {
     matches!(warning, Warning::Concurrent { .. })
 }
 
-/// Returns whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
+/// Returns whether interference or failed validity checks affect most trials of a case, so that
+/// more blocks may help.
 pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> bool {
     spoilt(record, label, own).is_some()
 }
 
-/// Returns whether every target has several samples of the case in each block, so that interference affects all alike.
+/// Returns whether every target has several samples of the case in each block, so that interference
+/// affects all alike.
 pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
-    record.rounds.get(label).is_some_and(|rounds| rounds.rounds > 1)
+    record
+        .rounds
+        .get(label)
+        .is_some_and(|rounds| rounds.rounds > 1)
 }
 
-/// Returns the labels of cases that have no verdict because of the run's memory or a concurrent run; `writes` tells
-/// whether a case writes. The report withholds the same cases.
+/// Returns the labels of cases that have no verdict because of the run's memory or a concurrent
+/// run; `writes` tells whether a case writes. The report withholds the same cases.
 pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
     let concurrent = record.warnings.iter().any(is_concurrent);
     let lacks_memory = |label: &str| match record.memory {
@@ -171,23 +194,34 @@ pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<Strin
         None => writes(label) && unbacked_memory(record).is_some(),
     };
     let labels = record.cells.iter().map(|cell| &cell.label);
-    labels.filter(|label| concurrent || lacks_memory(label)).cloned().collect()
+    labels
+        .filter(|label| concurrent || lacks_memory(label))
+        .cloned()
+        .collect()
 }
 
 fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
     if in_rounds(record, label) {
         return None;
     }
-    let affected = own.iter().filter(|trial| !trial.extras().interference.is_empty()).count();
-    let is_invalid =
-        |trial: &&&ReportTrial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty();
+    let affected = own
+        .iter()
+        .filter(|trial| !trial.extras().interference.is_empty())
+        .count();
+    let is_invalid = |trial: &&&ReportTrial| {
+        trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty()
+    };
     let invalid = own.iter().filter(is_invalid).count();
-    let found = Withheld::Spoilt { trials: own.len(), affected, invalid };
+    let found = Withheld::Spoilt {
+        trials: own.len(),
+        affected,
+        invalid,
+    };
     (2 * (affected + invalid) > own.len()).then_some(found)
 }
 
-/// Counts trials without a value, and all trials. Cells without any value are not counted, because they are not
-/// compared.
+/// Counts trials without a value, and all trials. Cells without any value are not counted, because
+/// they are not compared.
 fn lost(trials: &[ReportTrial]) -> (usize, usize) {
     /// Trials of one cell.
     #[derive(Default)]
@@ -198,11 +232,15 @@ fn lost(trials: &[ReportTrial]) -> (usize, usize) {
     }
     let mut cells: HashMap<(&str, &str), Counted> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
-        let cell = cells.entry((&trial.what.target, &trial.what.workload)).or_default();
+        let cell = cells
+            .entry((&trial.what.target, &trial.what.workload))
+            .or_default();
         cell.all += 1;
         cell.lost += usize::from(matches!(trial.outcome, Outcome::Failed | Outcome::Invalid));
         cell.measured |= trial.outcome == Outcome::Ok;
     }
     let measured = cells.into_values().filter(|cell| cell.measured);
-    measured.fold((0, 0), |(lost, all), cell| (lost + cell.lost, all + cell.all))
+    measured.fold((0, 0), |(lost, all), cell| {
+        (lost + cell.lost, all + cell.all)
+    })
 }

@@ -1,5 +1,6 @@
-//! A made-up run, shaped like the default suite on three file systems. It has everything that a report must cope with:
-//! a winner, ties, undecided rows, a failed trial, an invalid one, rows that do not apply, an outlier and a drift.
+//! A made-up run, shaped like the default suite on three file systems. It has everything that a
+//! report must cope with: a winner, ties, undecided rows, a failed trial, an invalid one, rows that
+//! do not apply, an outlier and a drift.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -83,9 +84,15 @@ pub fn run(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
 }
 
 /// Returns a run of the suite `fsbench`, whose values are times: less is better.
-#[allow(dead_code, reason = "the example and the browser test make only the other run")]
+#[allow(
+    dead_code,
+    reason = "the example and the browser test make only the other run"
+)]
 pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
-    let labels = [("create 1000 files", 0.14, [1.0, 0.11, 0.12]), ("sequential read 512K", 0.011, [1.0, 1.01, 1.06])];
+    let labels = [
+        ("create 1000 files", 0.14, [1.0, 0.11, 0.12]),
+        ("sequential read 512K", 0.011, [1.0, 1.01, 1.06]),
+    ];
     let (mut record, _) = run(targets, blocks);
     record.plan.name = "fsbench".to_owned();
     record.cells.truncate(labels.len());
@@ -108,27 +115,50 @@ pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     (record, trials)
 }
 
-/// Returns the same run measured side by side. Targets rotate over slices that differ by some per cent, each trial has
-/// nine rounds, and interim analyses follow every third block from the sixth on. The rates of the second target fall
-/// over the rounds at its renames, and come in two kinds at `create 4K files, durable, 2 threads`.
-#[allow(dead_code, reason = "the example and the browser test make only the other run")]
+/// Returns the same run measured side by side. Targets rotate over slices that differ by some per
+/// cent, each trial has nine rounds, and interim analyses follow every third block from the sixth
+/// on. The rates of the second target fall over the rounds at its renames, and come in two kinds at
+/// `create 4K files, durable, 2 threads`.
+#[allow(
+    dead_code,
+    reason = "the example and the browser test make only the other run"
+)]
 pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = run(targets, blocks);
     let slices = targets.len() as u32;
-    record.placement = Some(run::Placement::SideBySide { slices, slice_bytes: 660 << 20 });
+    record.placement = Some(run::Placement::SideBySide {
+        slices,
+        slice_bytes: 660 << 20,
+    });
     record.interim_analyses = (2..=4).map(|rotation| 3 * rotation).collect();
-    let rounds = run::Rounds { rounds: 9, units: 1, lead_in: true };
-    record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
+    let rounds = run::Rounds {
+        rounds: 9,
+        units: 1,
+        lead_in: true,
+    };
+    record.rounds = record
+        .cells
+        .iter()
+        .map(|cell| (cell.label.clone(), rounds))
+        .collect();
     let mut random = Pcg64Mcg::seed_from_u64(9);
-    for trial in trials.iter_mut().filter(|trial| trial.outcome == Outcome::Ok) {
-        let target = targets.iter().position(|name| *name == trial.target).unwrap_or(0);
+    for trial in trials
+        .iter_mut()
+        .filter(|trial| trial.outcome == Outcome::Ok)
+    {
+        let target = targets
+            .iter()
+            .position(|name| *name == trial.target)
+            .unwrap_or(0);
         let slice = (target as u32 + trial.block) % slices;
         trial.slice = Some(slice);
         let place = (0.04 * (f64::from(slice) - f64::from(slices - 1) / 2.0)).exp();
         trial.metrics[0].value *= place;
         let slower = |round: usize, random: &mut Pcg64Mcg| match (target, trial.workload.as_str()) {
             (1, "rename 4K files") => 0.02 * round as f64,
-            (1, "create 4K files, durable, 2 threads") if random.random_range(0.0..1.0) < 0.4 => 1.0,
+            (1, "create 4K files, durable, 2 threads") if random.random_range(0.0..1.0) < 0.4 => {
+                1.0
+            }
             _ => 0.0,
         };
         let time = |round: usize| {
@@ -153,11 +183,46 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
     let (work, target) = (&WORKS[index], &record.plan.targets[target]);
     let params: Params = [
         ("name", json!(work.name)),
-        ("file_size", json!(if work.label.contains("files") { 4096 } else { 268_435_456 })),
-        ("block_size", json!(if work.label.contains("1M") { 1_048_576 } else { 4096 })),
-        ("files", json!(if work.label.contains("files") { 4096 } else { 1 })),
-        ("access", json!(if work.label.starts_with("random") { "random" } else { "sequential" })),
-        ("threads", json!(if work.label.contains("2 threads") { 2 } else { 1 })),
+        (
+            "file_size",
+            json!(if work.label.contains("files") {
+                4096
+            } else {
+                268_435_456
+            }),
+        ),
+        (
+            "block_size",
+            json!(if work.label.contains("1M") {
+                1_048_576
+            } else {
+                4096
+            }),
+        ),
+        (
+            "files",
+            json!(if work.label.contains("files") {
+                4096
+            } else {
+                1
+            }),
+        ),
+        (
+            "access",
+            json!(if work.label.starts_with("random") {
+                "random"
+            } else {
+                "sequential"
+            }),
+        ),
+        (
+            "threads",
+            json!(if work.label.contains("2 threads") {
+                2
+            } else {
+                1
+            }),
+        ),
         ("cache", json!(work.cache)),
         ("backend", json!("psync")),
         ("durability", json!(work.durability)),
@@ -199,7 +264,11 @@ fn finish(trial: &mut Trial, work: &Work, target: usize, luck: f64, random: &mut
     let scatter = normal(random) * work.noise;
     let is_tmpfs = trial.target == "tmpfs";
     if is_tmpfs && (work.cache == "cold" || work.durability != "none") {
-        let what = if work.cache == "cold" { "tmpfs is never cold" } else { "tmpfs is never durable" };
+        let what = if work.cache == "cold" {
+            "tmpfs is never cold"
+        } else {
+            "tmpfs is never durable"
+        };
         (trial.outcome, trial.error) = (Outcome::NotApplicable, Some(what.to_owned()));
         return;
     }
@@ -216,11 +285,23 @@ fn finish(trial: &mut Trial, work: &Work, target: usize, luck: f64, random: &mut
         }
         _ => {}
     }
-    let drift = if work.name == "rename" && target == 1 { -0.03 * f64::from(trial.block) } else { 0.0 };
-    let outlier = if trial.block == 6 && target == 0 && work.label == "read 4K files, cold" { -0.22 } else { 0.0 };
+    let drift = if work.name == "rename" && target == 1 {
+        -0.03 * f64::from(trial.block)
+    } else {
+        0.0
+    };
+    let outlier = if trial.block == 6 && target == 0 && work.label == "read 4K files, cold" {
+        -0.22
+    } else {
+        0.0
+    };
     let factor = work.factors[target % 3] * if is_tmpfs { 12.5 } else { 1.0 };
     let value = work.base * factor * (luck + scatter + drift + outlier).exp();
-    let unit = if work.metric.name == "throughput" { MIB } else { 1.0 };
+    let unit = if work.metric.name == "throughput" {
+        MIB
+    } else {
+        1.0
+    };
     let rate = value / unit;
     let flushes = if work.durability == "each" { 1.02 } else { 0.0 };
     trial.metrics = vec![
@@ -236,11 +317,14 @@ fn finish(trial: &mut Trial, work: &Work, target: usize, luck: f64, random: &mut
         }),
         metric::DEVICE_FLUSHES_PER_OPERATION.metric(flushes),
     ];
-    trial.latency.insert(work.operation.to_owned(), latencies(1e9 / (work.base * factor / unit)));
+    trial.latency.insert(
+        work.operation.to_owned(),
+        latencies(1e9 / (work.base * factor / unit)),
+    );
 }
 
-/// Returns a histogram of operations with a mean of about `mean` nanoseconds. All blocks share it, because packing
-/// histograms takes most of the time here.
+/// Returns a histogram of operations with a mean of about `mean` nanoseconds. All blocks share it,
+/// because packing histograms takes most of the time here.
 fn latencies(mean: f64) -> String {
     static PACKED: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
     let mut packed = PACKED.lock().expect("nothing panics while it is held");
@@ -252,23 +336,42 @@ fn latencies(mean: f64) -> String {
 }
 
 fn encoded(nanoseconds: impl Iterator<Item = f64>) -> String {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 2).expect("bounds are good");
+    let mut histogram =
+        Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 2).expect("bounds are good");
     nanoseconds.for_each(|value| histogram.saturating_record(value.max(1.0) as u64));
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("a vector takes everything");
+    V2DeflateSerializer::new()
+        .serialize(&histogram, &mut bytes)
+        .expect("a vector takes everything");
     STANDARD.encode(bytes)
 }
 
 fn record(targets: &[&str], blocks: u32) -> RunRecord {
-    let targets: Vec<fsb_model::Target> = targets.iter().map(|text| text.parse().expect("a good target")).collect();
-    let cell =
-        |work: &Work| Cell { label: work.label.to_owned(), workload: WorkloadSpec::new(work.name, Params::new()) };
+    let targets: Vec<fsb_model::Target> = targets
+        .iter()
+        .map(|text| text.parse().expect("a good target"))
+        .collect();
+    let cell = |work: &Work| Cell {
+        label: work.label.to_owned(),
+        workload: WorkloadSpec::new(work.name, Params::new()),
+    };
     let found = |target: &fsb_model::Target| {
-        let fs = target.file_system().map_or("directory", |spec| spec.fs.as_str()).to_owned();
+        let fs = target
+            .file_system()
+            .map_or("directory", |spec| spec.fs.as_str())
+            .to_owned();
         let record = TargetRecord {
             mkfs_version: Some(format!("mkfs.{fs} 1.47.0")),
-            mkfs_command: vec![format!("mkfs.{fs}"), "-q".to_owned(), "/dev/loop0".to_owned()],
-            features: vec!["has_journal".to_owned(), "extent".to_owned(), "64bit".to_owned()],
+            mkfs_command: vec![
+                format!("mkfs.{fs}"),
+                "-q".to_owned(),
+                "/dev/loop0".to_owned(),
+            ],
+            features: vec![
+                "has_journal".to_owned(),
+                "extent".to_owned(),
+                "64bit".to_owned(),
+            ],
             block_size: Some(4096),
             mount_options: vec!["rw".to_owned(), "relatime".to_owned()],
             medium: Some("loop".to_owned()),
@@ -279,11 +382,22 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
     RunRecord {
         on: None,
         schema: run::SCHEMA.to_owned(),
-        name: targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("-"),
+        name: targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect::<Vec<_>>()
+            .join("-"),
         cells: WORKS.iter().map(cell).collect(),
-        amounts: WORKS.iter().map(|work| (work.label.to_owned(), Amount::new(2, 20_000))).collect(),
+        amounts: WORKS
+            .iter()
+            .map(|work| (work.label.to_owned(), Amount::new(2, 20_000)))
+            .collect(),
         blocks_planned: Some(blocks),
-        stopping_rule: Some(StoppingRule::Budget { budget_seconds: 300.0, most_blocks: 30, planned: blocks }),
+        stopping_rule: Some(StoppingRule::Budget {
+            budget_seconds: 300.0,
+            most_blocks: 30,
+            planned: blocks,
+        }),
         placement: None,
         rounds: BTreeMap::new(),
         units: BTreeMap::new(),
@@ -304,11 +418,16 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         controls: controls(),
         memory: None,
         memory_cells: Vec::new(),
-        warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials affected and retried".to_owned())],
+        warnings: vec![Warning::Text(
+            "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
+        )],
         vm: None,
         ranks: None,
         emulated: false,
-        stop_reason: Some(StopReason::BudgetPlanned { blocks, most: false }),
+        stop_reason: Some(StopReason::BudgetPlanned {
+            blocks,
+            most: false,
+        }),
         devices: BTreeMap::new(),
         extra: Map::new(),
         plan: Plan {
@@ -341,7 +460,12 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
 }
 
 fn host() -> fsb_model::host::HostManifest {
-    let text = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let text = |pairs: &[(&str, &str)]| {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    };
     fsb_model::host::HostManifest {
         kernel: "6.18.44".to_owned(),
         kernel_build: "#1 SMP PREEMPT_DYNAMIC".to_owned(),
@@ -352,10 +476,16 @@ fn host() -> fsb_model::host::HostManifest {
         cpus: 2,
         numa_nodes: Some(1),
         memory_bytes: 8 << 30,
-        mitigations: text(&[("meltdown", "Not affected"), ("spectre_v2", "Mitigation: Retpolines; IBPB: conditional")]),
+        mitigations: text(&[
+            ("meltdown", "Not affected"),
+            ("spectre_v2", "Mitigation: Retpolines; IBPB: conditional"),
+        ]),
         clock_source: Some("kvm-clock".to_owned()),
         hypervisor: Some("kvm".to_owned()),
-        sysctls: text(&[("vm.dirty_ratio", "20"), ("vm.dirty_background_ratio", "10")]),
+        sysctls: text(&[
+            ("vm.dirty_ratio", "20"),
+            ("vm.dirty_background_ratio", "10"),
+        ]),
         fsb_version: "0.1.0".to_owned(),
         ..fsb_model::host::HostManifest::default()
     }
@@ -371,7 +501,11 @@ fn medium() -> MediumRecord {
             name: "loop0".to_owned(),
             size_bytes: 2 << 30,
             backing: Some("ext4 on /dev/vda1".to_owned()),
-            queue: [("scheduler".to_owned(), "none".to_owned()), ("rotational".to_owned(), "0".to_owned())].into(),
+            queue: [
+                ("scheduler".to_owned(), "none".to_owned()),
+                ("rotational".to_owned(), "0".to_owned()),
+            ]
+            .into(),
             ..fsb_model::host::DeviceManifest::default()
         },
     }
@@ -384,20 +518,37 @@ fn controls() -> BTreeMap<String, ControlRecord> {
         effective: true,
     };
     [
-        ("page-cache".to_owned(), control("remount", "remounted and dropped before every cold trial")),
-        ("guest-memory".to_owned(), control("on", "6.9 GiB touched at warm speed")),
+        (
+            "page-cache".to_owned(),
+            control("remount", "remounted and dropped before every cold trial"),
+        ),
+        (
+            "guest-memory".to_owned(),
+            control("on", "6.9 GiB touched at warm speed"),
+        ),
     ]
     .into()
 }
 
 /// The warning of a run beside another one.
-#[allow(dead_code, reason = "not every test program that includes this file uses it")]
+#[allow(
+    dead_code,
+    reason = "not every test program that includes this file uses it"
+)]
 pub fn concurrent() -> Warning {
-    Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 }
+    Warning::Concurrent {
+        run: "process 7 (fsb run ext4)".to_owned(),
+        more: 0,
+    }
 }
 
 /// The warning of a run in a virtual machine whose free memory was not touched.
-#[allow(dead_code, reason = "not every test program that includes this file uses it")]
+#[allow(
+    dead_code,
+    reason = "not every test program that includes this file uses it"
+)]
 pub fn unbacked_memory() -> Warning {
-    Warning::UnbackedMemory { cause: UnbackedMemory::LeftAlone }
+    Warning::UnbackedMemory {
+        cause: UnbackedMemory::LeftAlone,
+    }
 }

@@ -1,5 +1,5 @@
-//! Made-up sets for comparisons: IOzone's grid with a region where the second set is slower, and workloads of ours
-//! with latencies, block by block.
+//! Made-up sets for comparisons: IOzone's grid with a region where the second set is slower, and
+//! workloads of ours with latencies, block by block.
 
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::set::{Histogram, Point, Run, Series, Set};
@@ -8,7 +8,8 @@ use fsb_stats::compare::{CompareRequest, Document, compare};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-/// An operation of the grid: its rate in MiB/s, and how fast the sets are against the first, in the middle of the grid.
+/// An operation of the grid: its rate in MiB/s, and how fast the sets are against the first, in the
+/// middle of the grid.
 struct Work {
     operation: &'static str,
     rate: f64,
@@ -17,7 +18,12 @@ struct Work {
 }
 
 const fn work(operation: &'static str, rate: f64, factors: [f64; 4], noise: f64) -> Work {
-    Work { operation, rate, factors, noise }
+    Work {
+        operation,
+        rate,
+        factors,
+        noise,
+    }
 }
 
 const GRID: [Work; 13] = [
@@ -53,28 +59,48 @@ pub fn iozone(names: &[&str], runs: usize, operations: usize, largest: u64) -> V
             ..Run::default()
         };
         let runs = (1..=runs).map(|number| run(&mut random, number)).collect();
-        Set { name: (*name).to_owned(), pairing: None, analyses: Analyses::default(), runs }
+        Set {
+            name: (*name).to_owned(),
+            pairing: None,
+            analyses: Analyses::default(),
+            runs,
+        }
     };
     names.iter().enumerate().map(&mut set).collect()
 }
 
-/// Files from 64 KiB, records from 4 KiB up to the file and to 16 MiB, as IOzone's automatic mode has them.
+/// Files from 64 KiB, records from 4 KiB up to the file and to 16 MiB, as IOzone's automatic mode
+/// has them.
 fn sizes(largest: u64) -> Vec<(u64, u64)> {
-    let powers =
-        |from: u64, to: u64| std::iter::successors(Some(from), |size| Some(size * 2)).take_while(move |s| *s <= to);
-    powers(65536, largest).flat_map(|file| powers(4096, file.min(16 << 20)).map(move |record| (file, record))).collect()
+    let powers = |from: u64, to: u64| {
+        std::iter::successors(Some(from), |size| Some(size * 2)).take_while(move |s| *s <= to)
+    };
+    powers(65536, largest)
+        .flat_map(|file| powers(4096, file.min(16 << 20)).map(move |record| (file, record)))
+        .collect()
 }
 
-fn series(place: usize, works: &[Work], sizes: &[(u64, u64)], random: &mut Pcg64Mcg) -> Vec<Series> {
+fn series(
+    place: usize,
+    works: &[Work],
+    sizes: &[(u64, u64)],
+    random: &mut Pcg64Mcg,
+) -> Vec<Series> {
     let luck = normal(random) * 0.01;
     let one = |work: &Work, random: &mut Pcg64Mcg| {
         let points = sizes.iter().enumerate().map(|(line, (file, record))| {
             let middle = (131_072..=33_554_432).contains(file) && *record >= 16384;
             let factor = if middle { work.factors[place % 4] } else { 1.0 };
-            let warm = 1.0 + 0.12 * (*record as f64 / 4096.0).log2() - 0.06 * (*file as f64 / 65536.0).log2();
+            let warm = 1.0 + 0.12 * (*record as f64 / 4096.0).log2()
+                - 0.06 * (*file as f64 / 65536.0).log2();
             let noise = luck + normal(random) * work.noise;
             let value = work.rate * MIB * factor * warm.max(0.2) * noise.exp();
-            Point { file_size: Some(*file), record_size: Some(*record), value, line: line as u32 + 30 }
+            Point {
+                file_size: Some(*file),
+                record_size: Some(*record),
+                value,
+                line: line as u32 + 30,
+            }
         });
         let points = points.collect();
         column(None, work.operation, &metric::THROUGHPUT, "kB/s", points)
@@ -83,23 +109,42 @@ fn series(place: usize, works: &[Work], sizes: &[(u64, u64)], random: &mut Pcg64
 }
 
 /// Targets of one run of ours, block by block: rates and mean latencies of some workloads.
-#[allow(dead_code, reason = "the example and the browser test compare the grid only")]
+#[allow(
+    dead_code,
+    reason = "the example and the browser test compare the grid only"
+)]
 pub fn workloads(names: &[&str], blocks: u32) -> Vec<Set> {
     const LABELS: [(&str, &str, f64, [f64; 3]); 4] = [
         ("write 1M, durable", "write", 412.0, [1.0, 1.12, 0.69]),
         ("read 1M, cold", "read", 1900.0, [1.0, 1.004, 0.92]),
-        ("random write 4K, durable each", "write", 12.0, [1.0, 1.31, 0.42]),
+        (
+            "random write 4K, durable each",
+            "write",
+            12.0,
+            [1.0, 1.31, 0.42],
+        ),
         ("scan 4K files, cold", "stat", 142.0, [1.0, 0.86, 0.91]),
     ];
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let luck: Vec<f64> = (0..blocks).map(|_| normal(&mut random) * 0.05).collect();
     let mut block_run = |place: usize, block: u32| {
-        let mut run = Run { tool: "fsb".to_owned(), version: Some("0.1.0".to_owned()), ..Run::default() };
+        let mut run = Run {
+            tool: "fsb".to_owned(),
+            version: Some("0.1.0".to_owned()),
+            ..Run::default()
+        };
         (run.block, run.path) = (Some(block), "fsb-results/sample".to_owned());
         for (label, operation, base, factors) in LABELS {
             let noise = luck[block as usize - 1] + normal(&mut random) * 0.01;
             let rate = base * factors[place % 3] * noise.exp();
-            let point = |value| vec![Point { file_size: None, record_size: None, value, line: 1 }];
+            let point = |value| {
+                vec![Point {
+                    file_size: None,
+                    record_size: None,
+                    value,
+                    line: 1,
+                }]
+            };
             let workload = Some(label.to_owned());
             run.series.push(column(
                 workload.clone(),
@@ -108,15 +153,32 @@ pub fn workloads(names: &[&str], blocks: u32) -> Vec<Set> {
                 "bytes_per_second",
                 point(rate * MIB),
             ));
-            run.series.push(column(workload.clone(), operation, &metric::LATENCY_MEAN, "seconds", point(1.0 / rate)));
-            let bins = (1..=200).map(|step| (step * 1_000_000 / rate as u64, 50)).collect();
-            run.histograms.push(Histogram { workload, operation: operation.to_owned(), bins });
+            run.series.push(column(
+                workload.clone(),
+                operation,
+                &metric::LATENCY_MEAN,
+                "seconds",
+                point(1.0 / rate),
+            ));
+            let bins = (1..=200)
+                .map(|step| (step * 1_000_000 / rate as u64, 50))
+                .collect();
+            run.histograms.push(Histogram {
+                workload,
+                operation: operation.to_owned(),
+                bins,
+            });
         }
         run
     };
     let mut set = |(place, name): (usize, &&str)| {
         let runs = (1..=blocks).map(|block| block_run(place, block)).collect();
-        Set { name: (*name).to_owned(), pairing: Some("sample".to_owned()), analyses: Analyses::default(), runs }
+        Set {
+            name: (*name).to_owned(),
+            pairing: Some("sample".to_owned()),
+            analyses: Analyses::default(),
+            runs,
+        }
     };
     names.iter().enumerate().map(&mut set).collect()
 }

@@ -1,5 +1,5 @@
-//! Validity checks: a trial whose state differs from its name is invalid and is not ranked (docs/methods/method.md,
-//! "Measuring", 5).
+//! Validity checks: a trial whose state differs from its name is invalid and is not ranked
+//! (docs/methods/method.md, "Measuring", 5).
 
 use fsb_engine::{EXAMINED_FILES, Measurement, Profile, Ready};
 use fsb_model::CacheState;
@@ -10,22 +10,30 @@ use fsb_testbed::{Abilities, ColdMethod};
 
 use super::protocol::Measured;
 
-/// Share of the requested bytes that the device must have served in a cold trial. It is below 1, because the last bytes
-/// of a file may be read together with blocks of others.
+/// Share of the requested bytes that the device must have served in a cold trial. It is below 1,
+/// because the last bytes of a file may be read together with blocks of others.
 const COLD_SHARE: f64 = 0.95;
 /// Share of the data that may be in memory after direct I/O.
 const DIRECT_RESIDENT: f64 = 0.01;
 /// Share of the bytes moved past the page cache that the device must have moved.
 const DIRECT_SHARE: f64 = 0.95;
-/// Share of the data that must be in memory before a warm trial, if it is there before, and after it.
+/// Share of the data that must be in memory before a warm trial, if it is there before, and after
+/// it.
 const WARM_RESIDENT: f64 = 0.99;
-/// Share of the requested bytes that the device may have served in a warm trial, besides [`WARM_SLACK`].
+/// Share of the requested bytes that the device may have served in a warm trial, besides
+/// [`WARM_SLACK`].
 const WARM_SHARE: f64 = 0.01;
 /// Bytes of metadata that a warm trial may read: opening a file must find it.
 const WARM_SLACK: u64 = 1 << 20;
 
-/// Checks that the observations agree with the trial's name. Returns the reason as an error if they do not.
-pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), Reason> {
+/// Checks that the observations agree with the trial's name. Returns the reason as an error if they
+/// do not.
+pub fn verdict(
+    profile: &Profile,
+    abilities: &Abilities,
+    seen: &Seen,
+    measured: &Measured,
+) -> Result<(), Reason> {
     if abilities.fake.is_some() {
         return Ok(());
     }
@@ -37,19 +45,29 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
     }
     match profile.cache {
         CacheState::Any => Ok(()),
-        CacheState::Cold => cold(profile, seen, measured).map_err(|why| Reason::new(&NOT_COLD, why)),
-        CacheState::Warm => warm(abilities, seen, measured).map_err(|why| Reason::new(&NOT_WARM, why)),
-        CacheState::Out => out_of_cache(profile, seen, measured).map_err(|why| Reason::new(&NOT_OUT_OF_CACHE, why)),
+        CacheState::Cold => {
+            cold(profile, seen, measured).map_err(|why| Reason::new(&NOT_COLD, why))
+        }
+        CacheState::Warm => {
+            warm(abilities, seen, measured).map_err(|why| Reason::new(&NOT_WARM, why))
+        }
+        CacheState::Out => {
+            out_of_cache(profile, seen, measured).map_err(|why| Reason::new(&NOT_OUT_OF_CACHE, why))
+        }
     }
 }
 
 /// Checks that no layer beneath the target puts direct I/O into a page cache again.
 fn direct_beneath(abilities: &Abilities) -> Result<(), String> {
-    if abilities.why_not_direct.is_empty() { Ok(()) } else { Err(abilities.why_not_direct.clone()) }
+    if abilities.why_not_direct.is_empty() {
+        Ok(())
+    } else {
+        Err(abilities.why_not_direct.clone())
+    }
 }
 
-/// Checks that direct I/O leaves nothing in the page cache. `found` is the examination before the work, and
-/// `resident_after` are the bytes of the files in memory afterwards.
+/// Checks that direct I/O leaves nothing in the page cache. `found` is the examination before the
+/// work, and `resident_after` are the bytes of the files in memory afterwards.
 ///
 /// # Errors
 /// The reason why the work was not direct.
@@ -63,24 +81,35 @@ pub fn direct(profile: &Profile, found: Direct, resident_after: Option<u64>) -> 
     match resident_after {
         Some(resident) if resident as f64 > all as f64 * DIRECT_RESIDENT => {
             let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
-            Err(format!("buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"))
+            Err(format!(
+                "buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"
+            ))
         }
-        None if found.buffered.is_none() => {
-            Err("O_DIRECT cannot be verified: the kernel does not report what is in the page cache".to_owned())
-        }
+        None if found.buffered.is_none() => Err(
+            "O_DIRECT cannot be verified: the kernel does not report what is in the page cache"
+                .to_owned(),
+        ),
         _ => Ok(()),
     }
 }
 
-/// Checks that direct I/O does not stay in another cache either: that of a FUSE server, or of the block device.
-fn direct_device(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
+/// Checks that direct I/O does not stay in another cache either: that of a FUSE server, or of the
+/// block device.
+fn direct_device(
+    profile: &Profile,
+    abilities: &Abilities,
+    seen: &Seen,
+    measured: &Measured,
+) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
     let asked = measured.bytes as f64 * profile.device_share;
     match seen.device {
         Some((read, written)) if private && ((read + written) as f64) < asked * DIRECT_SHARE => {
             let [moved, asked] = [(read + written) as f64, asked].map(show_bytes);
-            Err(format!("buffered despite O_DIRECT: the device moved {moved} of {asked}"))
+            Err(format!(
+                "buffered despite O_DIRECT: the device moved {moved} of {asked}"
+            ))
         }
         _ => Ok(()),
     }
@@ -90,27 +119,43 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
     if let Some(resident) = seen.resident_before
         && resident as f64 > seen.file_bytes as f64 * COLD_RESIDENT
     {
-        let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
-        return Err(format!("not cold: {found} of {all} were in memory before it began"));
+        let (found, all) = (
+            show_bytes(resident as f64),
+            show_bytes(seen.file_bytes as f64),
+        );
+        return Err(format!(
+            "not cold: {found} of {all} were in memory before it began"
+        ));
     }
-    let asked = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
-    // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as well.
-    let read = seen.since_cold.filter(|_| profile.metadata_only).or(seen.device.map(|(read, _)| read));
+    let asked =
+        profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
+    // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as
+    // well.
+    let read = seen
+        .since_cold
+        .filter(|_| profile.metadata_only)
+        .or(seen.device.map(|(read, _)| read));
     // What the client had in memory, the server's device need not have read again.
     if let Some(rpcs) = measured.rpcs.as_ref().filter(|_| !profile.metadata_only)
         && (rpcs.read_bytes as f64) < asked * COLD_SHARE
     {
         let (read, asked) = (show_bytes(rpcs.read_bytes as f64), show_bytes(asked));
-        return Err(format!("not cold: the NFS client read {read} of {asked} requested from the server"));
+        return Err(format!(
+            "not cold: the NFS client read {read} of {asked} requested from the server"
+        ));
     }
     match read {
         Some(read) if (read as f64) < asked * COLD_SHARE => {
             let (read, asked) = (show_bytes(read as f64), show_bytes(asked));
-            Err(format!("not cold: the device read {read} of {asked} requested"))
+            Err(format!(
+                "not cold: the device read {read} of {asked} requested"
+            ))
         }
         Some(_) => Ok(()),
         None if seen.resident_before.is_some() => Ok(()),
-        None => Err("cold cannot be verified: the device under the directory is not known".to_owned()),
+        None => {
+            Err("cold cannot be verified: the device under the directory is not known".to_owned())
+        }
     }
 }
 
@@ -118,52 +163,70 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     if let Some(resident) = seen.resident_before
         && (resident as f64) < seen.file_bytes as f64 * WARM_RESIDENT
     {
-        let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
-        return Err(format!("not warm: only {found} of {all} were in memory when it began"));
+        let (found, all) = (
+            show_bytes(resident as f64),
+            show_bytes(seen.file_bytes as f64),
+        );
+        return Err(format!(
+            "not warm: only {found} of {all} were in memory when it began"
+        ));
     }
     if let Some(resident) = seen.resident_after
         && (resident as f64) < seen.file_bytes_after as f64 * WARM_RESIDENT
     {
-        let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes_after as f64));
-        return Err(format!("not in cache: only {found} of {all} were in memory afterwards"));
+        let (found, all) = (
+            show_bytes(resident as f64),
+            show_bytes(seen.file_bytes_after as f64),
+        );
+        return Err(format!(
+            "not in cache: only {found} of {all} were in memory afterwards"
+        ));
     }
     // Pages that the NFS client had, but did not trust, are read from the server again.
     if let Some(rpcs) = &measured.rpcs
         && rpcs.read_bytes as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64
     {
         let read = show_bytes(rpcs.read_bytes as f64);
-        return Err(format!("not warm: the NFS client read {read} from the server"));
+        return Err(format!(
+            "not warm: the NFS client read {read} from the server"
+        ));
     }
     // The device under a directory serves others too, so only residency is evidence there.
     let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
-        Some((read, _)) if private && read as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 => {
-            Err(format!("not warm: the device read {}", show_bytes(read as f64)))
+        Some((read, _))
+            if private && read as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 =>
+        {
+            Err(format!(
+                "not warm: the device read {}",
+                show_bytes(read as f64)
+            ))
         }
         _ => Ok(()),
     }
 }
 
-/// Share of the requested bytes that the device must have moved. It is far below 1.00, which was always observed, and
-/// far above the share of a file that fits by half.
+/// Share of the requested bytes that the device must have moved. It is far below 1.00, which was
+/// always observed, and far above the share of a file that fits by half.
 const OUT_OF_CACHE_MOVED: f64 = 0.9;
-/// The largest share of the limit that the examined files may hold afterwards. More than the limit would be charged to
-/// another group, and the limit would have held nothing.
+/// The largest share of the limit that the examined files may hold afterwards. More than the limit
+/// would be charged to another group, and the limit would have held nothing.
 const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 
 /// Checks that the trial was out of cache. Returns the reason as an error if it was not.
 ///
-/// The thresholds come from trials on ext2, ext3, ext4, xfs and btrfs (Linux 6.18, cgroup v1). The limits were 32 and
-/// 64 MiB, the files 1, 2 and 4 times the limit, and the records 4 KiB to 1 MiB:
+/// The thresholds come from trials on ext2, ext3, ext4, xfs and btrfs (Linux 6.18, cgroup v1). The
+/// limits were 32 and 64 MiB, the files 1, 2 and 4 times the limit, and the records 4 KiB to 1 MiB:
 ///
-/// * One pass that begins remounted reads at least 1.00 of the file, in whichever order. Data that was read ahead and
-///   dropped again only adds to it (up to 2.6 with strides).
-/// * A file that is read again from its start is read from the device to the last byte (1.00), already at 1 time the
-///   limit. The reason is that the next bytes are always those that were dropped last.
-/// * Only at random would a second pass find some of the first (0.56 to 0.98 of a file as large as the limit). Every
-///   pass therefore begins remounted.
-/// * Of writes, 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after the flush. Writes
-///   are therefore durable.
+/// * One pass that begins remounted reads at least 1.00 of the file, in whichever order. Data that
+///   was read ahead and dropped again only adds to it (up to 2.6 with strides).
+/// * A file that is read again from its start is read from the device to the last byte (1.00),
+///   already at 1 time the limit. The reason is that the next bytes are always those that were
+///   dropped last.
+/// * Only at random would a second pass find some of the first (0.56 to 0.98 of a file as large as
+///   the limit). Every pass therefore begins remounted.
+/// * Of writes, 0.19 to 1.05 had left the cache when the calls had returned, and 1.00 to 1.07 after
+///   the flush. Writes are therefore durable.
 /// * Memory kept 0.80 to 0.99 of the limit, never more.
 fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
     let show = |bytes: f64| show_bytes(bytes);
@@ -182,26 +245,40 @@ fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(
         && resident as f64 > seen.file_bytes as f64 * COLD_RESIDENT
     {
         let (found, all) = (show(resident as f64), show(seen.file_bytes as f64));
-        return Err(format!("not out of cache: {found} of {all} were in memory before it began"));
+        return Err(format!(
+            "not out of cache: {found} of {all} were in memory before it began"
+        ));
     }
     match seen.resident_after {
         Some(resident) if resident as f64 > limit as f64 * OUT_OF_CACHE_RESIDENT => {
             let (found, limit) = (show(resident as f64), show(limit as f64));
-            return Err(format!("not out of cache: {found} were in memory afterwards, with a limit of {limit}"));
+            return Err(format!(
+                "not out of cache: {found} were in memory afterwards, with a limit of {limit}"
+            ));
         }
         _ => {}
     }
     let Some((read, written)) = seen.device else {
-        return Err("out of cache cannot be verified: the device under the directory is not known".to_owned());
+        return Err(
+            "out of cache cannot be verified: the device under the directory is not known"
+                .to_owned(),
+        );
     };
-    let reads = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
+    let reads =
+        profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     let (did, moved, asked) = match reads > 0.0 {
         true => ("read", read as f64, reads),
-        false => ("wrote", written as f64, measured.bytes as f64 * profile.device_share),
+        false => (
+            "wrote",
+            written as f64,
+            measured.bytes as f64 * profile.device_share,
+        ),
     };
     if moved < asked * OUT_OF_CACHE_MOVED {
         let (moved, asked) = (show(moved), show(asked));
-        return Err(format!("not out of cache: the device {did} {moved} of {asked} requested"));
+        return Err(format!(
+            "not out of cache: the device {did} {moved} of {asked} requested"
+        ));
     }
     Ok(())
 }
@@ -252,8 +329,8 @@ impl Seen {
         *writes += written;
     }
 
-    /// Adds the bytes that the device read since the caches were emptied, including the mount. In rounds, which empty
-    /// the caches without a mount, the value is unknown.
+    /// Adds the bytes that the device read since the caches were emptied, including the mount. In
+    /// rounds, which empty the caches without a mount, the value is unknown.
     pub(crate) fn since_cold(&mut self, read: u64) {
         *self.since_cold.get_or_insert(0) += read;
     }
@@ -299,44 +376,83 @@ mod tests {
     fn profile_of_reads() -> Profile {
         let params = json!({"file_size": "1M", "backend": "direct", "cache": "any"});
         let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
-        workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile()
+        workload::parse(
+            &spec,
+            &Sizing {
+                size: 1 << 30,
+                cpus: 1,
+            },
+        )
+        .unwrap()
+        .profile()
     }
 
     /// Checks direct reads of 1 MiB after which `resident` bytes are in the page cache.
     fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
         let profile = profile_of_reads();
-        let direct = Direct { alignment: None, buffered };
+        let direct = Direct {
+            alignment: None,
+            buffered,
+        };
         super::direct(&profile, direct, Some(resident))
     }
 
     #[test]
     fn io_past_all_caches_is_seen_on_the_device() {
-        let measured = Measured { bytes: 1 << 20, ..Measured::default() };
+        let measured = Measured {
+            bytes: 1 << 20,
+            ..Measured::default()
+        };
         let of = |cold, device| {
-            direct_device(&profile_of_reads(), &abilities(cold), &Seen { device, ..Seen::default() }, &measured)
+            direct_device(
+                &profile_of_reads(),
+                &abilities(cold),
+                &Seen {
+                    device,
+                    ..Seen::default()
+                },
+                &measured,
+            )
         };
         let private = Some(ColdMethod::Remount);
         assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));
         assert_eq!(of(private, None), Ok(()));
         assert_eq!(of(None, Some((0, 0))), Ok(()), "others use that device too");
         let cached = of(private, Some((4096, 0))).unwrap_err();
-        assert_eq!(cached, "buffered despite O_DIRECT: the device moved 4.00 KiB of 1.00 MiB");
+        assert_eq!(
+            cached,
+            "buffered despite O_DIRECT: the device moved 4.00 KiB of 1.00 MiB"
+        );
     }
 
     #[test]
     fn nothing_is_direct_above_a_layer_that_caches() {
         let verdict_of = |why: &str, direct| {
-            let abilities = Abilities { why_not_direct: why.to_owned(), ..abilities(None) };
-            let seen = Seen { direct, resident_before: Some(0), ..Seen::default() };
+            let abilities = Abilities {
+                why_not_direct: why.to_owned(),
+                ..abilities(None)
+            };
+            let seen = Seen {
+                direct,
+                resident_before: Some(0),
+                ..Seen::default()
+            };
             verdict(&profile_of_reads(), &abilities, &seen, &Measured::default())
         };
-        let direct = Some(Direct { alignment: None, buffered: Some(false) });
+        let direct = Some(Direct {
+            alignment: None,
+            buffered: Some(false),
+        });
         assert_eq!(verdict_of("", direct), Ok(()));
         assert_eq!(
             verdict_of("not direct: loop3", direct).unwrap_err(),
             Reason::new(&NOT_DIRECT, "not direct: loop3".to_owned())
         );
-        assert_eq!(verdict_of("not direct: loop3", None), Ok(()), "the workload does not use O_DIRECT");
+        assert_eq!(
+            verdict_of("not direct: loop3", None),
+            Ok(()),
+            "the workload does not use O_DIRECT"
+        );
     }
 
     #[test]
@@ -344,8 +460,15 @@ mod tests {
         assert_eq!(of_direct(Some(false), 0), Ok(()));
         assert_eq!(of_direct(None, 4096), Ok(()));
         let cached = of_direct(None, 512 << 10).unwrap_err();
-        assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB were in the page cache afterwards");
-        assert!(of_direct(Some(true), 0).unwrap_err().starts_with("buffered despite O_DIRECT: the file system takes"));
+        assert_eq!(
+            cached,
+            "buffered despite O_DIRECT: 512 KiB of 1.00 MiB were in the page cache afterwards"
+        );
+        assert!(
+            of_direct(Some(true), 0)
+                .unwrap_err()
+                .starts_with("buffered despite O_DIRECT: the file system takes")
+        );
     }
 
     #[test]
@@ -353,23 +476,51 @@ mod tests {
         let with = |read_bytes| Measured {
             operations: 64,
             bytes: 64 * MIB,
-            rpcs: Some(Rpcs { read_bytes, ..Rpcs::default() }),
+            rpcs: Some(Rpcs {
+                read_bytes,
+                ..Rpcs::default()
+            }),
             ..Measured::default()
         };
         let profile = |cache: &str| {
             let params = json!({"file_size": "64M", "block_size": "1M", "cache": cache});
             let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
-            workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile()
+            workload::parse(
+                &spec,
+                &Sizing {
+                    size: 1 << 30,
+                    cpus: 1,
+                },
+            )
+            .unwrap()
+            .profile()
         };
-        let seen = |device| Seen { resident_before: Some(0), device: Some((device, 0)), ..Seen::default() };
-        assert_eq!(cold(&profile("cold"), &seen(64 * MIB), &with(65 * MIB)), Ok(()));
+        let seen = |device| Seen {
+            resident_before: Some(0),
+            device: Some((device, 0)),
+            ..Seen::default()
+        };
+        assert_eq!(
+            cold(&profile("cold"), &seen(64 * MIB), &with(65 * MIB)),
+            Ok(())
+        );
         let kept = cold(&profile("cold"), &seen(64 * MIB), &with(MIB)).unwrap_err();
-        assert_eq!(kept, "not cold: the NFS client read 1.00 MiB of 64.0 MiB requested from the server");
+        assert_eq!(
+            kept,
+            "not cold: the NFS client read 1.00 MiB of 64.0 MiB requested from the server"
+        );
         let served = cold(&profile("cold"), &seen(MIB), &with(65 * MIB)).unwrap_err();
-        assert_eq!(served, "not cold: the device read 1.00 MiB of 64.0 MiB requested");
+        assert_eq!(
+            served,
+            "not cold: the device read 1.00 MiB of 64.0 MiB requested"
+        );
         let in_memory = |measured| warm(&abilities(None), &Seen::default(), &measured);
         assert_eq!(in_memory(with(MIB)), Ok(()));
-        assert!(in_memory(with(65 * MIB)).unwrap_err().starts_with("not warm: the NFS client read 65.0 MiB"));
+        assert!(
+            in_memory(with(65 * MIB))
+                .unwrap_err()
+                .starts_with("not warm: the NFS client read 65.0 MiB")
+        );
     }
 
     const MIB: u64 = 1 << 20;
@@ -377,8 +528,20 @@ mod tests {
     /// Checks a trial on a file of 64 MiB under a limit of 32 MiB.
     fn trial(workload: serde_json::Value, seen: Seen) -> Result<(), String> {
         let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
-        let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();
-        let measured = Measured { operations: 64, bytes: 64 * MIB, ..Measured::default() };
+        let profile = workload::parse(
+            &spec,
+            &Sizing {
+                size: 1 << 30,
+                cpus: 1,
+            },
+        )
+        .unwrap()
+        .profile();
+        let measured = Measured {
+            operations: 64,
+            bytes: 64 * MIB,
+            ..Measured::default()
+        };
         out_of_cache(&profile, &seen, &measured)
     }
 
@@ -395,28 +558,75 @@ mod tests {
 
     #[test]
     fn the_device_must_do_the_work() {
-        let read = || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
-        let write =
-            || json!({"name": "rewrite", "file_size": "64M", "block_size": "1M", "cache": "out", "durability": "end"});
+        let read =
+            || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
+        let write = || json!({"name": "rewrite", "file_size": "64M", "block_size": "1M", "cache": "out", "durability": "end"});
         assert_eq!(trial(read(), seen((64, 0), 31)), Ok(()));
-        assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is not a fault");
+        assert_eq!(
+            trial(read(), seen((120, 0), 32)),
+            Ok(()),
+            "what was read ahead in vain is not a fault"
+        );
         assert_eq!(trial(write(), seen((0, 66), 31)), Ok(()));
         let cached = trial(read(), seen((40, 64), 31)).unwrap_err();
-        assert_eq!(cached, "not out of cache: the device read 40.0 MiB of 64.0 MiB requested");
+        assert_eq!(
+            cached,
+            "not out of cache: the device read 40.0 MiB of 64.0 MiB requested"
+        );
         let cached = trial(write(), seen((64, 20), 31)).unwrap_err();
-        assert_eq!(cached, "not out of cache: the device wrote 20.0 MiB of 64.0 MiB requested");
+        assert_eq!(
+            cached,
+            "not out of cache: the device wrote 20.0 MiB of 64.0 MiB requested"
+        );
     }
 
     #[test]
     fn files_in_memory_are_charged_to_the_limit() {
-        let read = || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
-        let before = Seen { resident_before: Some(8 * MIB), ..seen((64, 0), 31) };
-        assert!(trial(read(), before).unwrap_err().contains("8.00 MiB of 64.0 MiB were in memory before"));
+        let read =
+            || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
+        let before = Seen {
+            resident_before: Some(8 * MIB),
+            ..seen((64, 0), 31)
+        };
+        assert!(
+            trial(read(), before)
+                .unwrap_err()
+                .contains("8.00 MiB of 64.0 MiB were in memory before")
+        );
         let outside = trial(read(), seen((64, 0), 60)).unwrap_err();
-        assert_eq!(outside, "not out of cache: 60.0 MiB were in memory afterwards, with a limit of 32.0 MiB");
-        let unlimited = Seen { limit: Some(1 << 36), ..seen((64, 0), 64) };
-        assert!(trial(read(), unlimited).unwrap_err().contains("fit a memory of 64.0 GiB"));
-        assert!(trial(read(), Seen { limit: None, ..seen((64, 0), 1) }).is_err());
-        assert!(trial(read(), Seen { device: None, ..seen((64, 0), 1) }).unwrap_err().contains("cannot be verified"));
+        assert_eq!(
+            outside,
+            "not out of cache: 60.0 MiB were in memory afterwards, with a limit of 32.0 MiB"
+        );
+        let unlimited = Seen {
+            limit: Some(1 << 36),
+            ..seen((64, 0), 64)
+        };
+        assert!(
+            trial(read(), unlimited)
+                .unwrap_err()
+                .contains("fit a memory of 64.0 GiB")
+        );
+        assert!(
+            trial(
+                read(),
+                Seen {
+                    limit: None,
+                    ..seen((64, 0), 1)
+                }
+            )
+            .is_err()
+        );
+        assert!(
+            trial(
+                read(),
+                Seen {
+                    device: None,
+                    ..seen((64, 0), 1)
+                }
+            )
+            .unwrap_err()
+            .contains("cannot be verified")
+        );
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError, host};
 
-use super::protocol::{AgentRequest, LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION};
+use super::protocol::{
+    AgentRequest, LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
+};
 use super::{failed, refused_lost};
 
 /// The reason why an agent gives no answer.
@@ -49,8 +51,8 @@ const OPEN_SILENCE: Duration = Duration::from_secs(600);
 const PROVISION: Duration = Duration::from_secs(1800);
 /// Unmounting writes back what is dirty.
 const RELEASE: Duration = Duration::from_secs(600);
-/// The maximum number of progress reports of one request. An honest agent sends five per second, so this is enough for
-/// weeks.
+/// The maximum number of progress reports of one request. An honest agent sends five per second, so
+/// this is enough for weeks.
 const MOST_PROGRESS: usize = 10_000_000;
 /// The error of an agent that sends more.
 pub(crate) const CHATTER: &str = "it sends progress reports without end";
@@ -60,17 +62,34 @@ const HELLO: Duration = Duration::from_secs(30);
 impl Agent {
     /// Greets the agent at the other end of `stream`. `interrupted` ends any wait.
     pub fn connect(stream: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, AgentError> {
-        let lines = Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
-        let mut agent = Agent { lines, interrupted, oom_kills: host::oom_kills() };
-        match agent.ask(&AgentRequest::Hello { version: VERSION }, HELLO, &mut |_| {})? {
+        let lines =
+            Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
+        let mut agent = Agent {
+            lines,
+            interrupted,
+            oom_kills: host::oom_kills(),
+        };
+        match agent.ask(
+            &AgentRequest::Hello { version: VERSION },
+            HELLO,
+            &mut |_| {},
+        )? {
             Reply::Hello { version: VERSION } => Ok(agent),
             other => Err(unexpected(&other)),
         }
     }
 
     /// Makes the media and sets the controls of the run.
-    pub fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, AgentError> {
-        match self.ask(&AgentRequest::Open(Box::new(setup.clone())), OPEN_SILENCE, progress)? {
+    pub fn open(
+        &mut self,
+        setup: &Setup,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Opened, AgentError> {
+        match self.ask(
+            &AgentRequest::Open(Box::new(setup.clone())),
+            OPEN_SILENCE,
+            progress,
+        )? {
             Reply::Opened(opened) => Ok(*opened),
             other => Err(unexpected(&other)),
         }
@@ -83,15 +102,19 @@ impl Agent {
         target: &Target,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Provisioned, AgentError> {
-        let request = AgentRequest::Provision { slot, slice, target: Box::new(target.clone()) };
+        let request = AgentRequest::Provision {
+            slot,
+            slice,
+            target: Box::new(target.clone()),
+        };
         match self.ask(&request, PROVISION, progress)? {
             Reply::Provisioned(provisioned) => Ok(*provisioned),
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Measures a cell; `progress` receives reports on the way. Returns one reply for each slot of the request, in its
-    /// order, whatever the agent answers, because the agent may be in a guest.
+    /// Measures a cell; `progress` receives reports on the way. Returns one reply for each slot of
+    /// the request, in its order, whatever the agent answers, because the agent may be in a guest.
     pub fn measure(
         &mut self,
         request: MeasureRequest,
@@ -104,7 +127,10 @@ impl Agent {
                 let mut reply_of = |slot| {
                     let at = replies.iter().position(|(answered, _)| *answered == slot);
                     let lacks = || failed("the agent gave no answer for it");
-                    (slot, at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)))
+                    (
+                        slot,
+                        at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)),
+                    )
                 };
                 Ok(slots.into_iter().map(&mut reply_of).collect())
             }
@@ -114,12 +140,14 @@ impl Agent {
 
     /// Tears down the target of a slot.
     pub fn release(&mut self, slot: u32) -> Result<(), AgentError> {
-        self.ask(&AgentRequest::Release(slot), RELEASE, &mut |_| {}).map(|_| ())
+        self.ask(&AgentRequest::Release(slot), RELEASE, &mut |_| {})
+            .map(|_| ())
     }
 
     /// Undoes everything and ends the agent.
     pub fn close(mut self) -> Result<(), AgentError> {
-        self.ask(&AgentRequest::Close, RELEASE, &mut |_| {}).map(|_| ())
+        self.ask(&AgentRequest::Close, RELEASE, &mut |_| {})
+            .map(|_| ())
     }
 
     /// Sends a request and returns the answer. `silence` is the longest time without a line.
@@ -132,7 +160,9 @@ impl Agent {
         self.lines.send(request)?;
         let interrupted = Arc::clone(&self.interrupted);
         for _ in 0..MOST_PROGRESS {
-            let reply = self.lines.receive(Some(silence), &|| interrupted.load(Ordering::Relaxed));
+            let reply = self
+                .lines
+                .receive(Some(silence), &|| interrupted.load(Ordering::Relaxed));
             match reply.map_err(|error| self.gone(error))? {
                 Reply::Progress(done) => progress(done),
                 Reply::Failed(error) => return Err(AgentError::Refused(error)),
@@ -146,7 +176,8 @@ impl Agent {
     fn gone(&self, error: LineError) -> AgentError {
         match error {
             LineError::Closed if host::oom_kills() > self.oom_kills => AgentError::Gone(
-                "the kernel killed a process for lack of memory; allow more (its memory cgroup)".to_owned(),
+                "the kernel killed a process for lack of memory; allow more (its memory cgroup)"
+                    .to_owned(),
             ),
             other => other.into(),
         }
@@ -155,7 +186,11 @@ impl Agent {
 
 /// Replaces a reply that reports impossible times by a failed trial.
 fn possible(reply: TrialReply) -> TrialReply {
-    if reply.has_possible_times() { reply } else { refused_lost("the agent reported impossible times".to_owned()) }
+    if reply.has_possible_times() {
+        reply
+    } else {
+        refused_lost("the agent reported impossible times".to_owned())
+    }
 }
 
 fn unexpected(reply: &Reply) -> AgentError {

@@ -1,22 +1,24 @@
 //! Measures a case: one cell on the targets that are ready.
 //!
-//! The agent prepares files, and empties the caches if the case begins cold. Each round takes one sample of every
-//! target in the order that the runner drew. After the last round, the agent counts the deferred work and removes the
-//! files.
+//! The agent prepares files, and empties the caches if the case begins cold. Each round takes one
+//! sample of every target in the order that the runner drew. After the last round, the agent counts
+//! the deferred work and removes the files.
 //!
-//! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced after its sample,
-//! outside the clock, so that it is idle while its neighbours are measured. The counters of its device show whether it
-//! was. A case *as a whole* has one target, starts a worker for each sample, and restores the target's state before it.
-//! Its repetitions are its rounds.
+//! A case *in rounds* keeps one worker for each target and prepares it once. A target is synced
+//! after its sample, outside the clock, so that it is idle while its neighbours are measured. The
+//! counters of its device show whether it was. A case *as a whole* has one target, starts a worker
+//! for each sample, and restores the target's state before it. Its repetitions are its rounds.
 //!
-//! A case with a background is a whole. The background is one more worker with a directory of its own, on the target of
-//! the case or on another one: it starts a second before the sample and is stopped after it.
+//! A case with a background is a whole. The background is one more worker with a directory of its
+//! own, on the target of the case or on another one: it starts a second before the sample and is
+//! stopped after it.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{
-    ClockSpec, Live, ParamError, Profile, Renewal, Step, StepReport, Task, Units, measured_by_agent, mix, workload,
+    ClockSpec, Live, ParamError, Profile, Renewal, Step, StepReport, Task, Units,
+    measured_by_agent, mix, workload,
 };
 use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
@@ -25,7 +27,8 @@ use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
-    Activity, ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError,
+    Activity, ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed,
+    TestbedError,
 };
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
@@ -65,25 +68,47 @@ struct CaseBackground {
 impl CaseBackground {
     /// Parses the background of a workload, if it has one.
     fn parse(request: &MeasureRequest) -> Result<Option<CaseBackground>, ParamError> {
-        let Some(background) = &request.workload.background else { return Ok(None) };
+        let Some(background) = &request.workload.background else {
+            return Ok(None);
+        };
         let (_, profile) = parse_background(background, &request.sizing)?;
         let (own_directory, same_files) = (background.own_directory(), background.same_files);
-        Ok(Some(CaseBackground { workload: background.spec(), profile, own_directory, same_files }))
+        Ok(Some(CaseBackground {
+            workload: background.spec(),
+            profile,
+            own_directory,
+            same_files,
+        }))
     }
 
-    /// Checks that it can run beside a case on a target, and that there is room for the files of both.
-    fn check(&self, case: &Profile, workers: &SlotWorkers<'_>, request: &MeasureRequest) -> Result<(), Failure> {
+    /// Checks that it can run beside a case on a target, and that there is room for the files of
+    /// both.
+    fn check(
+        &self,
+        case: &Profile,
+        workers: &SlotWorkers<'_>,
+        request: &MeasureRequest,
+    ) -> Result<(), Failure> {
         let own = &self.profile;
         let Some(BackgroundWorkers { slot, target, .. }) = &workers.background else {
-            return Err(Failure::Failed("its target is not ready in this block".into()).of_background());
+            return Err(
+                Failure::Failed("its target is not ready in this block".into()).of_background(),
+            );
         };
         if request.background_slot == Some(workers.slot) {
-            return Err(Failure::NotApplicable("its background runs on this target".into()));
+            return Err(Failure::NotApplicable(
+                "its background runs on this target".into(),
+            ));
         }
         applicable(own, target).map_err(Failure::of_background)?;
         let directory = self.own_directory.unwrap_or_default();
-        let subvolume = directory.subvolume.then(|| target.abilities.no_maintenance.get(&Maintenance::Subvolume));
-        let quota = directory.space.map(|_| &target.abilities.no_space_limit).filter(|why| !why.is_empty());
+        let subvolume = directory
+            .subvolume
+            .then(|| target.abilities.no_maintenance.get(&Maintenance::Subvolume));
+        let quota = directory
+            .space
+            .map(|_| &target.abilities.no_space_limit)
+            .filter(|why| !why.is_empty());
         if let Some(why) = subvolume.flatten().or(quota) {
             return Err(Failure::NotApplicable(why.clone().into()).of_background());
         }
@@ -91,15 +116,18 @@ impl CaseBackground {
             return fits((case.space + own.space, case.inodes + own.inodes), target);
         }
         if target.abilities.fake.is_some() != workers.target.abilities.fake.is_some() {
-            return Err(Failure::NotApplicable("only one of the two targets is real".into()).of_background());
+            return Err(
+                Failure::NotApplicable("only one of the two targets is real".into())
+                    .of_background(),
+            );
         }
         fits((case.space, case.inodes), workers.target)?;
         fits((own.space, own.inodes), target).map_err(Failure::of_background)
     }
 }
 
-/// Measures one case. Returns one reply for each slot, in the order of the request. Every error of a trial is in its
-/// reply.
+/// Measures one case. Returns one reply for each slot, in the order of the request. Every error of
+/// a trial is in its reply.
 pub(super) fn measure_case(
     testbed: &mut dyn Testbed,
     slots: &[SlotWorkers<'_>],
@@ -108,24 +136,38 @@ pub(super) fn measure_case(
 ) -> Vec<(Slot, TrialReply)> {
     let time = TimeLeft::new(request.limit);
     let parsed = workload::parse(&request.workload, &request.sizing);
-    let (profile, background) = match parsed.and_then(|job| Ok((job.profile(), CaseBackground::parse(request)?))) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let reply = refused(Failure::Failed(error.to_string().into()));
-            return request.slots.iter().map(|trial| (trial.slot, reply.clone())).collect();
-        }
-    };
+    let (profile, background) =
+        match parsed.and_then(|job| Ok((job.profile(), CaseBackground::parse(request)?))) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                let reply = refused(Failure::Failed(error.to_string().into()));
+                return request
+                    .slots
+                    .iter()
+                    .map(|trial| (trial.slot, reply.clone()))
+                    .collect();
+            }
+        };
     let units = match &request.method {
-        Method::Rounds { own_files: true, .. } => u64::from(request.units_made()),
+        Method::Rounds {
+            own_files: true, ..
+        } => u64::from(request.units_made()),
         _ => 1,
     };
-    let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
+    let needed = (
+        profile.space.saturating_mul(units),
+        profile.inodes.saturating_mul(units),
+    );
     let places = request.slots.iter().filter_map(|trial| {
         let workers = slots.iter().find(|workers| workers.slot == trial.slot)?;
-        let applicable = applicable(&profile, workers.target).and_then(|()| match (&request.method, &background) {
-            (Method::Rounds { .. }, _) => fits(needed, workers.target),
-            (Method::Sequential { .. }, Some(background)) => background.check(&profile, workers, request),
-            (Method::Sequential { .. }, None) => Ok(()),
+        let applicable = applicable(&profile, workers.target).and_then(|()| {
+            match (&request.method, &background) {
+                (Method::Rounds { .. }, _) => fits(needed, workers.target),
+                (Method::Sequential { .. }, Some(background)) => {
+                    background.check(&profile, workers, request)
+                }
+                (Method::Sequential { .. }, None) => Ok(()),
+            }
         });
         Some(Place {
             workers,
@@ -145,7 +187,16 @@ pub(super) fn measure_case(
     }
     let background = background.as_ref();
     let tracer = request.trace.then(Tracer::open);
-    let mut case = Case { testbed, request, profile: &profile, background, places, tell, time, tracer };
+    let mut case = Case {
+        testbed,
+        request,
+        profile: &profile,
+        background,
+        places,
+        tell,
+        time,
+        tracer,
+    };
     let watched = case.measure();
     case.replies(watched)
 }
@@ -153,7 +204,8 @@ pub(super) fn measure_case(
 /// Checks that the target has room for all units together.
 fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
     let short = |needed: String, free: String| {
-        let why = format!("its units need {needed}, but the target has {free}: use a larger --size");
+        let why =
+            format!("its units need {needed}, but the target has {free}: use a larger --size");
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if bytes > target.free_bytes {
@@ -161,7 +213,10 @@ fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure
         return short(show(bytes), show(target.free_bytes));
     }
     if inodes > target.free_inodes {
-        return short(format!("{inodes} files and directories"), format!("room for {}", target.free_inodes));
+        return short(
+            format!("{inodes} files and directories"),
+            format!("room for {}", target.free_inodes),
+        );
     }
     Ok(())
 }
@@ -176,27 +231,36 @@ struct TimeLeft {
 impl TimeLeft {
     /// Starts the clock of the limit.
     fn new(limit: Option<TimeLimit>) -> TimeLeft {
-        TimeLeft { began: Instant::now(), limit }
+        TimeLeft {
+            began: Instant::now(),
+            limit,
+        }
     }
 
     /// Returns the end of preparing and measuring.
     fn until(&self) -> Option<Instant> {
-        self.limit.and_then(|limit| self.began.checked_add(limit.work))
+        self.limit
+            .and_then(|limit| self.began.checked_add(limit.work))
     }
 
     /// Returns whether one more round may begin.
     fn repeats(&self) -> bool {
-        self.limit.is_none_or(|limit| self.began.elapsed() < limit.repeat)
+        self.limit
+            .is_none_or(|limit| self.began.elapsed() < limit.repeat)
     }
 
     /// Returns the longest wait for an idle target before work that must still end in time.
     fn before_work(&self) -> Duration {
-        self.limit.map_or(Duration::MAX, |limit| limit.work.saturating_sub(self.began.elapsed()))
+        self.limit.map_or(Duration::MAX, |limit| {
+            limit.work.saturating_sub(self.began.elapsed())
+        })
     }
 
     /// Returns the longest wait for an idle target after the work.
     fn after_work(&self) -> Duration {
-        self.limit.map_or(Duration::MAX, |limit| limit.idle.saturating_sub(self.began.elapsed()))
+        self.limit.map_or(Duration::MAX, |limit| {
+            limit.idle.saturating_sub(self.began.elapsed())
+        })
     }
 }
 
@@ -213,9 +277,9 @@ impl RunningBackground {
     fn stop(self) -> Result<BackgroundWork, Failure> {
         let work = match self {
             RunningBackground::OfWorker(worker) => worker.stop_background().map_err(Failure::from),
-            RunningBackground::OfAgent(running) => {
-                running.stop().map_err(|error| Failure::Failed(error.to_string().into()))
-            }
+            RunningBackground::OfAgent(running) => running
+                .stop()
+                .map_err(|error| Failure::Failed(error.to_string().into())),
         };
         work.map_err(Failure::of_background)
     }
@@ -255,11 +319,16 @@ struct Place<'a, 'p> {
 
 impl Place<'_, '_> {
     fn worker(&mut self) -> Result<&mut Worker, Failure> {
-        self.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".into()))
+        self.worker
+            .as_mut()
+            .ok_or_else(|| Failure::Failed("it has no worker".into()))
     }
 
     fn open(&mut self, until: Option<Instant>) -> Result<(), Failure> {
-        self.worker = Some(Worker::open(&WorkerLimits { until, ..self.workers.limits.clone() })?);
+        self.worker = Some(Worker::open(&WorkerLimits {
+            until,
+            ..self.workers.limits.clone()
+        })?);
         Ok(())
     }
 }
@@ -292,7 +361,11 @@ impl Case<'_, '_> {
             self.each(|case, at| case.settle(at));
             let until = self.time.until();
             self.each(|case, at| case.places[at].open(until));
-            let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.slot);
+            let first = self
+                .places
+                .iter()
+                .find(|place| place.failed.is_none())
+                .map(|place| place.trial.slot);
             watch = first.and_then(|slot| self.testbed.watch(slot));
         }
         self.rounds();
@@ -306,7 +379,8 @@ impl Case<'_, '_> {
         matches!(self.request.method, Method::Sequential { .. })
     }
 
-    /// Does a step on every target that still takes part. A target leaves the case if the step fails on it.
+    /// Does a step on every target that still takes part. A target leaves the case if the step
+    /// fails on it.
     fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
         for at in 0..self.places.len() {
             if self.takes_part(at)
@@ -335,21 +409,26 @@ impl Case<'_, '_> {
         self.places[at].workers.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
-    /// Prepares the memory limit of a target, so that nothing of an earlier trial is in the memory that this one may
-    /// use.
+    /// Prepares the memory limit of a target, so that nothing of an earlier trial is in the memory
+    /// that this one may use.
     fn begin(&mut self, at: usize) -> Result<(), Failure> {
         let Place { workers, tally, .. } = &mut self.places[at];
         let held = workers.target.held.memory.as_ref();
-        tally.seen.limited(held.map(MemoryHold::limit).or_else(fsb_testbed::host::memory_bytes));
+        tally.seen.limited(
+            held.map(MemoryHold::limit)
+                .or_else(fsb_testbed::host::memory_bytes),
+        );
         let Some(memory) = held else { return Ok(()) };
-        memory.begin_trial().map_err(|error| Failure::Lost(error.to_string().into()))?;
+        memory
+            .begin_trial()
+            .map_err(|error| Failure::Lost(error.to_string().into()))?;
         tally.killed_before = memory.usage().oom_kills.unwrap_or(0);
         Ok(())
     }
 
-    /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it. No measurement
-    /// happens in a process that prepared its data, and nothing is measured meanwhile. A fake target has nothing to
-    /// prepare and nothing to clean up.
+    /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it.
+    /// No measurement happens in a process that prepared its data, and nothing is measured
+    /// meanwhile. A fake target has nothing to prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
         let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
@@ -358,7 +437,9 @@ impl Case<'_, '_> {
             Step::Cleanup => !lost(&self.places[*at]),
             _ => self.takes_part(*at),
         };
-        let all: Vec<usize> = (0..self.places.len()).filter(|at| self.fake(*at).is_none() && takes_part(at)).collect();
+        let all: Vec<usize> = (0..self.places.len())
+            .filter(|at| self.fake(*at).is_none() && takes_part(at))
+            .collect();
         let until = self.time.until();
         let ask = |at: usize| {
             let task = self.task(at, step, first, units);
@@ -369,7 +450,10 @@ impl Case<'_, '_> {
                     Some(worker) => worker.without_limit(),
                     None => Worker::open(&place.workers.limits)?.without_limit(),
                 },
-                _ => Worker::open(&WorkerLimits { until, ..place.workers.limits.clone() })?,
+                _ => Worker::open(&WorkerLimits {
+                    until,
+                    ..place.workers.limits.clone()
+                })?,
             };
             worker.ask::<Steps>(&task)?;
             Ok(worker)
@@ -389,28 +473,47 @@ impl Case<'_, '_> {
         }
         for at in &all {
             let spent = &mut self.places[*at].tally.spent;
-            let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
+            let seconds = if step == Step::Cleanup {
+                &mut spent.cleanup
+            } else {
+                &mut spent.prepare
+            };
             *seconds += started.elapsed().as_secs_f64() / all.len() as f64;
         }
     }
 
-    /// Prepares or cleans up the files of the background, if there is one. A fake target has none. Those on another target
-    /// remain if the target of the case is lost, and are removed.
+    /// Prepares or cleans up the files of the background, if there is one. A fake target has none.
+    /// Those on another target remain if the target of the case is lost, and are removed.
     fn perform_background(&mut self, step: Step) {
-        if self.background.is_some_and(|background| background.same_files) {
+        if self
+            .background
+            .is_some_and(|background| background.same_files)
+        {
             return;
         }
         for at in 0..self.places.len() {
-            let is_lost =
-                matches!(self.places[at].failed, Some(Failure::Lost(_))) && self.request.background_slot.is_none();
-            let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
+            let is_lost = matches!(self.places[at].failed, Some(Failure::Lost(_)))
+                && self.request.background_slot.is_none();
+            let takes_part = if step == Step::Cleanup {
+                !is_lost
+            } else {
+                self.takes_part(at)
+            };
             if !takes_part {
                 continue;
             }
             let started = Instant::now();
-            let made = if step == Step::Prepare { self.make_own_directory(at) } else { Ok(()) };
-            let Some(task) = self.background_task(at, step) else { continue };
-            let Some(limits) = self.background_limits(at, step) else { continue };
+            let made = if step == Step::Prepare {
+                self.make_own_directory(at)
+            } else {
+                Ok(())
+            };
+            let Some(task) = self.background_task(at, step) else {
+                continue;
+            };
+            let Some(limits) = self.background_limits(at, step) else {
+                continue;
+            };
             let done = made.and_then(|()| {
                 let mut worker = Worker::open(&limits)?;
                 worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
@@ -429,16 +532,25 @@ impl Case<'_, '_> {
                 self.leave(at, lost(error));
             }
             let spent = &mut self.places[at].tally.spent;
-            let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
+            let seconds = if step == Step::Cleanup {
+                &mut spent.cleanup
+            } else {
+                &mut spent.prepare
+            };
             *seconds += started.elapsed().as_secs_f64();
         }
     }
 
     /// Makes the directory of the background, if it needs one of its own.
     fn make_own_directory(&mut self, at: usize) -> Result<(), Failure> {
-        let Some(own) = self.own_directory(at) else { return Ok(()) };
-        let made = self.testbed.make_own_directory(self.background_slot(at), own);
-        self.places[at].background_root = Some(made.map_err(|error| Failure::Failed(error.into()))?);
+        let Some(own) = self.own_directory(at) else {
+            return Ok(());
+        };
+        let made = self
+            .testbed
+            .make_own_directory(self.background_slot(at), own);
+        self.places[at].background_root =
+            Some(made.map_err(|error| Failure::Failed(error.into()))?);
         Ok(())
     }
 
@@ -452,16 +564,25 @@ impl Case<'_, '_> {
     }
 
     fn own_directory(&self, at: usize) -> Option<OwnDirectory> {
-        self.background.filter(|_| self.fake(at).is_none())?.own_directory
+        self.background
+            .filter(|_| self.fake(at).is_none())?
+            .own_directory
     }
 
     fn background_slot(&self, at: usize) -> Slot {
-        self.request.background_slot.unwrap_or(self.places[at].trial.slot)
+        self.request
+            .background_slot
+            .unwrap_or(self.places[at].trial.slot)
     }
 
-    /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
+    /// Returns the limits of a worker of the background. Files are removed even if no time is left
+    /// for that.
     fn background_limits(&self, at: usize, step: Step) -> Option<WorkerLimits> {
-        let Place { workers, background_root, .. } = &self.places[at];
+        let Place {
+            workers,
+            background_root,
+            ..
+        } = &self.places[at];
         let mut limits = workers.background.as_ref()?.limits.clone();
         match step {
             Step::Cleanup => limits.space = None,
@@ -475,30 +596,57 @@ impl Case<'_, '_> {
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
     fn background_task(&self, at: usize, step: Step) -> Option<Task> {
-        let CaseBackground { workload, profile, same_files, .. } =
-            self.background.filter(|_| self.fake(at).is_none())?;
+        let CaseBackground {
+            workload,
+            profile,
+            same_files,
+            ..
+        } = self.background.filter(|_| self.fake(at).is_none())?;
         let target = self.places[at].workers.background.as_ref()?.target;
-        let root = self.places[at].background_root.as_ref().unwrap_or(&target.root);
+        let root = self.places[at]
+            .background_root
+            .as_ref()
+            .unwrap_or(&target.root);
         let MeasureRequest { sizing, seed, .. } = self.request;
-        let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
-        Some(Task { background: !same_files, ..plain })
+        let plain = Task::plain(
+            step,
+            workload.clone(),
+            *sizing,
+            root,
+            *seed,
+            profile.operations,
+        );
+        Some(Task {
+            background: !same_files,
+            ..plain
+        })
     }
 
-    /// Starts the background beside the next sample of a target, if there is one, and lets it lead in.
+    /// Starts the background beside the next sample of a target, if there is one, and lets it lead
+    /// in.
     fn start_background(&mut self, at: usize) -> Result<Option<RunningBackground>, Failure> {
-        let maintenance = self.background.and_then(|background| background.profile.maintenance);
+        let maintenance = self
+            .background
+            .and_then(|background| background.profile.maintenance);
         if let Some(operation) = maintenance.filter(|_| self.fake(at).is_none()) {
             let slot = self.background_slot(at);
             let perform = self.testbed.repeatable(slot, operation).ok_or_else(|| {
-                let why = format!("the driver of this file system does not support {}", operation.name());
+                let why = format!(
+                    "the driver of this file system does not support {}",
+                    operation.name()
+                );
                 Failure::NotApplicable(why.into()).of_background()
             })?;
             let running = RootBackground::start(perform);
             std::thread::sleep(LEAD_IN);
             return Ok(Some(RunningBackground::OfAgent(running)));
         }
-        let Some(task) = self.background_task(at, Step::Measure) else { return Ok(None) };
-        let Some(limits) = self.background_limits(at, Step::Measure) else { return Ok(None) };
+        let Some(task) = self.background_task(at, Step::Measure) else {
+            return Ok(None);
+        };
+        let Some(limits) = self.background_limits(at, Step::Measure) else {
+            return Ok(None);
+        };
         let start = || -> Result<Worker, WorkerError> {
             let mut worker = Worker::open(&limits)?;
             worker.ask::<Backgrounds>(&task)?;
@@ -511,21 +659,32 @@ impl Case<'_, '_> {
         Ok(Some(RunningBackground::OfWorker(worker)))
     }
 
-    /// Stops the background beside a sample and adds its work to the trial. That of a fake target is made up from the
-    /// time of the sample.
-    fn stop_background(&mut self, at: usize, running: Option<RunningBackground>, timed_ns: u64) -> Result<(), Failure> {
+    /// Stops the background beside a sample and adds its work to the trial. That of a fake target
+    /// is made up from the time of the sample.
+    fn stop_background(
+        &mut self,
+        at: usize,
+        running: Option<RunningBackground>,
+        timed_ns: u64,
+    ) -> Result<(), Failure> {
         let work = match (running, self.background, self.fake(at)) {
             (Some(running), ..) => running.stop()?,
-            (None, Some(background), Some(_)) => pretended_background(&background.profile, timed_ns),
+            (None, Some(background), Some(_)) => {
+                pretended_background(&background.profile, timed_ns)
+            }
             _ => return Ok(()),
         };
-        self.places[at].tally.background.get_or_insert_default().add(&work);
+        self.places[at]
+            .tally
+            .background
+            .get_or_insert_default()
+            .add(&work);
         Ok(())
     }
 
-    /// Removes the files of the case on every target that is not lost, also after an error. After a whole, also
-    /// quiesces the target, so that deferred work is not written out within the next trial, and that of the background.
-    /// A target that fails here fails the next trial.
+    /// Removes the files of the case on every target that is not lost, also after an error. After a
+    /// whole, also quiesces the target, so that deferred work is not written out within the next
+    /// trial, and that of the background. A target that fails here fails the next trial.
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
         self.perform_background(Step::Cleanup);
@@ -554,7 +713,8 @@ impl Case<'_, '_> {
         if self.is_sequential() {
             self.places[at].tally.before_cold = self.testbed.counters(slot);
         }
-        // The files of a command itself are elsewhere. Whether they are cached is not a property of the target.
+        // The files of a command itself are elsewhere. Whether they are cached is not a property of
+        // the target.
         let reach = match self.profile.program {
             Some(_) if self.is_sequential() => ColdReach::Target,
             _ => ColdReach::Machine,
@@ -564,12 +724,16 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Empties the caches between rounds. Otherwise data that a unit read beyond its own files (read-ahead of the
-    /// device under a FUSE server, blocks of inodes that units share) would warm the next one. Does so for all targets
-    /// at once, so that none is emptied more often.
+    /// Empties the caches between rounds. Otherwise data that a unit read beyond its own files
+    /// (read-ahead of the device under a FUSE server, blocks of inodes that units share) would warm
+    /// the next one. Does so for all targets at once, so that none is emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
-        let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
-        let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
+        let emptied =
+            |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
+        let Some(at) = (0..self.places.len())
+            .find(emptied)
+            .filter(|_| self.profile.cache.begins_cold())
+        else {
             return Ok(());
         };
         let started = Instant::now();
@@ -582,9 +746,15 @@ impl Case<'_, '_> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
         let of_background = |error: TestbedError| Failure::Failed(error.into()).of_background();
-        let other = self.request.background_slot.map(|slot| self.testbed.quiesce(slot, self.time.before_work()));
+        let other = self
+            .request
+            .background_slot
+            .map(|slot| self.testbed.quiesce(slot, self.time.before_work()));
         let other = other.transpose().map_err(of_background)?;
-        let own = self.testbed.quiesce(trial.slot, self.time.before_work()).map_err(lost)?;
+        let own = self
+            .testbed
+            .quiesce(trial.slot, self.time.before_work())
+            .map_err(lost)?;
         tally.fill(self.testbed, trial.slot, 1);
         for quiet in other.into_iter().chain([own]) {
             tally.settled &= quiet.settled;
@@ -594,8 +764,8 @@ impl Case<'_, '_> {
         Ok(())
     }
 
-    /// Counts the deferred work of the case before its files are removed. As a whole, the work before the last
-    /// repetition was written when the target was quiesced for that one.
+    /// Counts the deferred work of the case before its files are removed. As a whole, the work
+    /// before the last repetition was written when the target was quiesced for that one.
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         // Each run of the last sample of a command has left its own directory.
@@ -604,20 +774,29 @@ impl Case<'_, '_> {
             _ => 1,
         };
         let Place { trial, tally, .. } = &mut self.places[at];
-        tally.rest(self.testbed, trial.slot, self.time.after_work(), copies).map_err(lost)?;
+        tally
+            .rest(self.testbed, trial.slot, self.time.after_work(), copies)
+            .map_err(lost)?;
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
 
-    /// Makes all rounds. A round that leads in has one unit and does not count. A round in which a neighbour was not
-    /// idle is retried as long as there are spare rounds.
+    /// Makes all rounds. A round that leads in has one unit and does not count. A round in which a
+    /// neighbour was not idle is retried as long as there are spare rounds.
     fn rounds(&mut self) {
         let slots: Vec<Slot> = self.request.slots.iter().map(|trial| trial.slot).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
-            Method::Sequential { amount, .. } => (amount.repetitions.max(1) as usize, 1, false, None, 0),
-            Method::Rounds { orders, units, lead_in, until_seconds, spares, .. } => {
-                (orders.len(), *units, *lead_in, *until_seconds, *spares)
+            Method::Sequential { amount, .. } => {
+                (amount.repetitions.max(1) as usize, 1, false, None, 0)
             }
+            Method::Rounds {
+                orders,
+                units,
+                lead_in,
+                until_seconds,
+                spares,
+                ..
+            } => (orders.len(), *units, *lead_in, *until_seconds, *spares),
         };
         let request = self.request;
         let order = |index: usize| match &request.method {
@@ -639,7 +818,14 @@ impl Case<'_, '_> {
             let counts = index > 0 || !lead_in;
             let units = if counts { units } else { 1 };
             loop {
-                let (samples, restless) = self.round(order(index), Round { first, units, counts });
+                let (samples, restless) = self.round(
+                    order(index),
+                    Round {
+                        first,
+                        units,
+                        counts,
+                    },
+                );
                 first += units;
                 if let Some(failure) = self.out_of_time() {
                     return self.end_early(&failure, rounds - index);
@@ -659,11 +845,14 @@ impl Case<'_, '_> {
 
     fn out_of_time(&self) -> Option<Failure> {
         let mut failures = self.places.iter().filter_map(|place| place.failed.as_ref());
-        failures.find(|failure| matches!(failure, Failure::OutOfTime(_))).cloned()
+        failures
+            .find(|failure| matches!(failure, Failure::OutOfTime(_)))
+            .cloned()
     }
 
-    /// Ends the rounds within one. Rounds are compared with each other, so a round that some targets lack counts for
-    /// none. The samples that were taken before are valid. A case without any is out of time on every target.
+    /// Ends the rounds within one. Rounds are compared with each other, so a round that some
+    /// targets lack counts for none. The samples that were taken before are valid. A case without
+    /// any is out of time on every target.
     fn end_early(&mut self, failure: &Failure, rounds: usize) {
         let has_samples = self.has_samples();
         if has_samples {
@@ -683,11 +872,13 @@ impl Case<'_, '_> {
     }
 
     fn leave_out(&mut self, rounds: usize) {
-        self.places.iter_mut().for_each(|place| place.tally.left_out = rounds as u32);
+        self.places
+            .iter_mut()
+            .for_each(|place| place.tally.left_out = rounds as u32);
     }
 
-    /// Takes one sample of each target that still takes part. Also returns the target that moved data during a sample
-    /// of another one, if any.
+    /// Takes one sample of each target that still takes part. Also returns the target that moved
+    /// data during a sample of another one, if any.
     fn round(&mut self, order: &[Slot], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
         let mut samples: Vec<Option<Sample>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
@@ -697,7 +888,13 @@ impl Case<'_, '_> {
             self.each(|_, _| Err(failure.clone()));
         }
         for slot in order {
-            let Some(at) = self.places.iter().position(|place| place.trial.slot == *slot) else { continue };
+            let Some(at) = self
+                .places
+                .iter()
+                .position(|place| place.trial.slot == *slot)
+            else {
+                continue;
+            };
             if !self.takes_part(at) {
                 continue;
             }
@@ -712,10 +909,12 @@ impl Case<'_, '_> {
         (samples, restless)
     }
 
-    /// Restores the state before a repetition of a whole: the files, empty caches if the case begins cold, and an idle
-    /// target.
+    /// Restores the state before a repetition of a whole: the files, empty caches if the case
+    /// begins cold, and an idle target.
     fn renew(&mut self, repetition: u32) {
-        let same_files = self.background.is_some_and(|background| background.same_files);
+        let same_files = self
+            .background
+            .is_some_and(|background| background.same_files);
         let recreates = self.profile.renewal == Renewal::Recreate || same_files;
         if repetition > 0 && recreates && self.takes_part(0) {
             self.perform(Step::Cleanup, repetition, 0);
@@ -742,15 +941,25 @@ impl Case<'_, '_> {
         self.each(|case, at| case.settle(at));
     }
 
-    /// Runs the background of a target without the case, for as long as beside a sample. A fake target has none.
+    /// Runs the background of a target without the case, for as long as beside a sample. A fake
+    /// target has none.
     fn run_background_alone(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
-        let Some(running) = self.start_background(at)? else { return Ok(()) };
-        let sample_time = self.request.workload.sample_time.map_or(LEAD_IN.as_secs_f64(), |time| time.0);
+        let Some(running) = self.start_background(at)? else {
+            return Ok(());
+        };
+        let sample_time = self
+            .request
+            .workload
+            .sample_time
+            .map_or(LEAD_IN.as_secs_f64(), |time| time.0);
         std::thread::sleep(Duration::from_secs_f64(sample_time));
         let work = running.stop()?;
         let tally = &mut self.places[at].tally;
-        tally.background.get_or_insert_default().add(&work.into_alone());
+        tally
+            .background
+            .get_or_insert_default()
+            .add(&work.into_alone());
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
@@ -759,7 +968,9 @@ impl Case<'_, '_> {
         for (place, sample) in self.places.iter_mut().zip(samples) {
             let Some(sample) = sample else { continue };
             place.samples += 1;
-            let Method::Rounds { units, .. } = self.request.method else { continue };
+            let Method::Rounds { units, .. } = self.request.method else {
+                continue;
+            };
             let kept = &mut place.tally.samples;
             (kept.units, kept.operations) = (units, sample.operations);
             kept.timed_ns.push(sample.unit_ns.iter().sum());
@@ -784,14 +995,26 @@ impl Case<'_, '_> {
             self.ready(at, &task, round)?;
         }
         // In rounds, the worker of a command makes the directories of the runs.
-        let prepared = if !sequential && self.profile.program.is_some() { started.elapsed() } else { Duration::ZERO };
+        let prepared = if !sequential && self.profile.program.is_some() {
+            started.elapsed()
+        } else {
+            Duration::ZERO
+        };
         let background = self.start_background(at)?;
-        // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
-        // ones.
-        let watch = if sequential { self.testbed.watch(slot) } else { None };
+        // Reading all processes takes some milliseconds, so it happens before the first counters
+        // and after the last ones.
+        let watch = if sequential {
+            self.testbed.watch(slot)
+        } else {
+            None
+        };
         let rpcs_before = self.testbed.rpcs(slot);
         let before: Vec<_> = self.counters();
-        let device_timeline = if sequential { self.testbed.device_timeline(slot) } else { None };
+        let device_timeline = if sequential {
+            self.testbed.device_timeline(slot)
+        } else {
+            None
+        };
         let is_traced = self.begin_trace(at);
         let go = Instant::now();
         if maintenance.is_none() {
@@ -802,7 +1025,11 @@ impl Case<'_, '_> {
         } else if sequential {
             let worker = self.places[at].worker()?;
             let report = worker.result::<Steps>(&mut telling(Step::Measure, self.tell))?;
-            self.places[at].worker.take().into_iter().for_each(Worker::close);
+            self.places[at]
+                .worker
+                .take()
+                .into_iter()
+                .for_each(Worker::close);
             (report, go.elapsed())
         } else {
             let worker = self.places[at].worker()?;
@@ -856,23 +1083,28 @@ impl Case<'_, '_> {
                     && let Some(timeline) = &mut measurement.timeline
                 {
                     timeline.observe(&device_samples);
-                    tally.measured.sustained =
-                        sustain.and_then(|asked| Sustained::from_timeline(asked, timeline, &device_samples));
+                    tally.measured.sustained = sustain.and_then(|asked| {
+                        Sustained::from_timeline(asked, timeline, &device_samples)
+                    });
                 } else {
                     // The samples themselves are the timeline of a case in rounds.
                     measurement.timeline = None;
                 }
                 tally.seen.measured(measurement);
             }
-            found.into_iter().for_each(|measurement| tally.add(measurement));
+            found
+                .into_iter()
+                .for_each(|measurement| tally.add(measurement));
         }
         let measured = measured.as_secs_f64();
         let prepared = prepared.as_secs_f64();
         tally.spent.prepare += prepared;
         tally.spent.measure += measured;
         tally.spent.settle += started.elapsed().as_secs_f64() - measured - prepared;
-        let restless = (0..self.places.len())
-            .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
+        let restless = (0..self.places.len()).find(|other| {
+            *other != at
+                && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST)
+        });
         Ok((sample, restless))
     }
 
@@ -884,7 +1116,11 @@ impl Case<'_, '_> {
         let (is_fake, disk) = (self.fake(at).is_some(), self.devices(at).disk);
         let place = &mut self.places[at];
         let process = place.worker.as_ref().map(Worker::process);
-        let begun = match (&mut self.tracer, untraceable(self.profile, is_fake), process) {
+        let begun = match (
+            &mut self.tracer,
+            untraceable(self.profile, is_fake),
+            process,
+        ) {
             (None, ..) => return false,
             (Some(_), Some(why), _) => Err(why.to_owned()),
             (Some(Err(why)), ..) => Err(why.clone()),
@@ -928,26 +1164,40 @@ impl Case<'_, '_> {
     }
 
     /// Performs the operations of a repetition that need root.
-    fn maintain(&mut self, slot: Slot, operation: Maintenance, task: &Task) -> Result<StepReport, Failure> {
+    fn maintain(
+        &mut self,
+        slot: Slot,
+        operation: Maintenance,
+        task: &Task,
+    ) -> Result<StepReport, Failure> {
         let (mut durations, mut cpu_seconds) = (Vec::new(), [0.0; 2]);
-        let limit = task.until_seconds.filter(|_| self.profile.divisible).map(Duration::from_secs_f64);
+        let limit = task
+            .until_seconds
+            .filter(|_| self.profile.divisible)
+            .map(Duration::from_secs_f64);
         while (durations.len() as u64) < task.operations {
             if limit.is_some_and(|limit| durations.iter().sum::<Duration>() >= limit) {
                 break;
             }
             let Some(done) = self.testbed.maintain(slot, operation).map_err(lost)? else {
-                let why = format!("the driver of this file system does not support {}", operation.name());
+                let why = format!(
+                    "the driver of this file system does not support {}",
+                    operation.name()
+                );
                 return Err(Failure::NotApplicable(why.into()));
             };
             durations.push(done.time);
-            cpu_seconds = [cpu_seconds[0] + done.cpu_seconds[0], cpu_seconds[1] + done.cpu_seconds[1]];
+            cpu_seconds = [
+                cpu_seconds[0] + done.cpu_seconds[0],
+                cpu_seconds[1] + done.cpu_seconds[1],
+            ];
         }
         let measured = measured_by_agent(self.profile.operation, &durations, cpu_seconds);
         Ok(StepReport::Measured(vec![measured]))
     }
 
-    /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds that it took and the
-    /// counters after it.
+    /// Syncs a target, so that it is idle while its neighbours are measured. Returns the seconds
+    /// that it took and the counters after it.
     fn sync(&mut self, slot: Slot) -> Result<(f64, Option<Counters>), Failure> {
         let started = Instant::now();
         self.testbed.sync(slot).map_err(lost)?;
@@ -955,27 +1205,59 @@ impl Case<'_, '_> {
     }
 
     fn counters(&self) -> Vec<Option<Counters>> {
-        self.places.iter().map(|place| self.testbed.counters(place.trial.slot)).collect()
+        self.places
+            .iter()
+            .map(|place| self.testbed.counters(place.trial.slot))
+            .collect()
     }
 
-    /// Returns a step on the units from `first` on, or as a whole in the repetition `first`. If units share their
-    /// files, or are revisited, the first unit decides the order in which data is accessed.
+    /// Returns a step on the units from `first` on, or as a whole in the repetition `first`. If
+    /// units share their files, or are revisited, the first unit decides the order in which data is
+    /// accessed.
     fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
-        let MeasureRequest { workload, sizing, seed, method, .. } = self.request;
+        let MeasureRequest {
+            workload,
+            sizing,
+            seed,
+            method,
+            ..
+        } = self.request;
         let Place { workers, trial, .. } = &self.places[at];
         let fake = workers.target.abilities.fake;
         let (operations, until_seconds, units, clock_seed) = match method {
-            Method::Sequential { amount, until_seconds, .. } => {
+            Method::Sequential {
+                amount,
+                until_seconds,
+                ..
+            } => {
                 let seed = trial.trial_seed.wrapping_add(u64::from(first));
                 (amount.operations, *until_seconds, None, (seed, 0))
             }
-            Method::Rounds { own_files, reuse_files, operations, .. } => {
-                // The first unit leads in and is not revisited: its inodes are beside the file system's own, in memory
-                // that a mounted ext4 holds, so the device would not be read for them.
+            Method::Rounds {
+                own_files,
+                reuse_files,
+                operations,
+                ..
+            } => {
+                // The first unit leads in and is not revisited: its inodes are beside the file
+                // system's own, in memory that a mounted ext4 holds, so the device would not be
+                // read for them.
                 let of_files = if *reuse_files { first.min(1) } else { first };
-                let units = (*own_files && step != Step::Cleanup).then_some(Units { first: of_files, count });
-                let operations = if *own_files { *operations } else { operations * u64::from(count.max(1)) };
-                (operations, None, units, (trial.trial_seed, u64::from(first) + 1))
+                let units = (*own_files && step != Step::Cleanup).then_some(Units {
+                    first: of_files,
+                    count,
+                });
+                let operations = if *own_files {
+                    *operations
+                } else {
+                    operations * u64::from(count.max(1))
+                };
+                (
+                    operations,
+                    None,
+                    units,
+                    (trial.trial_seed, u64::from(first) + 1),
+                )
             }
         };
         Task {
@@ -1004,15 +1286,31 @@ impl Case<'_, '_> {
         const BY_INTERFERENCE: f64 = 1.5;
         /// By a background. A report that exchanges the two cases is noticed.
         const BY_BACKGROUND: f64 = 3.0;
-        let interference = if self.pretends(at) { BY_INTERFERENCE } else { 1.0 };
-        if self.background.is_some() { interference * BY_BACKGROUND } else { interference }
+        let interference = if self.pretends(at) {
+            BY_INTERFERENCE
+        } else {
+            1.0
+        };
+        if self.background.is_some() {
+            interference * BY_BACKGROUND
+        } else {
+            interference
+        }
     }
 
-    /// Returns whether interference is pretended. It is drawn for each attempt from the trial's own seed, so that a run
-    /// is reproducible. Warm-up has none, because it decides the amounts.
+    /// Returns whether interference is pretended. It is drawn for each attempt from the trial's own
+    /// seed, so that a run is reproducible. Warm-up has none, because it decides the amounts.
     fn pretends(&self, at: usize) -> bool {
-        let (Some(fake), MeasureRequest { attempt, .. }) = (self.fake(at), self.request) else { return false };
-        if matches!(self.request.method, Method::Sequential { until_seconds: Some(_), .. }) {
+        let (Some(fake), MeasureRequest { attempt, .. }) = (self.fake(at), self.request) else {
+            return false;
+        };
+        if matches!(
+            self.request.method,
+            Method::Sequential {
+                until_seconds: Some(_),
+                ..
+            }
+        ) {
             return false;
         }
         let drawn = mix(self.places[at].trial.trial_seed ^ mix(u64::from(*attempt)));
@@ -1027,13 +1325,23 @@ impl Case<'_, '_> {
             if let Some(watched) = &watched {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
-            let affected = interference(workers.target.abilities.fake, pretends, &place.tally.watched);
+            let affected = interference(
+                workers.target.abilities.fake,
+                pretends,
+                &place.tally.watched,
+            );
             let ended = place.failed.map_or(Ok(()), Err);
             let mut reply = place.tally.reply(ended, profile, workers.target, affected);
-            reply.observed.traced = tracer.as_ref().map(|tracer| Box::new(place.traced.finish(tracer.as_ref().ok())));
+            reply.observed.traced = tracer
+                .as_ref()
+                .map(|tracer| Box::new(place.traced.finish(tracer.as_ref().ok())));
             (trial.slot, reply)
         };
-        std::mem::take(&mut self.places).into_iter().zip(pretends).map(reply).collect()
+        std::mem::take(&mut self.places)
+            .into_iter()
+            .zip(pretends)
+            .map(reply)
+            .collect()
     }
 }
 
@@ -1044,7 +1352,13 @@ fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live
         Step::Measure => Activity::Measure,
         Step::Cleanup => Activity::RemoveFiles,
     };
-    move |Live { done, of }| tell(Progress { activity: activity.clone(), done, total: of })
+    move |Live { done, of }| {
+        tell(Progress {
+            activity: activity.clone(),
+            done,
+            total: of,
+        })
+    }
 }
 
 fn lost(error: TestbedError) -> Failure {
@@ -1060,49 +1374,79 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
     }
 }
 
-/// Returns the clock of a sample. That of the null file system makes its times up, from a seed and the number of the
-/// sample.
+/// Returns the clock of a sample. That of the null file system makes its times up, from a seed and
+/// the number of the sample.
 fn clock(fake: Option<Fake>, slowed: f64, (seed, sample): (u64, u64), slot: Slot) -> ClockSpec {
-    let Some(fake) = fake else { return injected::clock(slot) };
-    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * slowed, noise: fake.noise, sample }
+    let Some(fake) = fake else {
+        return injected::clock(slot);
+    };
+    ClockSpec::Fake {
+        seed,
+        slowdown: (1.0 + fake.slowdown) * slowed,
+        noise: fake.noise,
+        sample,
+    }
 }
 
-/// Returns the work of a background on a fake target: an operation in each millisecond of the sample.
+/// Returns the work of a background on a fake target: an operation in each millisecond of the
+/// sample.
 fn pretended_background(profile: &Profile, timed_ns: u64) -> BackgroundWork {
     let operations = timed_ns / 1_000_000;
     let seconds = timed_ns as f64 * 1e-9;
     let bytes = operations * profile.record_size;
-    BackgroundWork { operations, bytes, seconds, cpu_seconds: seconds * 0.5, ..BackgroundWork::default() }
+    BackgroundWork {
+        operations,
+        bytes,
+        seconds,
+        cpu_seconds: seconds * 0.5,
+        ..BackgroundWork::default()
+    }
 }
 
 /// Returns the bytes that a device read and wrote between two readings.
 fn moved(before: Option<Counters>, after: Option<Counters>) -> Option<u64> {
     let (before, after) = (before?, after?);
-    Some((after.read_bytes + after.write_bytes).saturating_sub(before.read_bytes + before.write_bytes))
+    Some(
+        (after.read_bytes + after.write_bytes)
+            .saturating_sub(before.read_bytes + before.write_bytes),
+    )
 }
 
-/// Returns the bytes and flushes inside the clock, and the bytes that were written afterwards until the target was
-/// synced.
-fn device(before: Option<Counters>, after: Option<Counters>, later: Option<Counters>) -> Option<[u64; 3]> {
+/// Returns the bytes and flushes inside the clock, and the bytes that were written afterwards until
+/// the target was synced.
+fn device(
+    before: Option<Counters>,
+    after: Option<Counters>,
+    later: Option<Counters>,
+) -> Option<[u64; 3]> {
     let bytes = moved(before, after)?;
     let (before, after, later) = (before?, after?, later?);
-    Some([bytes, after.flushes.saturating_sub(before.flushes), later.write_bytes.saturating_sub(after.write_bytes)])
+    Some([
+        bytes,
+        after.flushes.saturating_sub(before.flushes),
+        later.write_bytes.saturating_sub(after.write_bytes),
+    ])
 }
 
-/// Returns the time after which a silent worker is killed. It is longer than any reasonable duration of the work. A
-/// hang costs one trial, not the run.
+/// Returns the time after which a silent worker is killed. It is longer than any reasonable
+/// duration of the work. A hang costs one trial, not the run.
 pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
     let mut seconds = 120.0 + profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
     if profile.renewal == Renewal::Never && !profile.repeats_in_place {
         // All cycles are one step: each iteration makes its files, works on them and removes them.
-        let iteration = (profile.files * profile.file_size) as f64 / 1e6 + profile.files as f64 / 100.0;
+        let iteration =
+            (profile.files * profile.file_size) as f64 / 1e6 + profile.files as f64 / 100.0;
         seconds += 4.0 * profile.operations as f64 * iteration;
     }
     if let Some(program) = &profile.program {
         // Before and after the command, other commands run, and services start and stop.
         seconds += 5.0 * program.longest;
     }
-    Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
+    Duration::from_secs_f64(
+        seconds
+            .max(expected.unwrap_or(0.0) * 20.0)
+            .min(7.0 * 86_400.0),
+    )
 }
 
 #[cfg(test)]
@@ -1113,14 +1457,23 @@ mod tests {
     fn a_trial_without_a_budget_has_all_the_time() {
         let time = TimeLeft::new(None);
         assert_eq!((time.until(), time.repeats()), (None, true));
-        assert_eq!((time.before_work(), time.after_work()), (Duration::MAX, Duration::MAX));
+        assert_eq!(
+            (time.before_work(), time.after_work()),
+            (Duration::MAX, Duration::MAX)
+        );
     }
 
     #[test]
     fn a_trial_whose_time_is_over_neither_repeats_nor_waits() {
-        let time =
-            TimeLeft::new(Some(TimeLimit { repeat: Duration::ZERO, work: Duration::ZERO, idle: Duration::ZERO }));
+        let time = TimeLeft::new(Some(TimeLimit {
+            repeat: Duration::ZERO,
+            work: Duration::ZERO,
+            idle: Duration::ZERO,
+        }));
         assert!(!time.repeats() && time.until().is_some_and(|until| until <= Instant::now()));
-        assert_eq!((time.before_work(), time.after_work()), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(
+            (time.before_work(), time.after_work()),
+            (Duration::ZERO, Duration::ZERO)
+        );
     }
 }

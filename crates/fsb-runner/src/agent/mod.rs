@@ -37,10 +37,15 @@ pub const SUPERVISOR_ARGUMENT: &str = "__supervisor";
 /// The shortest time between two progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
-/// Serves a runner until it closes the connection. Finally tears down the testbed, also after an error.
+/// Serves a runner until it closes the connection. Finally tears down the testbed, also after an
+/// error.
 pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String> {
     let mut lines = Lines::new(stream).map_err(|error| error.to_string())?;
-    let mut server = Server { testbed, setup: None, targets: BTreeMap::new() };
+    let mut server = Server {
+        testbed,
+        setup: None,
+        targets: BTreeMap::new(),
+    };
     let ended = server.converse(&mut lines);
     server.testbed.close();
     ended
@@ -75,10 +80,16 @@ impl Server<'_> {
             AgentRequest::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
             AgentRequest::Hello { version } => Err(machine(
                 "the runner and its agent are different programs",
-                &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
+                &format!(
+                    "the runner speaks version {version} of the protocol, the agent {VERSION}"
+                ),
             )),
             AgentRequest::Open(setup) => self.open(*setup, lines),
-            AgentRequest::Provision { slot, slice, target } => {
+            AgentRequest::Provision {
+                slot,
+                slice,
+                target,
+            } => {
                 self.targets.remove(&slot);
                 let provisioned = self.testbed.provision(slot, slice, &target)?;
                 self.targets.insert(slot, provisioned.clone());
@@ -101,7 +112,8 @@ impl Server<'_> {
         let mut tell = |progress: Progress| {
             if told.is_none_or(|last| last.elapsed() >= PROGRESS_EVERY) {
                 told = Some(Instant::now());
-                // The answer shows whether the runner is gone; an unsent progress report stops no work.
+                // The answer shows whether the runner is gone; an unsent progress report stops no
+                // work.
                 let _ = lines.send(&Reply::Progress(progress));
             }
         };
@@ -110,23 +122,43 @@ impl Server<'_> {
         Ok(Reply::Opened(Box::new(opened)))
     }
 
-    fn measure(&mut self, request: &MeasureRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
+    fn measure(
+        &mut self,
+        request: &MeasureRequest,
+        lines: &mut Lines,
+    ) -> Result<Reply, TestbedError> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
-        let beside = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
-        let limit = request.workload.background.as_ref().and_then(|background| background.limit?.of_processes());
+        let beside = request
+            .workload
+            .background
+            .as_ref()
+            .map(|background| programs_of(&background.spec()));
+        let limit = request
+            .workload
+            .background
+            .as_ref()
+            .and_then(|background| background.limit?.of_processes());
         if limit.is_none() {
             self.testbed.end_limits()?;
         }
         let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
-            let limits_for = |target, programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
+            let limits_for = |target, programs| {
+                worker_limits(self.setup.as_ref(), target, programs, request.deadline)
+            };
             let mut limits = limits_for(target, own.clone())?;
             limits.space = self.testbed.space_beneath(trial.slot);
             let slot = request.background_slot.unwrap_or(trial.slot);
-            let place = beside.as_ref().and_then(|programs| Some((programs.clone(), self.targets.get(&slot)?)));
+            let place = beside
+                .as_ref()
+                .and_then(|programs| Some((programs.clone(), self.targets.get(&slot)?)));
             let background = place.map(|(programs, target)| {
-                Ok::<_, TestbedError>(BackgroundWorkers { slot, target, limits: limits_for(target, programs)? })
+                Ok::<_, TestbedError>(BackgroundWorkers {
+                    slot,
+                    target,
+                    limits: limits_for(target, programs)?,
+                })
             });
             let mut background = background.transpose()?;
             if let Some(background) = &mut background {
@@ -134,7 +166,11 @@ impl Server<'_> {
             }
             let of_background = background.as_mut().map(|workers| &mut workers.limits);
             if slot == trial.slot {
-                count_processes(self.testbed, slot, [&mut limits].into_iter().chain(of_background));
+                count_processes(
+                    self.testbed,
+                    slot,
+                    [&mut limits].into_iter().chain(of_background),
+                );
             } else {
                 count_processes(self.testbed, trial.slot, [&mut limits].into_iter());
                 count_processes(self.testbed, slot, of_background.into_iter());
@@ -144,25 +180,46 @@ impl Server<'_> {
                 background.limits.cgroups.extend(lists.background);
                 limits.cgroups.extend(lists.case);
             }
-            Ok(SlotWorkers { slot: trial.slot, target, limits, background })
+            Ok(SlotWorkers {
+                slot: trial.slot,
+                target,
+                limits,
+                background,
+            })
         });
         let slots = slots.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
-        Ok(Reply::Measured(measure_case(self.testbed, &slots, request, &mut tell)))
+        Ok(Reply::Measured(measure_case(
+            self.testbed,
+            &slots,
+            request,
+            &mut tell,
+        )))
     }
 }
 
-/// Returns the confinement of programs, or `None` if the workload runs none. The /dev/shm of all `targets` that are
-/// ready together hold at most half of the memory of this machine.
+/// Returns the confinement of programs, or `None` if the workload runs none. The /dev/shm of all
+/// `targets` that are ready together hold at most half of the memory of this machine.
 fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Programs> {
-    let ProgramNeeds { writable, network, limits, .. } = workload::parse(spec, sizing).ok()?.profile().program?;
+    let ProgramNeeds {
+        writable,
+        network,
+        limits,
+        ..
+    } = workload::parse(spec, sizing).ok()?.profile().program?;
     let half = fsb_testbed::host::memory_bytes().unwrap_or(1 << 30) / 2;
     let share = half / targets.max(1) as u64;
-    Some(Programs { writable, network, scratch: limits.memory.map_or(share, |bytes| bytes.min(share)), limits })
+    Some(Programs {
+        writable,
+        network,
+        scratch: limits.memory.map_or(share, |bytes| bytes.min(share)),
+        limits,
+    })
 }
 
-/// Returns the limits of a target's workers: their confinement, their deadline and the controls that they run under.
+/// Returns the limits of a target's workers: their confinement, their deadline and the controls
+/// that they run under.
 fn worker_limits(
     setup: Option<&Setup>,
     target: &Provisioned,
@@ -174,44 +231,77 @@ fn worker_limits(
         Some(_) => None,
         None => {
             let (uid, gid) = worker_identity(&setup.identity)?;
-            // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
+            // In a PID namespace the worker dies with PID 1 anyway; without one this is all that
+            // ends it.
             Some(Confinement {
                 writable: target.roots().cloned().collect(),
                 uid,
                 gid,
                 cpus: target.held.cpus.clone(),
                 memory_nodes: target.held.memory_nodes.clone(),
-                root: setup.root.as_ref().filter(|_| programs.is_some()).map(|_| crate::vm::ROOT.into()),
+                root: setup
+                    .root
+                    .as_ref()
+                    .filter(|_| programs.is_some())
+                    .map(|_| crate::vm::ROOT.into()),
                 programs,
                 die_with_parent: true,
             })
         }
     };
-    Ok(WorkerLimits { confinement, held: target.held.clone(), deadline: Some(deadline), ..WorkerLimits::default() })
+    Ok(WorkerLimits {
+        confinement,
+        held: target.held.clone(),
+        deadline: Some(deadline),
+        ..WorkerLimits::default()
+    })
 }
 
-/// Lets a cgroup count the processes of the workers of a target that run programs, up to the sum of their limits. The
-/// workers, their monitors and their helpers count as well.
-fn count_processes<'p>(testbed: &mut dyn Testbed, slot: Slot, limits: impl Iterator<Item = &'p mut WorkerLimits>) {
-    let limit =
-        |worker: &WorkerLimits| Some(worker.confinement.as_ref()?.programs.as_ref()?.limits.processes + OWN_PROCESSES);
-    let counted: Vec<_> = limits.filter_map(|worker| Some((limit(worker)?, worker))).collect();
+/// Lets a cgroup count the processes of the workers of a target that run programs, up to the sum of
+/// their limits. The workers, their monitors and their helpers count as well.
+fn count_processes<'p>(
+    testbed: &mut dyn Testbed,
+    slot: Slot,
+    limits: impl Iterator<Item = &'p mut WorkerLimits>,
+) {
+    let limit = |worker: &WorkerLimits| {
+        Some(
+            worker
+                .confinement
+                .as_ref()?
+                .programs
+                .as_ref()?
+                .limits
+                .processes
+                + OWN_PROCESSES,
+        )
+    };
+    let counted: Vec<_> = limits
+        .filter_map(|worker| Some((limit(worker)?, worker)))
+        .collect();
     if counted.is_empty() {
         return;
     }
-    let file: Option<PathBuf> = testbed.count_processes(slot, counted.iter().map(|(limit, _)| limit).sum());
+    let file: Option<PathBuf> =
+        testbed.count_processes(slot, counted.iter().map(|(limit, _)| limit).sum());
     for (_, worker) in counted {
         worker.cgroups.extend(file.clone());
     }
 }
 
 fn not_ready() -> TestbedError {
-    machine("a trial was asked for without a target", "nothing was provisioned")
+    machine(
+        "a trial was asked for without a target",
+        "nothing was provisioned",
+    )
 }
 
 /// Returns the reply for a trial after which the target is gone.
 pub(crate) fn refused_lost(why: impl Into<Reason>) -> TrialReply {
-    TrialReply { target_lost: true, ..failed(why) }
+    TrialReply {
+        target_lost: true,
+        ..failed(why)
+    }
 }
 
 /// Returns the reply for a trial without values.
@@ -220,5 +310,7 @@ pub(crate) fn failed(why: impl Into<Reason>) -> TrialReply {
 }
 
 pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {
-    TestbedError::machine(what).tried(tried).advice("this is a bug in fsb: please report it with the command line")
+    TestbedError::machine(what)
+        .tried(tried)
+        .advice("this is a bug in fsb: please report it with the command line")
 }

@@ -1,7 +1,8 @@
 //! The protocol of runner and agent: versioned JSON lines.
 //!
-//! The runner sends one request at a time, and the agent answers with any number of progress lines and one answer. The
-//! first request is `hello`. If the versions differ, two binaries are mixed, and the conversation ends.
+//! The runner sends one request at a time, and the agent answers with any number of progress lines
+//! and one answer. The first request is `hello`. If the versions differ, two binaries are mixed,
+//! and the conversation ends.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -68,16 +69,19 @@ pub struct MeasureRequest {
     pub slots: Vec<SlotTrial>,
     /// The workload, resolved; in rounds, that of a unit.
     pub workload: WorkloadSpec,
-    /// The slot of the target that the background runs on; absent if that is the target of the case.
+    /// The slot of the target that the background runs on; absent if that is the target of the
+    /// case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_slot: Option<u32>,
     /// The base of its relative sizes.
     pub sizing: Sizing,
     /// The way in which samples are taken.
     pub method: Method,
-    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
+    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between
+    /// targets.
     pub seed: u64,
-    /// The attempt, from 1; 0 in the warm-up of a case in rounds. A trial is retried after interference.
+    /// The attempt, from 1; 0 in the warm-up of a case in rounds. A trial is retried after
+    /// interference.
     pub attempt: u32,
     /// eBPF programs observe the samples.
     #[serde(default)]
@@ -97,9 +101,11 @@ pub enum Method {
     Sequential {
         /// The amount of work.
         amount: Amount,
-        /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of work.
+        /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of
+        /// work.
         until_seconds: Option<f64>,
-        /// The number of times that the target's journal is to be written in a sample of the steady state.
+        /// The number of times that the target's journal is to be written in a sample of the steady
+        /// state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sustain: Option<f64>,
     },
@@ -129,14 +135,24 @@ impl MeasureRequest {
     pub fn units_made(&self) -> u32 {
         match &self.method {
             Method::Sequential { .. } => 1,
-            Method::Rounds { reuse_files, orders, lead_in, spares, units, .. } => {
-                planner::sets(*reuse_files, orders.len() as u32 - u32::from(*lead_in), *spares, *units)
-            }
+            Method::Rounds {
+                reuse_files,
+                orders,
+                lead_in,
+                spares,
+                units,
+                ..
+            } => planner::sets(
+                *reuse_files,
+                orders.len() as u32 - u32::from(*lead_in),
+                *spares,
+                *units,
+            ),
         }
     }
 
-    /// Returns the longest silence of an agent that measures this. Each step of each target has the worker's deadline,
-    /// and between repetitions the agent needs a remount.
+    /// Returns the longest silence of an agent that measures this. Each step of each target has the
+    /// worker's deadline, and between repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
             Method::Sequential { amount, .. } => 3 * amount.repetitions.max(1) + 2,
@@ -207,16 +223,27 @@ pub struct TrialReply {
 const LONGEST_SECONDS: f64 = 1e8;
 
 impl TrialReply {
-    /// Returns whether all times are possible ones. A hostile guest can report any number, and estimates add them up.
+    /// Returns whether all times are possible ones. A hostile guest can report any number, and
+    /// estimates add them up.
     pub(crate) fn has_possible_times(&self) -> bool {
-        let Spent { prepare, settle, measure, cleanup } = self.spent;
+        let Spent {
+            prepare,
+            settle,
+            measure,
+            cleanup,
+        } = self.spent;
         let longest_ns = (LONGEST_SECONDS * 1e9) as u64;
         let in_range = |times: &[u64]| {
             let sum = times.iter().try_fold(0u64, |sum, ns| sum.checked_add(*ns));
             sum.is_some_and(|sum| sum <= longest_ns)
         };
-        let timed = self.measured.as_ref().map_or(0, |measured| measured.timed_ns);
-        [prepare, settle, measure, cleanup].iter().all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
+        let timed = self
+            .measured
+            .as_ref()
+            .map_or(0, |measured| measured.timed_ns);
+        [prepare, settle, measure, cleanup]
+            .iter()
+            .all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
             && in_range(&[timed])
             && in_range(&self.samples.timed_ns)
             && in_range(&self.samples.unit_ns)
@@ -252,8 +279,8 @@ pub struct Measured {
     /// The remote procedure calls of the NFS client; absent for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpcs: Option<Rpcs>,
-    /// Bytes that the workload's files took of the file system; absent if the file system is not the target's own, or
-    /// if they took none.
+    /// Bytes that the workload's files took of the file system; absent if the file system is not
+    /// the target's own, or if they took none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,
     /// The deferred work; absent if nothing was written, or if the device is not the target's own.
@@ -261,7 +288,8 @@ pub struct Measured {
     pub deferred: Option<Deferred>,
     /// Seconds per iteration of each cycle, for the micro-benchmarks.
     pub samples: Vec<f64>,
-    /// Start and end of each cycle of those, warm-up cycles first, in nanoseconds of the monotonic clock.
+    /// Start and end of each cycle of those, warm-up cycles first, in nanoseconds of the monotonic
+    /// clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cycle_spans_ns: Vec<[u64; 2]>,
     /// Rates besides the one that targets are compared by, by the name of their metric.
@@ -282,18 +310,22 @@ pub struct Measured {
     pub sustained: Option<Sustained>,
 }
 
-// JSON lines over a socket, with a deadline and a length limit, because the other end may be a guest that misbehaves.
+// JSON lines over a socket, with a deadline and a length limit, because the other end may be a
+// guest that misbehaves.
 
 /// The longest single wait for bytes, so that an interruption is noticed soon.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
-/// The longest request. A workload on a recorded tree of a million files, whose shape it holds, takes some 20 MB.
+/// The longest request. A workload on a recorded tree of a million files, whose shape it holds,
+/// takes some 20 MB.
 const LONGEST_REQUEST: usize = 64 << 20;
 /// The longest reply. The latencies and spans of thousands of workers take a tenth of it.
 pub(crate) const LONGEST_REPLY: usize = 16 << 20;
-/// The longest answer of a worker of this process. With `fsb iozone -Q` it contains the time of each record.
+/// The longest answer of a worker of this process. With `fsb iozone -Q` it contains the time of
+/// each record.
 const LONGEST_ANSWER: usize = 4 << 30;
-/// The maximum number of bytes of an invalid line, or characters of an unexpected reply, that an error repeats.
+/// The maximum number of bytes of an invalid line, or characters of an unexpected reply, that an
+/// error repeats.
 pub(super) const LONGEST_EXCERPT: usize = 200;
 
 /// One end of a conversation.
@@ -330,22 +362,34 @@ pub enum LineError {
 impl Lines {
     /// Returns the end of `stream` that receives requests.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
-        Ok(Lines { reader: BufReader::new(stream), partial: Vec::new(), longest: LONGEST_REQUEST })
+        Ok(Lines {
+            reader: BufReader::new(stream),
+            partial: Vec::new(),
+            longest: LONGEST_REQUEST,
+        })
     }
 
     /// Returns the end of `stream` that receives replies.
     pub fn of_replies(stream: UnixStream) -> io::Result<Self> {
-        Ok(Lines { longest: LONGEST_REPLY, ..Lines::new(stream)? })
+        Ok(Lines {
+            longest: LONGEST_REPLY,
+            ..Lines::new(stream)?
+        })
     }
 
     /// Returns the end of `stream` that receives the answers of a worker.
     pub fn of_worker(stream: UnixStream) -> io::Result<Self> {
-        Ok(Lines { longest: LONGEST_ANSWER, ..Lines::new(stream)? })
+        Ok(Lines {
+            longest: LONGEST_ANSWER,
+            ..Lines::new(stream)?
+        })
     }
 
-    /// Sends one message. A message that the other end does not take within a minute is lost with an error.
+    /// Sends one message. A message that the other end does not take within a minute is lost with
+    /// an error.
     pub fn send(&mut self, message: &impl Serialize) -> Result<(), LineError> {
-        let mut line = serde_json::to_vec(message).map_err(|error| LineError::Garbage(error.to_string()))?;
+        let mut line =
+            serde_json::to_vec(message).map_err(|error| LineError::Garbage(error.to_string()))?;
         line.push(b'\n');
         self.send_raw(&line)
     }
@@ -356,16 +400,21 @@ impl Lines {
         stream.set_write_timeout(Some(Duration::from_secs(60)))?;
         match stream.write_all(line) {
             Ok(()) => Ok(()),
-            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
                 Err(LineError::Closed)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for a message, without limit if `deadline` is `None`. Calls `stop` first, and again after each wait for
-    /// bytes, and gives up if it returns true. Messages that are already there need no wait, so the first call is
-    /// necessary.
+    /// Waits for a message, without limit if `deadline` is `None`. Calls `stop` first, and again
+    /// after each wait for bytes, and gives up if it returns true. Messages that are already there
+    /// need no wait, so the first call is necessary.
     pub fn receive<M: DeserializeOwned>(
         &mut self,
         deadline: Option<Duration>,
@@ -377,7 +426,8 @@ impl Lines {
         }
         self.reader.get_ref().set_read_timeout(Some(SLICE))?;
         loop {
-            // Reads bytes, not lines, so that a line that trickles in does not outlast the deadline.
+            // Reads bytes, not lines, so that a line that trickles in does not outlast the
+            // deadline.
             match self.reader.fill_buf() {
                 Ok([]) => return Err(LineError::Closed),
                 Ok(bytes) => {
@@ -400,8 +450,14 @@ impl Lines {
                         });
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(LineError::Closed),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(LineError::Closed);
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
@@ -418,7 +474,11 @@ impl Lines {
 /// Returns the beginning of a line for an error.
 fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_EXCERPT)]);
-    let more = if line.len() > LONGEST_EXCERPT { "…" } else { "" };
+    let more = if line.len() > LONGEST_EXCERPT {
+        "…"
+    } else {
+        ""
+    };
     format!("{}{more}", text.trim_end())
 }
 
@@ -429,7 +489,10 @@ mod tests {
     #[test]
     fn endless_lines_are_refused_and_invalid_messages_abbreviated() {
         let (left, right) = UnixStream::pair().unwrap();
-        let mut right = Lines { longest: 1 << 20, ..Lines::new(right).unwrap() };
+        let mut right = Lines {
+            longest: 1 << 20,
+            ..Lines::new(right).unwrap()
+        };
         let endless = std::thread::spawn(move || {
             let part = [b'x'; 4096];
             while (&left).write_all(&part).is_ok() {}
@@ -458,8 +521,14 @@ mod tests {
             }
         });
         let short = Some(Duration::from_millis(20));
-        assert!(matches!(right.receive::<String>(short, &|| false), Err(LineError::Deadline(_))));
-        assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
+        assert!(matches!(
+            right.receive::<String>(short, &|| false),
+            Err(LineError::Deadline(_))
+        ));
+        assert!(matches!(
+            right.receive::<String>(None, &|| true),
+            Err(LineError::Interrupted)
+        ));
         drop(right);
         trickle.join().unwrap();
     }
@@ -470,11 +539,15 @@ mod tests {
         left.send(&"one").unwrap();
         left.send(&"two").unwrap();
         assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "one");
-        assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
+        assert!(matches!(
+            right.receive::<String>(None, &|| true),
+            Err(LineError::Interrupted)
+        ));
     }
 
     proptest::proptest! {
-        /// For any bytes of the other end, each call returns a message or an error, and the last one returns `Closed`.
+        /// For any bytes of the other end, each call returns a message or an error, and the last
+        /// one returns `Closed`.
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300), words: bool) {
             let mut bytes = bytes;
@@ -507,7 +580,8 @@ mod tests {
         assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "one");
         let (waiting, waits) = std::sync::mpsc::channel();
         let late = std::thread::spawn(move || {
-            // `receive` calls `stop` when it begins, with half of the line, and after a wait for more.
+            // `receive` calls `stop` when it begins, with half of the line, and after a wait for
+            // more.
             (0..3).for_each(|_| waits.recv().unwrap());
             left.send_raw(b"o\"\n").unwrap();
         });
@@ -517,16 +591,28 @@ mod tests {
         };
         assert_eq!(right.receive::<String>(None, &interrupted).unwrap(), "two");
         late.join().unwrap();
-        assert!(matches!(right.receive::<String>(None, &|| false), Err(LineError::Closed)));
+        assert!(matches!(
+            right.receive::<String>(None, &|| false),
+            Err(LineError::Closed)
+        ));
     }
 
     #[test]
     fn a_deadline_an_interruption_and_garbage_are_told_apart() {
         let (mut left, mut right) = pair();
         let short = Some(Duration::from_millis(1));
-        assert!(matches!(right.receive::<String>(short, &|| false), Err(LineError::Deadline(_))));
-        assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
+        assert!(matches!(
+            right.receive::<String>(short, &|| false),
+            Err(LineError::Deadline(_))
+        ));
+        assert!(matches!(
+            right.receive::<String>(None, &|| true),
+            Err(LineError::Interrupted)
+        ));
         left.send_raw(b"{nonsense\n").unwrap();
-        assert!(matches!(right.receive::<String>(None, &|| false), Err(LineError::Garbage(_))));
+        assert!(matches!(
+            right.receive::<String>(None, &|| false),
+            Err(LineError::Garbage(_))
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! A background that the agent performs, because it needs root: an operation on the whole file system, repeated in a thread.
+//! A background that the agent performs, because it needs root: an operation on the whole file
+//! system, repeated in a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,10 @@ impl RootBackground {
             }
             Ok(work)
         });
-        RootBackground { stop, thread: Some(thread) }
+        RootBackground {
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// Waits for the end of the operation that is under way, and returns the work.
@@ -41,7 +45,8 @@ impl RootBackground {
 
     fn end(&mut self) -> Option<Result<BackgroundWork, TestbedError>> {
         self.stop.store(true, Ordering::Release);
-        // The thread has no code that panics but that of the operation, whose panic is one of the agent.
+        // The thread has no code that panics but that of the operation, whose panic is one of the
+        // agent.
         self.thread.take()?.join().ok()
     }
 }
@@ -71,7 +76,10 @@ mod tests {
             thread::yield_now();
         }
         let work = background.stop().expect("it does not fail");
-        assert!(work.operations >= 3 && work.operations == count.load(Ordering::Acquire), "{work:?}");
+        assert!(
+            work.operations >= 3 && work.operations == count.load(Ordering::Acquire),
+            "{work:?}"
+        );
         assert!(work.seconds > 0.0 && work.bytes == 0);
         let (began, begins) = std::sync::mpsc::channel();
         let failing = RootBackground::start(Box::new(move || {
@@ -79,7 +87,11 @@ mod tests {
             Err(TestbedError::trial("no such snapshot"))
         }));
         begins.recv().expect("it begins");
-        assert!(failing.stop().is_err_and(|error| error.to_string().contains("no such snapshot")));
+        assert!(
+            failing
+                .stop()
+                .is_err_and(|error| error.to_string().contains("no such snapshot"))
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Accumulates the observations of a trial, and makes the reply from them: the measured values, or the reason why there
-//! are none.
+//! Accumulates the observations of a trial, and makes the reply from them: the measured values, or
+//! the reason why there are none.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::observed::{BackgroundWork, Deferred, MemoryUse, Observed, Rpcs, Spent};
 use fsb_model::run::SmallDevice;
-use fsb_model::trial::{BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER};
+use fsb_model::trial::{
+    BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER,
+};
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -53,14 +55,21 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns an empty tally for a trial on this target. Beside a background, nothing that the two have in common is
-    /// counted as the work of the case: deferred work, space, bytes of the device.
+    /// Returns an empty tally for a trial on this target. Beside a background, nothing that the two
+    /// have in common is counted as the work of the case: deferred work, space, bytes of the
+    /// device.
     pub(super) fn new(target: &Provisioned, has_background: bool) -> Tally {
         // The device under a directory serves others too.
-        let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
+        let private =
+            target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
         let deferred = (private && !has_background).then(DeferredWork::default);
         let background = has_background.then(BackgroundWork::default);
-        Tally { deferred, background, free_when_empty: target.free_bytes, ..Tally::empty() }
+        Tally {
+            deferred,
+            background,
+            free_when_empty: target.free_bytes,
+            ..Tally::empty()
+        }
     }
 
     fn empty() -> Tally {
@@ -88,7 +97,8 @@ impl Tally {
         }
     }
 
-    /// Quiesces the target and records its deferred work. `copies` are the copies of the workload's files.
+    /// Quiesces the target and records its deferred work. `copies` are the copies of the workload's
+    /// files.
     pub(super) fn rest(
         &mut self,
         testbed: &mut dyn Testbed,
@@ -103,20 +113,34 @@ impl Tally {
         Ok(())
     }
 
-    /// Records the space that the workload's files occupy. At this time everything is written out, and the files exist as
-    /// often as `copies` says.
+    /// Records the space that the workload's files occupy. At this time everything is written out,
+    /// and the files exist as often as `copies` says.
     pub(super) fn fill(&mut self, testbed: &dyn Testbed, slot: u32, copies: u32) {
         /// The least space that counts. A file system may keep less after its files are removed.
         const FEWEST: u64 = 1 << 20;
-        let Some(free) = testbed.free_bytes(slot).filter(|_| self.background.is_none()) else { return };
+        let Some(free) = testbed
+            .free_bytes(slot)
+            .filter(|_| self.background.is_none())
+        else {
+            return;
+        };
         let taken = self.free_when_empty.saturating_sub(free) / u64::from(copies.max(1));
-        self.measured.space = Some(taken).filter(|taken| *taken >= FEWEST).max(self.measured.space);
+        self.measured.space = Some(taken)
+            .filter(|taken| *taken >= FEWEST)
+            .max(self.measured.space);
     }
 
-    /// Adds the counters of the device of a sample. Beside a background they are only evidence that a cold sample read
-    /// from the device.
-    pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>, begins_cold: bool) {
-        let (Some(before), Some(after)) = (before, after) else { return };
+    /// Adds the counters of the device of a sample. Beside a background they are only evidence that
+    /// a cold sample read from the device.
+    pub(super) fn count(
+        &mut self,
+        before: Option<Counters>,
+        after: Option<Counters>,
+        begins_cold: bool,
+    ) {
+        let (Some(before), Some(after)) = (before, after) else {
+            return;
+        };
         let read = after.read_bytes.saturating_sub(before.read_bytes);
         let write = after.write_bytes.saturating_sub(before.write_bytes);
         let flushes = after.flushes.saturating_sub(before.flushes);
@@ -125,7 +149,8 @@ impl Tally {
         }
         self.seen.device(read, write);
         if let Some(before_cold) = self.before_cold {
-            self.seen.since_cold(after.read_bytes.saturating_sub(before_cold.read_bytes));
+            self.seen
+                .since_cold(after.read_bytes.saturating_sub(before_cold.read_bytes));
         }
         if self.background.is_some() {
             return;
@@ -194,8 +219,12 @@ impl Tally {
         target: &Provisioned,
         interference: Vec<Interference>,
     ) -> TrialReply {
-        let memory = self.memory.take().or_else(|| target.held.memory.as_ref().map(MemoryHold::usage));
-        let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
+        let memory = self
+            .memory
+            .take()
+            .or_else(|| target.held.memory.as_ref().map(MemoryHold::usage));
+        let ended = ended
+            .map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
         let observed = Observed {
             device_flushes: self.measured.device_flushes,
             hole_bytes: Some(self.hole_bytes).filter(|bytes| *bytes > 0),
@@ -222,8 +251,14 @@ impl Tally {
             Ok(()) => match checks::verdict(profile, &target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&target.held, &self.measured))
                 .and_then(|()| into_holes(self.hole_bytes, &self.measured))
-                .and_then(|()| small_device(profile, target.record.small_device, &self.measured, &self.samples))
-            {
+                .and_then(|()| {
+                    small_device(
+                        profile,
+                        target.record.small_device,
+                        &self.measured,
+                        &self.samples,
+                    )
+                }) {
                 Ok(()) => (Outcome::Ok, None),
                 Err(why) => (Outcome::Invalid, Some(why)),
             },
@@ -231,11 +266,17 @@ impl Tally {
             Err(Failure::Failed(why)) => (Outcome::Failed, Some(why)),
             Err(Failure::OutOfTime(why)) => {
                 let reply = self.failed(why, observed);
-                return TrialReply { out_of_time: true, ..reply };
+                return TrialReply {
+                    out_of_time: true,
+                    ..reply
+                };
             }
             Err(Failure::Lost(why)) => {
                 let reply = self.failed(why, observed);
-                return TrialReply { target_lost: true, ..reply };
+                return TrialReply {
+                    target_lost: true,
+                    ..reply
+                };
             }
         };
         match self.merge_latencies() {
@@ -255,7 +296,11 @@ impl Tally {
     }
 
     fn failed(&self, why: Reason, observed: Observed) -> TrialReply {
-        TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
+        TrialReply {
+            observed,
+            spent: self.spent,
+            ..refused(Failure::Failed(why))
+        }
     }
 
     /// Merges the latencies of repetitions as histograms, which are never averaged.
@@ -265,7 +310,8 @@ impl Tally {
             by_operation.entry(operation).or_default().push(histogram);
         }
         for (operation, histograms) in by_operation {
-            let merged = latency::merge(histograms.iter().map(String::as_str)).map_err(|error| error.to_string())?;
+            let merged = latency::merge(histograms.iter().map(String::as_str))
+                .map_err(|error| error.to_string())?;
             self.measured.latency.insert(operation, merged);
         }
         Ok(())
@@ -282,8 +328,9 @@ fn unflushed(held: &Held, measured: &Measured) -> Result<(), Reason> {
     }
 }
 
-/// Checks that a file system on a small device did not wait for commits that it does not need on a large disk. A commit
-/// flushes the device twice. A sync makes one commit, and btrfs makes one every 30 seconds.
+/// Checks that a file system on a small device did not wait for commits that it does not need on a
+/// large disk. A commit flushes the device twice. A sync makes one commit, and btrfs makes one
+/// every 30 seconds.
 fn small_device(
     profile: &Profile,
     device: Option<SmallDevice>,
@@ -294,7 +341,9 @@ fn small_device(
     const PERIOD_NS: u64 = 30_000_000_000;
     /// Some workloads sync twice. With a commit for 80 new files, there are ten times as many.
     const MORE: u64 = 2;
-    let (Some(device), Some(flushes)) = (device, measured.device_flushes) else { return Ok(()) };
+    let (Some(device), Some(flushes)) = (device, measured.device_flushes) else {
+        return Ok(());
+    };
     let syncs = match profile.durability {
         Durability::Each => return Ok(()),
         Durability::End => (samples.timed_ns.len().max(1) as u64) * u64::from(samples.units.max(1)),
@@ -302,7 +351,9 @@ fn small_device(
     };
     // What programs and flows sync is not known.
     let is_known = !profile.syncs_itself && profile.program.is_none();
-    let fits = device.new_files.is_some_and(|files| profile.inodes <= files);
+    let fits = device
+        .new_files
+        .is_some_and(|files| profile.inodes <= files);
     let expected = FLUSHES * (syncs + measured.timed_ns / PERIOD_NS + 1);
     // A device that flushes nothing at a sync counts none.
     let is_counted = syncs == 0 || flushes > 0;
@@ -320,7 +371,8 @@ fn small_device(
     Err(Reason::new(&SMALL_DEVICE, text))
 }
 
-/// Checks that almost nothing went to holes of a sparse image, where the file system beneath allocates blocks for it.
+/// Checks that almost nothing went to holes of a sparse image, where the file system beneath
+/// allocates blocks for it.
 fn into_holes(hole_bytes: u64, measured: &Measured) -> Result<(), Reason> {
     /// Share of the bytes that the device wrote.
     const SHARE: f64 = 0.01;
@@ -330,7 +382,8 @@ fn into_holes(hole_bytes: u64, measured: &Measured) -> Result<(), Reason> {
     if hole_bytes as f64 <= written as f64 * SHARE + SLACK as f64 {
         return Ok(());
     }
-    let [holes, written] = [hole_bytes, written].map(|bytes| fsb_model::units::show_bytes(bytes as f64));
+    let [holes, written] =
+        [hole_bytes, written].map(|bytes| fsb_model::units::show_bytes(bytes as f64));
     Err(Reason::new(
         &INTO_HOLES,
         format!("{holes} of {written} went to places of the sparse image never written before"),
@@ -355,10 +408,16 @@ pub(crate) enum Failure {
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
         match error {
-            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.into()),
+            WorkerError::Engine(error) if error.inapplicable => {
+                Failure::NotApplicable(error.into())
+            }
             WorkerError::Engine(error) => Failure::Failed(error.into()),
-            error @ WorkerError::OutOfTime => Failure::OutOfTime(Reason::new(&OUT_OF_TIME, error.to_string())),
-            error @ WorkerError::FullBeneath => Failure::Failed(Reason::new(&NO_SPACE, error.to_string())),
+            error @ WorkerError::OutOfTime => {
+                Failure::OutOfTime(Reason::new(&OUT_OF_TIME, error.to_string()))
+            }
+            error @ WorkerError::FullBeneath => {
+                Failure::Failed(Reason::new(&NO_SPACE, error.to_string()))
+            }
             error @ (WorkerError::Died(_) | WorkerError::Deadline(_)) => {
                 Failure::Failed(Reason::new(&WORKER, error.to_string()))
             }
@@ -370,43 +429,61 @@ impl From<WorkerError> for Failure {
 impl Failure {
     /// Returns the failure of a background, which is also that of its case.
     pub(super) fn of_background(self) -> Failure {
-        let with_cause = |cause: &str, why: &Reason| format!("its background {cause}: {}", why.text);
+        let with_cause =
+            |cause: &str, why: &Reason| format!("its background {cause}: {}", why.text);
         match self {
-            Failure::NotApplicable(why) => Failure::NotApplicable(with_cause("is not applicable", &why).into()),
+            Failure::NotApplicable(why) => {
+                Failure::NotApplicable(with_cause("is not applicable", &why).into())
+            }
             Failure::Failed(why) => {
                 let text = with_cause("failed", &why);
-                Failure::Failed(Reason { errno: why.errno, ..Reason::new(&BACKGROUND, text) })
+                Failure::Failed(Reason {
+                    errno: why.errno,
+                    ..Reason::new(&BACKGROUND, text)
+                })
             }
             Failure::Lost(_) | Failure::OutOfTime(_) => self,
         }
     }
 }
 
-/// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not applicable".
+/// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not
+/// applicable".
 pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), Failure> {
     let abilities = &target.abilities;
-    if let Some(why) = profile.maintenance.and_then(|operation| abilities.no_maintenance.get(&operation)) {
+    if let Some(why) = profile
+        .maintenance
+        .and_then(|operation| abilities.no_maintenance.get(&operation))
+    {
         return Err(Failure::NotApplicable(why.clone().into()));
     }
     if profile.cache.begins_cold() {
         match abilities.cold {
-            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone().into())),
+            None => {
+                return Err(Failure::NotApplicable(
+                    abilities.why_not_cold.clone().into(),
+                ));
+            }
             Some(ColdMethod::Evict) if profile.metadata_only => {
                 let why = "cold metadata needs drop_caches: run as root";
                 return Err(Failure::NotApplicable(why.into()));
             }
             Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
-                let why = "cold metadata cannot be verified: the device under the directory is not known";
+                let why =
+                    "cold metadata cannot be verified: the device under the directory is not known";
                 return Err(Failure::NotApplicable(why.into()));
             }
             Some(_) => {}
         }
     }
     if profile.durability != Durability::None && !abilities.durable {
-        return Err(Failure::NotApplicable(abilities.why_not_durable.clone().into()));
+        return Err(Failure::NotApplicable(
+            abilities.why_not_durable.clone().into(),
+        ));
     }
     let short = |what: &str, needed: String, free: String| {
-        let why = format!("it needs {needed} {what}, but the target has {free}: --size changes both");
+        let why =
+            format!("it needs {needed} {what}, but the target has {free}: --size changes both");
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if profile.space > target.free_bytes {
@@ -420,7 +497,9 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
     let out_of_time = matches!(failure, Failure::OutOfTime(_));
     let (outcome, reason) = match failure {
         Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
-        Failure::Failed(why) | Failure::Lost(why) | Failure::OutOfTime(why) => (Outcome::Failed, why),
+        Failure::Failed(why) | Failure::Lost(why) | Failure::OutOfTime(why) => {
+            (Outcome::Failed, why)
+        }
     };
     TrialReply {
         outcome,
@@ -441,25 +520,31 @@ fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64)
     match (failure, killed) {
         (Failure::Failed(why), Some(memory)) => {
             let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
-            let text =
-                format!("{}; the memory limit of {limit} is too small for the workload: raise memory-limit", why.text);
+            let text = format!(
+                "{}; the memory limit of {limit} is too small for the workload: raise memory-limit",
+                why.text
+            );
             Failure::Failed(Reason { text, ..why })
         }
         (failure, _) => failure,
     }
 }
 
-// Deferred work of a file system: the activity of its device from the end of a sample until the target is idle.
+// Deferred work of a file system: the activity of its device from the end of a sample until the
+// target is idle.
 //
-// A clock stops when the calls have returned, or when the log is written. The work that remains then (dirty pages,
-// ext4's checkpoint, the metadata that xfs logged, a btrfs commit) slows down later operations. This module counts it.
+// A clock stops when the calls have returned, or when the log is written. The work that remains
+// then (dirty pages, ext4's checkpoint, the metadata that xfs logged, a btrfs commit) slows down
+// later operations. This module counts it.
 
 /// Bytes that an idle target may write: a superblock, or a log record without changes.
 pub(super) const AT_REST: u64 = 64 << 10;
 
 /// Adds the writes and flushes of the device between two readings.
 fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) {
-    let (Some(before), Some(after)) = (before, after) else { return };
+    let (Some(before), Some(after)) = (before, after) else {
+        return;
+    };
     sum.bytes += after.write_bytes.saturating_sub(before.write_bytes);
     sum.flushes += after.flushes.saturating_sub(before.flushes);
 }
@@ -476,28 +561,49 @@ pub(super) struct DeferredWork {
 
 impl DeferredWork {
     /// Records the end of a sample.
-    pub(super) fn sample(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+    pub(super) fn sample(
+        &mut self,
+        operations: u64,
+        before: Option<Counters>,
+        after: Option<Counters>,
+    ) {
         self.sum.operations += operations;
         if let (Some(before), Some(after)) = (before, after) {
             self.written += after.write_bytes.saturating_sub(before.write_bytes);
         }
     }
 
-    /// Records the end of a repetition of a sequential trial. The deferred work of earlier repetitions is written by
-    /// then, so the counts start again.
-    pub(super) fn repetition(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+    /// Records the end of a repetition of a sequential trial. The deferred work of earlier
+    /// repetitions is written by then, so the counts start again.
+    pub(super) fn repetition(
+        &mut self,
+        operations: u64,
+        before: Option<Counters>,
+        after: Option<Counters>,
+    ) {
         *self = DeferredWork::default();
         self.sample(operations, before, after);
     }
 
     /// Records a sync of the target after a sample.
-    pub(super) fn synced(&mut self, seconds: f64, before: Option<Counters>, after: Option<Counters>) {
+    pub(super) fn synced(
+        &mut self,
+        seconds: f64,
+        before: Option<Counters>,
+        after: Option<Counters>,
+    ) {
         self.syncs.push(seconds);
         count(&mut self.sum, before, after);
     }
 
-    /// Quiesces the target within `left`. Returns `None` if nothing was written, or if time is too short to count it.
-    fn rest(mut self, testbed: &mut dyn Testbed, slot: u32, left: Duration) -> Result<Option<Deferred>, TestbedError> {
+    /// Quiesces the target within `left`. Returns `None` if nothing was written, or if time is too
+    /// short to count it.
+    fn rest(
+        mut self,
+        testbed: &mut dyn Testbed,
+        slot: u32,
+        left: Duration,
+    ) -> Result<Option<Deferred>, TestbedError> {
         let started = Instant::now();
         let in_rounds = !self.syncs.is_empty();
         if left.is_zero() || self.sum.operations == 0 || in_rounds && !self.wrote() {
@@ -517,12 +623,17 @@ impl DeferredWork {
             let started = Instant::now();
             testbed.sync(slot)?;
             let idle = started.elapsed().as_secs_f64();
-            self.sum.seconds += self.syncs.iter().map(|sync| (sync - idle).max(0.0)).sum::<f64>();
+            self.sum.seconds += self
+                .syncs
+                .iter()
+                .map(|sync| (sync - idle).max(0.0))
+                .sum::<f64>();
         }
         Ok(self.wrote().then_some(self.sum))
     }
 
-    /// Returns whether the device wrote more than that of an idle target, whose writes the work does not cause.
+    /// Returns whether the device wrote more than that of an idle target, whose writes the work
+    /// does not cause.
     fn wrote(&self) -> bool {
         self.written + self.sum.bytes > AT_REST
     }
@@ -534,51 +645,124 @@ mod tests {
 
     #[test]
     fn a_flush_belies_barriers_that_are_off() {
-        let held = |no_flushes| Held { no_flushes, ..Held::default() };
-        let served = |device_flushes| Measured { device_flushes, ..Measured::default() };
+        let held = |no_flushes| Held {
+            no_flushes,
+            ..Held::default()
+        };
+        let served = |device_flushes| Measured {
+            device_flushes,
+            ..Measured::default()
+        };
         assert_eq!(unflushed(&held(true), &served(Some(0))), Ok(()));
         assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
         let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
-        assert_eq!(why.text, "not without barriers: the device served 7 flushes");
+        assert_eq!(
+            why.text,
+            "not without barriers: the device served 7 flushes"
+        );
     }
 
     #[test]
     fn commits_beyond_those_of_the_syncs_show_a_small_device() {
         let params = serde_json::json!({"files": 1000, "durability": "end"});
         let spec = fsb_model::WorkloadSpec::new("create", serde_json::from_value(params).unwrap());
-        let sizing = fsb_engine::Sizing { size: 1 << 30, cpus: 1 };
-        let profile = fsb_engine::workload::parse(&spec, &sizing).unwrap().profile();
-        let device = |new_files| Some(SmallDevice { bytes: 700 << 20, least: 20 << 30, new_files });
+        let sizing = fsb_engine::Sizing {
+            size: 1 << 30,
+            cpus: 1,
+        };
+        let profile = fsb_engine::workload::parse(&spec, &sizing)
+            .unwrap()
+            .profile();
+        let device = |new_files| {
+            Some(SmallDevice {
+                bytes: 700 << 20,
+                least: 20 << 30,
+                new_files,
+            })
+        };
         let check = |profile: &Profile, device, flushes| {
-            let samples = Samples { units: 1, timed_ns: vec![100_000_000; 10], ..Samples::default() };
-            let measured = Measured { device_flushes: Some(flushes), timed_ns: 1_000_000_000, ..Measured::default() };
+            let samples = Samples {
+                units: 1,
+                timed_ns: vec![100_000_000; 10],
+                ..Samples::default()
+            };
+            let measured = Measured {
+                device_flushes: Some(flushes),
+                timed_ns: 1_000_000_000,
+                ..Measured::default()
+            };
             small_device(profile, device, &measured, &samples).map_err(|reason| reason.text)
         };
         assert_eq!(check(&profile, None, 260), Ok(()));
-        assert_eq!(check(&profile, device(Some(99)), 22), Ok(()), "a commit for each sync");
+        assert_eq!(
+            check(&profile, device(Some(99)), 22),
+            Ok(()),
+            "a commit for each sync"
+        );
         assert_eq!(
             check(&profile, device(Some(99)), 260).unwrap_err(),
             "not as on a large disk: on a device of 700 MiB it commits about every 99 new files (260 flushes, 22 expected), \
              and from 20.0 GiB on it does not"
         );
-        assert_eq!(check(&profile, device(Some(2000)), 260), Ok(()), "all files fit");
-        assert!(check(&profile, device(Some(99)), 0).is_err(), "its flushes are not counted");
-        assert_eq!(check(&profile, device(Some(99)), 40), Ok(()), "it syncs twice");
-        assert_eq!(check(&Profile { syncs_itself: true, ..profile.clone() }, device(Some(99)), 260), Ok(()));
-        assert_eq!(check(&Profile { durability: Durability::Each, ..profile }, device(Some(99)), 260), Ok(()));
+        assert_eq!(
+            check(&profile, device(Some(2000)), 260),
+            Ok(()),
+            "all files fit"
+        );
+        assert!(
+            check(&profile, device(Some(99)), 0).is_err(),
+            "its flushes are not counted"
+        );
+        assert_eq!(
+            check(&profile, device(Some(99)), 40),
+            Ok(()),
+            "it syncs twice"
+        );
+        assert_eq!(
+            check(
+                &Profile {
+                    syncs_itself: true,
+                    ..profile.clone()
+                },
+                device(Some(99)),
+                260
+            ),
+            Ok(())
+        );
+        assert_eq!(
+            check(
+                &Profile {
+                    durability: Durability::Each,
+                    ..profile
+                },
+                device(Some(99)),
+                260
+            ),
+            Ok(())
+        );
     }
 
     #[test]
     fn writes_to_holes_make_a_trial_invalid() {
-        let wrote = |device_written| Measured { device_written, ..Measured::default() };
+        let wrote = |device_written| Measured {
+            device_written,
+            ..Measured::default()
+        };
         assert_eq!(into_holes(0, &wrote(None)), Ok(()));
         assert_eq!(into_holes(2 << 20, &wrote(Some(100 << 20))), Ok(()));
         let why = into_holes(64 << 20, &wrote(Some(100 << 20))).unwrap_err();
-        assert_eq!(why.text, "64.0 MiB of 100 MiB went to places of the sparse image never written before");
+        assert_eq!(
+            why.text,
+            "64.0 MiB of 100 MiB went to places of the sparse image never written before"
+        );
     }
 
     fn counters(write_bytes: u64, flushes: u64) -> Option<Counters> {
-        Some(Counters { write_bytes, flushes, ..Counters::default() })
+        Some(Counters {
+            write_bytes,
+            flushes,
+            ..Counters::default()
+        })
     }
 
     #[test]
@@ -586,9 +770,15 @@ mod tests {
         let mut left = DeferredWork::default();
         left.sample(100, counters(0, 0), counters(4096, 1));
         left.synced(0.1, counters(4096, 1), counters(8192, 3));
-        assert_eq!((left.written, left.sum.bytes, left.sum.flushes), (4096, 4096, 2));
+        assert_eq!(
+            (left.written, left.sum.bytes, left.sum.flushes),
+            (4096, 4096, 2)
+        );
         left.sample(100, None, None);
-        let sum = Deferred { seconds: 0.5, ..left.sum };
+        let sum = Deferred {
+            seconds: 0.5,
+            ..left.sum
+        };
         assert_eq!(sum.per_operation(), Some([20.48, 0.01, 0.0025]));
         assert_eq!(Deferred::default().per_operation(), None);
     }

@@ -1,11 +1,13 @@
-//! Traces the samples of a case: where the worker's threads wait and run between their first and last timed calls.
+//! Traces the samples of a case: where the worker's threads wait and run between their first and
+//! last timed calls.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::AddAssign;
 
 use fsb_engine::{Measurement, Profile};
 use fsb_model::traced::{
-    CommitKind, KernelThreads, RequestKind, RequestTotals, THREAD_KINDS, ThreadKind, Traced, TracedRequest, TracedStack,
+    CommitKind, KernelThreads, RequestKind, RequestTotals, THREAD_KINDS, ThreadKind, Traced,
+    TracedRequest, TracedStack,
 };
 use fsb_sys::trace::stacks::{COMMITS, DEEPEST, Observation, StackId, StackWatch, Symbols};
 use fsb_testbed::watch;
@@ -18,8 +20,12 @@ const MOST_OTHER_STACKS: usize = 20;
 const MOST_REQUESTS: usize = 300;
 
 /// The kinds of [`COMMITS`].
-const COMMIT_KINDS: [CommitKind; COMMITS.len()] =
-    [CommitKind::Jbd2, CommitKind::Ext4Fast, CommitKind::XfsLogForce, CommitKind::Btrfs];
+const COMMIT_KINDS: [CommitKind; COMMITS.len()] = [
+    CommitKind::Jbd2,
+    CommitKind::Ext4Fast,
+    CommitKind::XfsLogForce,
+    CommitKind::Btrfs,
+];
 
 /// The eBPF programs, and the names of the kernel's functions.
 pub(super) struct Tracer {
@@ -41,7 +47,8 @@ pub(super) struct Observations {
     program_ns: Option<u64>,
 }
 
-/// The devices of a target, as major and minor numbers. Observations of others are left out if they are known.
+/// The devices of a target, as major and minor numbers. Observations of others are left out if they
+/// are known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TracedDevices {
     /// The whole disk, which gets the requests.
@@ -60,9 +67,16 @@ pub fn can_trace() -> Result<(), String> {
 
 impl Tracer {
     pub(super) fn open() -> Result<Tracer, String> {
-        let watch = StackWatch::open().map_err(|error| format!("the kernel refuses the eBPF programs: {error}"))?;
-        let symbols = Symbols::read().map_err(|error| format!("the kernel's functions have no names: {error}"))?;
-        Ok(Tracer { watch, symbols, stolen_before: None, run_before: None })
+        let watch = StackWatch::open()
+            .map_err(|error| format!("the kernel refuses the eBPF programs: {error}"))?;
+        let symbols = Symbols::read()
+            .map_err(|error| format!("the kernel's functions have no names: {error}"))?;
+        Ok(Tracer {
+            watch,
+            symbols,
+            stolen_before: None,
+            run_before: None,
+        })
     }
 
     /// Begins to trace the threads of a process, and the requests of the disk of its target.
@@ -77,13 +91,23 @@ impl Tracer {
 
     /// Ends that, and returns the observations.
     pub(super) fn end(&mut self) -> Observations {
-        let program_ns = self.watch.run_time_ns().zip(self.run_before).map(|(after, before)| after - before);
+        let program_ns = self
+            .watch
+            .run_time_ns()
+            .zip(self.run_before)
+            .map(|(after, before)| after - before);
         let mut list = Vec::new();
         self.watch.drain(|observation| list.push(observation));
         // An error here was one of `begin`, too.
         let _ = self.watch.follow(None, None);
-        let stolen = watch::stolen_seconds().zip(self.stolen_before).map_or(0.0, |(after, before)| after - before);
-        Observations { list, stolen, program_ns }
+        let stolen = watch::stolen_seconds()
+            .zip(self.stolen_before)
+            .map_or(0.0, |(after, before)| after - before);
+        Observations {
+            list,
+            stolen,
+            program_ns,
+        }
     }
 
     fn stack(&self, id: StackId) -> TracedStack {
@@ -102,8 +126,13 @@ impl Tracer {
 pub(super) fn untraceable(profile: &Profile, is_fake: bool) -> Option<&'static str> {
     match profile {
         _ if is_fake => Some("nothing is measured on a simulated target"),
-        Profile { program: Some(_), .. } => Some("programs have a PID namespace of their own"),
-        Profile { maintenance: Some(_), .. } => Some("the agent itself does the work, not a worker"),
+        Profile {
+            program: Some(_), ..
+        } => Some("programs have a PID namespace of their own"),
+        Profile {
+            maintenance: Some(_),
+            ..
+        } => Some("the agent itself does the work, not a worker"),
         Profile { processes: 2.., .. } => Some("only the threads of one process are traced"),
         _ => None,
     }
@@ -157,19 +186,36 @@ impl TraceTally {
     }
 
     /// Adds the observations of a sample.
-    pub(super) fn add(&mut self, observed: &Observations, found: &[Measurement], devices: TracedDevices) {
+    pub(super) fn add(
+        &mut self,
+        observed: &Observations,
+        found: &[Measurement],
+        devices: TracedDevices,
+    ) {
         let observations = &observed.list;
         let is_first = self.thread_ns == 0;
         let mut windows = Vec::new();
         for measurement in found {
             let spans = &measurement.workers;
-            let window = spans.iter().map(|span| span.start_ns).min().zip(spans.iter().map(|span| span.stop_ns).max());
-            let Some((start, stop)) = window else { return self.fail("the workload does not report its threads") };
-            if spans.iter().any(|span| span.timed_ns != span.stop_ns - span.start_ns) {
+            let window = spans
+                .iter()
+                .map(|span| span.start_ns)
+                .min()
+                .zip(spans.iter().map(|span| span.stop_ns).max());
+            let Some((start, stop)) = window else {
+                return self.fail("the workload does not report its threads");
+            };
+            if spans
+                .iter()
+                .any(|span| span.timed_ns != span.stop_ns - span.start_ns)
+            {
                 return self.fail("its clock pauses within a sample");
             }
             windows.push([start, stop]);
-            self.thread_ns += spans.iter().map(|span| span.stop_ns - span.start_ns).sum::<u64>();
+            self.thread_ns += spans
+                .iter()
+                .map(|span| span.stop_ns - span.start_ns)
+                .sum::<u64>();
             self.operations += measurement.operations;
             self.cpu_ns += ((measurement.user_seconds + measurement.system_seconds) * 1e9) as u64;
         }
@@ -179,18 +225,32 @@ impl TraceTally {
             let at_ns = observation.ended_ns();
             overlaps(&windows, [at_ns, at_ns + 1]).next().is_some()
         };
-        // Each observation is the work of a program. Those outside the windows took their share of the time.
-        let share = observations.iter().filter(ended).count() as f64 / observations.len().max(1) as f64;
+        // Each observation is the work of a program. Those outside the windows took their share of
+        // the time.
+        let share =
+            observations.iter().filter(ended).count() as f64 / observations.len().max(1) as f64;
         let program_ns = observed.program_ns.map(|ns| ns as f64 * share);
-        self.program_ns = if is_first { program_ns } else { self.program_ns.zip(program_ns).map(|(sum, ns)| sum + ns) };
+        self.program_ns = if is_first {
+            program_ns
+        } else {
+            self.program_ns.zip(program_ns).map(|(sum, ns)| sum + ns)
+        };
         let flushes = flushes(observations, devices.disk);
         self.add_requests(observations, &windows, &flushes);
         // Between two samples, they are not observed.
-        self.kernel_threads.values_mut().for_each(|thread| thread.on_since = None);
+        self.kernel_threads
+            .values_mut()
+            .for_each(|thread| thread.on_since = None);
         let mut threads: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
         for observation in observations {
             match *observation {
-                Observation::Off { thread, named: Some(name), out_ns, in_ns, .. } => {
+                Observation::Off {
+                    thread,
+                    named: Some(name),
+                    out_ns,
+                    in_ns,
+                    ..
+                } => {
                     let own = self.kernel_threads.entry((name, thread)).or_default();
                     if let Some(since) = own.on_since.replace(in_ns) {
                         own.run_ns += overlaps(&windows, [since, out_ns]).map(length).sum::<u64>();
@@ -198,10 +258,20 @@ impl TraceTally {
                     own.run_queue_ns += divide(observation, &windows, &flushes, &mut own.waits);
                 }
                 // The main thread only waits for the other threads.
-                Observation::Off { thread, process, .. } if thread == process => {}
-                Observation::Off { thread, out_ns, in_ns, .. } => {
+                Observation::Off {
+                    thread, process, ..
+                } if thread == process => {}
+                Observation::Off {
+                    thread,
+                    out_ns,
+                    in_ns,
+                    ..
+                } => {
                     for [from, _] in overlaps(&windows, [out_ns, in_ns]) {
-                        threads.entry(window_of(&windows, from)).or_default().insert(thread);
+                        threads
+                            .entry(window_of(&windows, from))
+                            .or_default()
+                            .insert(thread);
                     }
                     self.run_queue_ns += divide(observation, &windows, &flushes, &mut self.waits);
                 }
@@ -210,47 +280,89 @@ impl TraceTally {
                         *self.samples.entry(stack).or_default() += 1;
                     }
                 }
-                Observation::Contended { thread, process, from_ns, to_ns, stack } if thread != process => {
+                Observation::Contended {
+                    thread,
+                    process,
+                    from_ns,
+                    to_ns,
+                    stack,
+                } if thread != process => {
                     for part in overlaps(&windows, [from_ns, to_ns]) {
                         *self.locks.entry(stack).or_default() += StackTime::of(part, &flushes);
                     }
                 }
-                Observation::Committed { kind, device, at_ns } => {
-                    let is_own = device == (0, 0) || devices.file_system.is_none_or(|own| own == device);
+                Observation::Committed {
+                    kind,
+                    device,
+                    at_ns,
+                } => {
+                    let is_own =
+                        device == (0, 0) || devices.file_system.is_none_or(|own| own == device);
                     if is_own && overlaps(&windows, [at_ns, at_ns + 1]).next().is_some() {
                         *self.commits.entry(COMMIT_KINDS[kind]).or_default() += 1;
                     }
                 }
-                Observation::Contended { .. } | Observation::Flush { .. } | Observation::Request { .. } => {}
+                Observation::Contended { .. }
+                | Observation::Flush { .. }
+                | Observation::Request { .. } => {}
             }
         }
-        let workers = found.iter().map(|measurement| measurement.workers.len()).max().unwrap_or(0);
+        let workers = found
+            .iter()
+            .map(|measurement| measurement.workers.len())
+            .max()
+            .unwrap_or(0);
         // A thread of an earlier sample may still be on its way out.
         let mut seen = BTreeSet::new();
-        let news = threads.values().map(|threads| threads.iter().filter(|thread| seen.insert(**thread)).count());
+        let news = threads.values().map(|threads| {
+            threads
+                .iter()
+                .filter(|thread| seen.insert(**thread))
+                .count()
+        });
         if news.max().unwrap_or(0) > workers {
             self.fail("helper threads make calls as well, and the kernel does not say which threads are timed");
         }
     }
 
     /// Adds the requests and flushes within the windows of a sample.
-    fn add_requests(&mut self, observations: &[Observation], windows: &[[u64; 2]], flushes: &[[u64; 2]]) {
-        let [Some([start, _]), Some([_, stop])] = [windows.first(), windows.last()].map(Option::<&[u64; 2]>::copied)
+    fn add_requests(
+        &mut self,
+        observations: &[Observation],
+        windows: &[[u64; 2]],
+        flushes: &[[u64; 2]],
+    ) {
+        let [Some([start, _]), Some([_, stop])] =
+            [windows.first(), windows.last()].map(Option::<&[u64; 2]>::copied)
         else {
             return;
         };
-        let request = |kind: RequestKind, [issued, completed]: [u64; 2], offset: u64, bytes: u64| TracedRequest {
+        let request = |kind: RequestKind,
+                       [issued, completed]: [u64; 2],
+                       offset: u64,
+                       bytes: u64| TracedRequest {
             kind,
             at_ns: issued.saturating_sub(start),
             ns: completed - issued,
             offset,
             bytes,
         };
-        let flushes = flushes.iter().filter(|flush| overlaps(windows, **flush).next().is_some());
+        let flushes = flushes
+            .iter()
+            .filter(|flush| overlaps(windows, **flush).next().is_some());
         let flushes = flushes.map(|[from, to]| [*from.max(&start), *to.min(&stop)]);
-        let mut all: Vec<TracedRequest> = flushes.map(|flush| request(RequestKind::Flush, flush, 0, 0)).collect();
+        let mut all: Vec<TracedRequest> = flushes
+            .map(|flush| request(RequestKind::Flush, flush, 0, 0))
+            .collect();
         all.extend(observations.iter().filter_map(|observation| {
-            let Observation::Request { issued_ns, completed_ns, sector, sectors, operation } = *observation else {
+            let Observation::Request {
+                issued_ns,
+                completed_ns,
+                sector,
+                sectors,
+                operation,
+            } = *observation
+            else {
                 return None;
             };
             overlaps(windows, [issued_ns, completed_ns]).next()?;
@@ -260,12 +372,26 @@ impl TraceTally {
                 b'D' | b'E' => RequestKind::Discard,
                 _ => return None,
             };
-            Some(request(kind, [issued_ns, completed_ns], sector * SECTOR, u64::from(sectors) * SECTOR))
+            Some(request(
+                kind,
+                [issued_ns, completed_ns],
+                sector * SECTOR,
+                u64::from(sectors) * SECTOR,
+            ))
         }));
-        for TracedRequest { kind, ns, bytes, .. } in &all {
-            let none = RequestTotals { kind: *kind, count: 0, bytes: 0, ns: 0 };
+        for TracedRequest {
+            kind, ns, bytes, ..
+        } in &all
+        {
+            let none = RequestTotals {
+                kind: *kind,
+                count: 0,
+                bytes: 0,
+                ns: 0,
+            };
             let totals = self.requests.entry(*kind).or_insert(none);
-            (totals.count, totals.bytes, totals.ns) = (totals.count + 1, totals.bytes + bytes, totals.ns + ns);
+            (totals.count, totals.bytes, totals.ns) =
+                (totals.count + 1, totals.bytes + bytes, totals.ns + ns);
         }
         if all.len() > self.shown_requests.len() {
             self.shown_requests = all;
@@ -275,28 +401,51 @@ impl TraceTally {
     /// Returns the times with the names of functions, or the reason why there are none.
     pub(super) fn finish(self, tracer: Option<&Tracer>) -> Traced {
         let Some(tracer) = tracer.filter(|_| self.problem.is_none()) else {
-            return Traced { problem: self.problem, ..Traced::default() };
+            return Traced {
+                problem: self.problem,
+                ..Traced::default()
+            };
         };
         let lost = tracer.watch.lost();
         let named = |(id, time): (StackId, StackTime)| {
-            let StackTime { count, ns, flush_ns } = time;
-            TracedStack { count, ns, flush_ns, ..tracer.stack(id) }
+            let StackTime {
+                count,
+                ns,
+                flush_ns,
+            } = time;
+            TracedStack {
+                count,
+                ns,
+                flush_ns,
+                ..tracer.stack(id)
+            }
         };
         let waits = largest(self.waits.into_iter().map(named), MOST_STACKS);
         let waited: u64 = waits.iter().map(|stack| stack.ns).sum();
         // The count includes the CPU time of threads before their first call.
         let on_processor = self.thread_ns.saturating_sub(waited + self.run_queue_ns);
         let cpu_ns = self.cpu_ns.min(on_processor);
-        // The kernel leaves stolen time out of CPU time, and counts it for processors, not for threads.
+        // The kernel leaves stolen time out of CPU time, and counts it for processors, not for
+        // threads.
         let stolen_ns = ((self.stolen * 1e9) as u64).min(on_processor - cpu_ns);
         let samples: u64 = self.samples.values().sum();
         let runs = self.samples.into_iter().map(|(id, count)| {
             let ns = (cpu_ns as f64 * count as f64 / samples as f64) as u64;
-            named((id, StackTime { count, ns, flush_ns: 0 }))
+            named((
+                id,
+                StackTime {
+                    count,
+                    ns,
+                    flush_ns: 0,
+                },
+            ))
         });
         let mut runs = largest(runs, MOST_STACKS);
         if samples == 0 && cpu_ns > 0 {
-            runs.push(TracedStack { ns: cpu_ns, ..TracedStack::default() });
+            runs.push(TracedStack {
+                ns: cpu_ns,
+                ..TracedStack::default()
+            });
         }
         let locks = largest(self.locks.into_iter().map(named), MOST_OTHER_STACKS);
         let mut shown_requests = self.shown_requests;
@@ -327,7 +476,9 @@ const SECTOR: u64 = 512;
 fn evenly_chosen(requests: Vec<TracedRequest>) -> Vec<TracedRequest> {
     let count = requests.len();
     let kept = count.min(MOST_REQUESTS);
-    (0..kept).map(|place| requests[place * count / kept]).collect()
+    (0..kept)
+        .map(|place| requests[place * count / kept])
+        .collect()
 }
 
 /// Adds up the threads of each kind. Leaves out waits for work, and threads of other kinds.
@@ -336,18 +487,40 @@ fn kernel_threads(
     named: impl Fn((StackId, StackTime)) -> TracedStack,
 ) -> Vec<KernelThreads> {
     let mut kinds: BTreeMap<ThreadKind, (KernelThreads, StackTime)> = BTreeMap::new();
-    for ((name, _), KernelThread { run_ns, run_queue_ns, waits, .. }) in threads {
-        let Some((kind, _)) = THREAD_KINDS.into_iter().find(|(_, begin)| begin.as_bytes().starts_with(&name)) else {
+    for (
+        (name, _),
+        KernelThread {
+            run_ns,
+            run_queue_ns,
+            waits,
+            ..
+        },
+    ) in threads
+    {
+        let Some((kind, _)) = THREAD_KINDS
+            .into_iter()
+            .find(|(_, begin)| begin.as_bytes().starts_with(&name))
+        else {
             continue;
         };
-        let (walked, left_out): (Vec<_>, Vec<_>) = waits.into_iter().partition(|(id, _)| !id.is_left_out());
+        let (walked, left_out): (Vec<_>, Vec<_>) =
+            waits.into_iter().partition(|(id, _)| !id.is_left_out());
         let mut waits: Vec<TracedStack> = walked.into_iter().map(&named).collect();
-        // A thread of a program may have such a name, too. It has a stack in user mode wherever it waits.
-        if !waits.iter().any(|stack| stack.user || stack.functions.iter().any(|function| function == "kthread")) {
+        // A thread of a program may have such a name, too. It has a stack in user mode wherever it
+        // waits.
+        if !waits
+            .iter()
+            .any(|stack| stack.user || stack.functions.iter().any(|function| function == "kthread"))
+        {
             continue;
         }
         waits.retain(|stack| !stack.user);
-        let none = KernelThreads { kind, run_ns: 0, run_queue_ns: 0, waits: Vec::new() };
+        let none = KernelThreads {
+            kind,
+            run_ns: 0,
+            run_queue_ns: 0,
+            waits: Vec::new(),
+        };
         let (sum, rest) = kinds.entry(kind).or_insert((none, StackTime::default()));
         sum.run_ns += run_ns;
         sum.run_queue_ns += run_queue_ns;
@@ -357,7 +530,10 @@ fn kernel_threads(
     let of_all = |(mut sum, rest): (KernelThreads, StackTime)| {
         add_left_out(&mut sum.waits, rest);
         sum.waits.retain(|stack| !stack.waits_for_work());
-        sum.waits = largest(std::mem::take(&mut sum.waits).into_iter(), MOST_OTHER_STACKS);
+        sum.waits = largest(
+            std::mem::take(&mut sum.waits).into_iter(),
+            MOST_OTHER_STACKS,
+        );
         sum
     };
     let mut kinds: Vec<KernelThreads> = kinds.into_values().map(of_all).collect();
@@ -365,14 +541,24 @@ fn kernel_threads(
     kinds
 }
 
-/// Divides the waits whose stacks were left out among those that have one, in proportion: which have one is random.
+/// Divides the waits whose stacks were left out among those that have one, in proportion: which
+/// have one is random.
 fn add_left_out(waits: &mut Vec<TracedStack>, left_out: StackTime) {
-    let StackTime { count, ns, flush_ns } = left_out;
+    let StackTime {
+        count,
+        ns,
+        flush_ns,
+    } = left_out;
     let sum = |value: fn(&TracedStack) -> u64| waits.iter().map(value).sum::<u64>();
     let (counts, times) = (sum(|stack| stack.count), sum(|stack| stack.ns));
     if counts == 0 || times == 0 {
         if count > 0 {
-            waits.push(TracedStack { count, ns, flush_ns, ..TracedStack::default() });
+            waits.push(TracedStack {
+                count,
+                ns,
+                flush_ns,
+                ..TracedStack::default()
+            });
         }
         return;
     }
@@ -384,16 +570,30 @@ fn add_left_out(waits: &mut Vec<TracedStack>, left_out: StackTime) {
     }
 }
 
-/// Adds the wait of an [`Observation::Off`] within the windows to the waits. Returns the nanoseconds in which the thread could
-/// run.
+/// Adds the wait of an [`Observation::Off`] within the windows to the waits. Returns the
+/// nanoseconds in which the thread could run.
 fn divide(
     observation: &Observation,
     windows: &[[u64; 2]],
     flushes: &[[u64; 2]],
     waits: &mut HashMap<StackId, StackTime>,
 ) -> u64 {
-    let Observation::Off { out_ns, woken_ns, in_ns, blocked, stack, .. } = *observation else { return 0 };
-    let able_ns = if blocked { woken_ns.unwrap_or(in_ns).clamp(out_ns, in_ns) } else { out_ns };
+    let Observation::Off {
+        out_ns,
+        woken_ns,
+        in_ns,
+        blocked,
+        stack,
+        ..
+    } = *observation
+    else {
+        return 0;
+    };
+    let able_ns = if blocked {
+        woken_ns.unwrap_or(in_ns).clamp(out_ns, in_ns)
+    } else {
+        out_ns
+    };
     let mut run_queue_ns = 0;
     for [from, to] in overlaps(windows, [out_ns, in_ns]) {
         run_queue_ns += to.saturating_sub(able_ns.max(from));
@@ -408,7 +608,11 @@ impl StackTime {
     /// Returns the time of one interval.
     fn of(interval: [u64; 2], flushes: &[[u64; 2]]) -> StackTime {
         let flush_ns = overlaps(flushes, interval).map(length).sum();
-        StackTime { count: 1, ns: length(interval), flush_ns }
+        StackTime {
+            count: 1,
+            ns: length(interval),
+            flush_ns,
+        }
     }
 }
 
@@ -424,7 +628,8 @@ fn length([from, to]: [u64; 2]) -> u64 {
     to - from
 }
 
-/// Adds up equal stacks, and returns the `most` largest ones, and the rest together without functions.
+/// Adds up equal stacks, and returns the `most` largest ones, and the rest together without
+/// functions.
 fn largest(stacks: impl Iterator<Item = TracedStack>, most: usize) -> Vec<TracedStack> {
     let mut by_functions: BTreeMap<(Vec<String>, bool), TracedStack> = BTreeMap::new();
     let add = |sum: &mut TracedStack, stack: &TracedStack| {
@@ -452,7 +657,14 @@ fn largest(stacks: impl Iterator<Item = TracedStack>, most: usize) -> Vec<Traced
 fn flushes(observations: &[Observation], device: Option<(u32, u32)>) -> Vec<[u64; 2]> {
     let (mut intervals, mut under_way, mut since) = (Vec::new(), 0u32, 0);
     for observation in observations {
-        let Observation::Flush { device: own, at_ns, began } = *observation else { continue };
+        let Observation::Flush {
+            device: own,
+            at_ns,
+            began,
+        } = *observation
+        else {
+            continue;
+        };
         if device.is_some_and(|device| device != own) {
             continue;
         }
@@ -478,13 +690,17 @@ fn flushes(observations: &[Observation], device: Option<(u32, u32)>) -> Vec<[u64
 /// Returns the intersections of an interval with the `sorted` intervals, which do not overlap.
 fn overlaps(sorted: &[[u64; 2]], [from, to]: [u64; 2]) -> impl Iterator<Item = [u64; 2]> + '_ {
     let first = sorted.partition_point(|[_, end]| *end <= from);
-    let within = sorted[first..].iter().take_while(move |[start, _]| *start < to);
+    let within = sorted[first..]
+        .iter()
+        .take_while(move |[start, _]| *start < to);
     within.map(move |[start, end]| [from.max(*start), to.min(*end)])
 }
 
 /// Returns the start of the window that contains a moment.
 fn window_of(windows: &[[u64; 2]], moment: u64) -> u64 {
-    windows[windows.partition_point(|[start, _]| *start <= moment).saturating_sub(1)][0]
+    windows[windows
+        .partition_point(|[start, _]| *start <= moment)
+        .saturating_sub(1)][0]
 }
 
 #[cfg(test)]
@@ -507,7 +723,11 @@ mod tests {
                 operations: 10,
                 bytes: 0,
             };
-            Measurement { workers: vec![span], operations: 10, ..measured_by_agent("write", &[], [0.0; 2]) }
+            Measurement {
+                workers: vec![span],
+                operations: 10,
+                ..measured_by_agent("write", &[], [0.0; 2])
+            }
         };
         windows.iter().map(measurement).collect()
     }
@@ -525,14 +745,25 @@ mod tests {
         }
     }
 
-    const LOOP: TracedDevices = TracedDevices { disk: Some((7, 0)), file_system: Some((7, 0)) };
+    const LOOP: TracedDevices = TracedDevices {
+        disk: Some((7, 0)),
+        file_system: Some((7, 0)),
+    };
 
     fn observed(list: &[Observation]) -> Observations {
-        Observations { list: list.to_vec(), stolen: 0.0, program_ns: Some(900) }
+        Observations {
+            list: list.to_vec(),
+            stolen: 0.0,
+            program_ns: Some(900),
+        }
     }
 
     fn flush(at_ns: u64, began: bool) -> Observation {
-        Observation::Flush { device: (7, 0), at_ns, began }
+        Observation::Flush {
+            device: (7, 0),
+            at_ns,
+            began,
+        }
     }
 
     #[test]
@@ -548,25 +779,57 @@ mod tests {
             off(2, [1000, 1100, 1100], true),
             off(1, [100, 900, 900], true),
             off(2, [2000, 2000, 2040], false),
-            Observation::Ran { process: 1, at_ns: 400, stack: STACK },
-            Observation::Ran { process: 1, at_ns: 1050, stack: STACK },
+            Observation::Ran {
+                process: 1,
+                at_ns: 400,
+                stack: STACK,
+            },
+            Observation::Ran {
+                process: 1,
+                at_ns: 1050,
+                stack: STACK,
+            },
         ];
-        tally.add(&observed(&observations), &sample(&[[100, 1000], [1500, 2500]]), LOOP);
-        let StackTime { count, ns, flush_ns } = tally.waits[&STACK];
+        tally.add(
+            &observed(&observations),
+            &sample(&[[100, 1000], [1500, 2500]]),
+            LOOP,
+        );
+        let StackTime {
+            count,
+            ns,
+            flush_ns,
+        } = tally.waits[&STACK];
         assert_eq!((count, ns, flush_ns), (2, 150, 30));
         assert_eq!((tally.run_queue_ns, tally.samples[&STACK]), (50, 1));
         // Of the nine observations, seven end within the windows.
         assert_eq!(tally.program_ns.map(f64::round), Some(700.0));
         tally.add(&Observations::default(), &sample(&[[2600, 2700]]), LOOP);
-        assert_eq!(tally.program_ns, None, "the kernel did not count them in all samples");
-        assert_eq!((tally.thread_ns, tally.operations, &tally.problem), (2000, 30, &None));
+        assert_eq!(
+            tally.program_ns, None,
+            "the kernel did not count them in all samples"
+        );
+        assert_eq!(
+            (tally.thread_ns, tally.operations, &tally.problem),
+            (2000, 30, &None)
+        );
     }
 
     #[test]
     fn flushes_of_other_devices_are_left_out() {
-        let other = Observation::Flush { device: (8, 0), at_ns: 20, began: true };
-        let observations =
-            [flush(10, false), flush(30, true), other, flush(35, true), flush(40, false), flush(50, false)];
+        let other = Observation::Flush {
+            device: (8, 0),
+            at_ns: 20,
+            began: true,
+        };
+        let observations = [
+            flush(10, false),
+            flush(30, true),
+            other,
+            flush(35, true),
+            flush(40, false),
+            flush(50, false),
+        ];
         assert_eq!(flushes(&observations, Some((7, 0))), [[0, 10], [30, 50]]);
         assert_eq!(flushes(&[flush(30, true)], None), [[30, u64::MAX]]);
     }
@@ -591,22 +854,48 @@ mod tests {
         ];
         let mut tally = TraceTally::default();
         tally.add(&observed(&observations), &sample(&[[100, 200]]), LOOP);
-        let totals = |count, bytes, ns, kind| RequestTotals { kind, count, bytes, ns };
+        let totals = |count, bytes, ns, kind| RequestTotals {
+            kind,
+            count,
+            bytes,
+            ns,
+        };
         let expected = [
             totals(1, 1024, 40, RequestKind::Read),
             totals(2, 2048, 40, RequestKind::Write),
             totals(1, 0, 15, RequestKind::Flush),
         ];
-        assert_eq!(tally.requests.values().cloned().collect::<Vec<_>>(), expected);
-        let first = tally.shown_requests.iter().find(|request| request.kind == RequestKind::Write).unwrap();
-        assert_eq!((first.at_ns, first.ns, first.offset, first.bytes), (50, 20, 4096, 1024));
+        assert_eq!(
+            tally.requests.values().cloned().collect::<Vec<_>>(),
+            expected
+        );
+        let first = tally
+            .shown_requests
+            .iter()
+            .find(|request| request.kind == RequestKind::Write)
+            .unwrap();
+        assert_eq!(
+            (first.at_ns, first.ns, first.offset, first.bytes),
+            (50, 20, 4096, 1024)
+        );
         // A sample with fewer requests is not shown.
-        tally.add(&observed(&[request(120, 130, b'D')]), &sample(&[[100, 200]]), LOOP);
+        tally.add(
+            &observed(&[request(120, 130, b'D')]),
+            &sample(&[[100, 200]]),
+            LOOP,
+        );
         assert_eq!((tally.requests.len(), tally.shown_requests.len()), (4, 4));
-        let many: Vec<TracedRequest> =
-            (0..1000).map(|at_ns| TracedRequest { at_ns, ..tally.shown_requests[0] }).collect();
+        let many: Vec<TracedRequest> = (0..1000)
+            .map(|at_ns| TracedRequest {
+                at_ns,
+                ..tally.shown_requests[0]
+            })
+            .collect();
         let chosen = evenly_chosen(many);
-        assert_eq!((chosen.len(), chosen[0].at_ns, chosen[150].at_ns), (MOST_REQUESTS, 0, 500));
+        assert_eq!(
+            (chosen.len(), chosen[0].at_ns, chosen[150].at_ns),
+            (MOST_REQUESTS, 0, 500)
+        );
     }
 
     #[test]
@@ -618,14 +907,30 @@ mod tests {
             to_ns,
             stack: STACK,
         };
-        let commit = |minor: u32, at_ns: u64| Observation::Committed { kind: 0, device: (7, minor), at_ns };
-        let observations =
-            [lock(2, 90, 110), lock(2, 150, 160), lock(1, 150, 160), commit(0, 120), commit(1, 120), commit(0, 300)];
+        let commit = |minor: u32, at_ns: u64| Observation::Committed {
+            kind: 0,
+            device: (7, minor),
+            at_ns,
+        };
+        let observations = [
+            lock(2, 90, 110),
+            lock(2, 150, 160),
+            lock(1, 150, 160),
+            commit(0, 120),
+            commit(1, 120),
+            commit(0, 300),
+        ];
         let mut tally = TraceTally::default();
         tally.add(&observed(&observations), &sample(&[[100, 200]]), LOOP);
         let StackTime { count, ns, .. } = tally.locks[&STACK];
-        assert_eq!((count, ns, &tally.commits), (2, 20, &BTreeMap::from([(CommitKind::Jbd2, 1)])));
-        assert!(tally.waits.is_empty(), "a contended lock is not a wait of its own");
+        assert_eq!(
+            (count, ns, &tally.commits),
+            (2, 20, &BTreeMap::from([(CommitKind::Jbd2, 1)]))
+        );
+        assert!(
+            tally.waits.is_empty(),
+            "a contended lock is not a wait of its own"
+        );
     }
 
     #[test]
@@ -641,11 +946,18 @@ mod tests {
             stack: STACK,
         };
         let mut tally = TraceTally::default();
-        let observations = [own([10, 115, 120]), own([150, 170, 175]), own([195, 300, 300])];
+        let observations = [
+            own([10, 115, 120]),
+            own([150, 170, 175]),
+            own([195, 300, 300]),
+        ];
         tally.add(&observed(&observations), &sample(&[[100, 200]]), LOOP);
         let thread = &tally.kernel_threads[&(*b"jbd2", 81)];
         // From 120 to 150, and from 175 to 195.
-        assert_eq!((thread.run_ns, thread.run_queue_ns, thread.waits[&STACK].ns), (50, 10, 15 + 20 + 5));
+        assert_eq!(
+            (thread.run_ns, thread.run_queue_ns, thread.waits[&STACK].ns),
+            (50, 10, 15 + 20 + 5)
+        );
         assert!(tally.waits.is_empty() && tally.problem.is_none());
         let stack = |functions: &[&str], ns: u64| TracedStack {
             functions: functions.iter().map(|name| (*name).to_owned()).collect(),
@@ -653,42 +965,95 @@ mod tests {
             ..TracedStack::default()
         };
         let work = || {
-            let waits = HashMap::from([(STACK, StackTime::default()), (StackId(8), StackTime::default())]);
-            KernelThread { run_ns: 5, waits, ..KernelThread::default() }
+            let waits = HashMap::from([
+                (STACK, StackTime::default()),
+                (StackId(8), StackTime::default()),
+            ]);
+            KernelThread {
+                run_ns: 5,
+                waits,
+                ..KernelThread::default()
+            }
         };
         let threads = BTreeMap::from([((*b"jbd2", 81), work()), ((*b"jbd2", 82), work())]);
         let found = kernel_threads(threads, |(id, _)| match id {
-            STACK => stack(&["schedule", "jbd2_journal_commit_transaction", "kjournald2", "kthread"], 7),
+            STACK => stack(
+                &[
+                    "schedule",
+                    "jbd2_journal_commit_transaction",
+                    "kjournald2",
+                    "kthread",
+                ],
+                7,
+            ),
             _ => stack(&["schedule", "kjournald2", "kthread"], 9),
         });
-        assert_eq!((found.len(), found[0].kind, found[0].run_ns, found[0].waits.len()), (1, ThreadKind::Jbd2, 10, 1));
+        assert_eq!(
+            (
+                found.len(),
+                found[0].kind,
+                found[0].run_ns,
+                found[0].waits.len()
+            ),
+            (1, ThreadKind::Jbd2, 10, 1)
+        );
         assert_eq!(found[0].waits[0].ns, 14, "waits for work are left out");
-        let program =
-            kernel_threads(BTreeMap::from([((*b"loop", 9), work())]), |_| stack(&["schedule", "futex_wait"], 7));
+        let program = kernel_threads(BTreeMap::from([((*b"loop", 9), work())]), |_| {
+            stack(&["schedule", "futex_wait"], 7)
+        });
         assert!(program.is_empty(), "a program has such a name: {program:?}");
         // Of eight waits in all, two have a stack, and the thread waited for work once.
         let (user, left_out) = (StackId(-14), StackId(-61));
         assert!(user.is_user() && left_out.is_left_out());
-        let time = |count: u64, ns: u64| StackTime { count, ns, flush_ns: ns / 2 };
+        let time = |count: u64, ns: u64| StackTime {
+            count,
+            ns,
+            flush_ns: ns / 2,
+        };
         let waits = HashMap::from([
             (STACK, time(1, 10)),
             (StackId(8), time(1, 30)),
             (left_out, time(6, 80)),
             (user, time(1, 999)),
         ]);
-        let threads = BTreeMap::from([((*b"kwor", 9), KernelThread { run_ns: 5, waits, ..KernelThread::default() })]);
-        let found = kernel_threads(threads, |(id, StackTime { count, ns, flush_ns })| TracedStack {
-            functions: vec![format!("f{}", id.0)],
-            user: id.is_user(),
-            count,
-            ns,
-            flush_ns,
-            ..TracedStack::default()
-        });
-        let times: Vec<_> = found[0].waits.iter().map(|stack| (stack.count, stack.ns, stack.flush_ns)).collect();
+        let threads = BTreeMap::from([(
+            (*b"kwor", 9),
+            KernelThread {
+                run_ns: 5,
+                waits,
+                ..KernelThread::default()
+            },
+        )]);
+        let found = kernel_threads(
+            threads,
+            |(
+                id,
+                StackTime {
+                    count,
+                    ns,
+                    flush_ns,
+                },
+            )| TracedStack {
+                functions: vec![format!("f{}", id.0)],
+                user: id.is_user(),
+                count,
+                ns,
+                flush_ns,
+                ..TracedStack::default()
+            },
+        );
+        let times: Vec<_> = found[0]
+            .waits
+            .iter()
+            .map(|stack| (stack.count, stack.ns, stack.flush_ns))
+            .collect();
         assert_eq!(times, [(4, 90, 45), (4, 30, 15)]);
         let begins = THREAD_KINDS.map(|(_, begin)| &begin[..4]);
-        assert!(KERNEL_THREADS.iter().all(|name| begins.iter().any(|begin| begin.as_bytes() == *name)));
+        assert!(
+            KERNEL_THREADS
+                .iter()
+                .all(|name| begins.iter().any(|begin| begin.as_bytes() == *name))
+        );
         assert_eq!(KERNEL_THREADS.len(), begins.len(), "each kind is traced");
     }
 
@@ -697,11 +1062,19 @@ mod tests {
         let mut tally = TraceTally::default();
         let observations = [off(2, [110, 120, 120], true), off(3, [110, 120, 120], true)];
         tally.add(&observed(&observations), &sample(&[[100, 200]]), LOOP);
-        assert!(tally.problem.is_some_and(|problem| problem.contains("helper threads")));
+        assert!(
+            tally
+                .problem
+                .is_some_and(|problem| problem.contains("helper threads"))
+        );
         let (mut tally, mut paused) = (TraceTally::default(), sample(&[[100, 200]]));
         paused[0].workers[0].timed_ns = 50;
         tally.add(&observed(&[]), &paused, LOOP);
-        assert!(tally.problem.is_some_and(|problem| problem.contains("pauses")));
+        assert!(
+            tally
+                .problem
+                .is_some_and(|problem| problem.contains("pauses"))
+        );
     }
 
     #[test]
@@ -713,8 +1086,14 @@ mod tests {
             ..TracedStack::default()
         });
         let kept = largest(stacks, MOST_STACKS);
-        assert_eq!((kept.len(), &kept[0].functions[..]), (MOST_STACKS + 1, &["f99".to_owned()][..]));
+        assert_eq!(
+            (kept.len(), &kept[0].functions[..]),
+            (MOST_STACKS + 1, &["f99".to_owned()][..])
+        );
         let rest = &kept[MOST_STACKS];
-        assert_eq!((rest.count, rest.ns, rest.functions.is_empty()), (40, (0..40).sum(), true));
+        assert_eq!(
+            (rest.count, rest.ns, rest.functions.is_empty()),
+            (40, (0..40).sum(), true)
+        );
     }
 }

@@ -10,15 +10,17 @@ use fsb_model::plan::{VISIT, VmSize};
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
 use fsb_model::units::{Seconds, parse_percent};
-use fsb_model::{BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest};
+use fsb_model::{
+    BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest,
+};
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]
 use fsb_vm::{Kernel, Origin};
 use toml::Spanned;
 
 use super::{
-    DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PLAN_RANGE, PlanError, PlanFile,
-    RepetitionFile, check_sample_time, typed,
+    DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PLAN_RANGE,
+    PlanError, PlanFile, RepetitionFile, check_sample_time, typed,
 };
 use crate::schedule::planner::LONGEST;
 use crate::sweep::{self, Scope};
@@ -38,39 +40,69 @@ pub struct Resolved {
 }
 
 impl PlanFile {
-    /// Resolves the plan: looks up the suite, fills in defaults, and has each workload parse its parameters.
+    /// Resolves the plan: looks up the suite, fills in defaults, and has each workload parse its
+    /// parameters.
     ///
-    /// If targets are measured side by side, sizes of files refer to the slice of the medium that each has.
+    /// If targets are measured side by side, sizes of files refer to the slice of the medium that
+    /// each has.
     pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
         if self.suite.is_some() && !self.workloads.is_empty() {
-            return Err(PlanError::known(&PLAN_CONFLICT, "a plan names a suite or workloads, not both"));
+            return Err(PlanError::known(
+                &PLAN_CONFLICT,
+                "a plan names a suite or workloads, not both",
+            ));
         }
         let under = match &self.suite {
             Some(name) => suite::find(name)?,
             None if self.workloads.is_empty() => suite::find(DEFAULT_SUITE)?,
             None => PlanFile::default(),
         };
-        let workloads = if self.workloads.is_empty() { under.workloads.clone() } else { self.workloads.clone() };
+        let workloads = if self.workloads.is_empty() {
+            under.workloads.clone()
+        } else {
+            self.workloads.clone()
+        };
         let full = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
         let (scale, scaled) = self.scales()?;
         let size = scale::image(full, scale);
         let (place, vm) = self.resolved_place(cpus)?;
         let memory = vm.map_or_else(memory, |vm| vm.memory.0);
-        let sizing = Sizing { size: size.0, cpus: processors(vm, &self.controls).unwrap_or(cpus) };
+        let sizing = Sizing {
+            size: size.0,
+            cpus: processors(vm, &self.controls).unwrap_or(cpus),
+        };
         let repetition = self.repetition.clone().over(under.repetition);
         let sample_time = repetition.resolve_sample_time()?;
-        let beside = Seconds(sample_time.filter(|seconds| *seconds >= LONGEST).unwrap_or(VISIT));
-        let full_size = Full { size: full.0, scale, memory, cpus: sizing.cpus, beside };
+        let beside = Seconds(
+            sample_time
+                .filter(|seconds| *seconds >= LONGEST)
+                .unwrap_or(VISIT),
+        );
+        let full_size = Full {
+            size: full.0,
+            scale,
+            memory,
+            cpus: sizing.cpus,
+            beside,
+        };
         let cells = self.cells(&workloads, &sizing, full_size)?;
-        let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
+        let suite_name = self
+            .suite
+            .clone()
+            .unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
         let mut targets = self.resolved_targets(place)?;
         let mut controls = under.controls;
         controls.extend(self.controls.clone());
         let own_controls = targets.iter_mut().map(|target| &mut target.controls);
-        std::iter::once(&mut controls).chain(own_controls).for_each(|controls| scale::controls(controls, scale));
+        std::iter::once(&mut controls)
+            .chain(own_controls)
+            .for_each(|controls| scale::controls(controls, scale));
         let mut plan = Plan {
-            name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
+            name: self
+                .name
+                .clone()
+                .unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets,
             workloads: Vec::new(),
             sample_time,
@@ -91,7 +123,11 @@ impl PlanFile {
             wipe: self.wipe.clone(),
             identity: self.identity.clone(),
             place,
-            kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
+            kernels: self
+                .kernels
+                .iter()
+                .map(|text| text.get_ref().clone())
+                .collect(),
             vm,
             root: self.resolved_root(place, &cells)?,
         };
@@ -99,15 +135,28 @@ impl PlanFile {
         self.check_targets_of_backgrounds(&workloads, &plan, &placement)?;
         let (cells, sizing) = match placement.divided() {
             Some((slices, slice_bytes)) => {
-                let sizing = Sizing { size: slice_bytes, ..sizing };
-                let full = Full { size: full.0 / u64::from(slices), ..full_size };
+                let sizing = Sizing {
+                    size: slice_bytes,
+                    ..sizing
+                };
+                let full = Full {
+                    size: full.0 / u64::from(slices),
+                    ..full_size
+                };
                 (self.cells(&workloads, &sizing, full)?, sizing)
             }
             None => (cells, sizing),
         };
-        plan.workloads = cells.iter().map(|parsed| parsed.cell.workload.clone()).collect();
+        plan.workloads = cells
+            .iter()
+            .map(|parsed| parsed.cell.workload.clone())
+            .collect();
         memory::check_limit(&plan, &cells, memory).map_err(PlanError::Request)?;
-        Ok(Resolved { plan, work: Work { cells, sizing }, placement })
+        Ok(Resolved {
+            plan,
+            work: Work { cells, sizing },
+            placement,
+        })
     }
 
     fn resolved_targets(&self, place: Place) -> Result<Vec<Target>, PlanError> {
@@ -115,7 +164,10 @@ impl PlanFile {
         let mut targets = Vec::new();
         for written in &self.targets {
             let here = |message: &str| self.error_at(written.span(), message);
-            let target = written.get_ref().resolve().map_err(|error| self.coded_at(written.span(), &error))?;
+            let target = written
+                .get_ref()
+                .resolve()
+                .map_err(|error| self.coded_at(written.span(), &error))?;
             targets.extend(on_each_kernel(target, place, &releases).map_err(|why| here(&why))?);
         }
         if targets.is_empty() {
@@ -128,11 +180,14 @@ impl PlanFile {
         Ok(targets)
     }
 
-    /// Returns the factor to multiply sizes with, and the factor that they were multiplied with already.
+    /// Returns the factor to multiply sizes with, and the factor that they were multiplied with
+    /// already.
     fn scales(&self) -> Result<(f64, f64), PlanError> {
         let read = |text: &Option<Spanned<String>>| match text {
             None => Ok(1.0),
-            Some(text) => scale::parse(text.get_ref()).map_err(|why| self.error_at(text.span(), &why)),
+            Some(text) => {
+                scale::parse(text.get_ref()).map_err(|why| self.error_at(text.span(), &why))
+            }
         };
         Ok((read(&self.scale)?, read(&self.scaled)?))
     }
@@ -151,22 +206,36 @@ impl PlanFile {
         let bytes = self.like_disk.unwrap_or(Bytes(LARGE_DISK));
         match SIZES.contains(&bytes.0) {
             true => Ok(bytes),
-            false => Err(self.error_at(0..0, &format!("like_disk cannot be {bytes}: use 1G to 16T"))),
+            false => {
+                Err(self.error_at(0..0, &format!("like_disk cannot be {bytes}: use 1G to 16T")))
+            }
         }
     }
 
-    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<ParsedCell>, PlanError> {
+    fn cells(
+        &self,
+        workloads: &[WorkloadSpec],
+        sizing: &Sizing,
+        full: Full,
+    ) -> Result<Vec<ParsedCell>, PlanError> {
         let mut cells: Vec<ParsedCell> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let swept = self.swept(workloads, full)?;
-        let swept = if self.verify { verified(swept, sizing)? } else { swept };
-        let swept = swept
-            .into_iter()
-            .flat_map(|(index, spec)| alone_and_beside(spec, full.beside).map(move |spec| (index, spec)));
+        let swept = if self.verify {
+            verified(swept, sizing)?
+        } else {
+            swept
+        };
+        let swept = swept.into_iter().flat_map(|(index, spec)| {
+            alone_and_beside(spec, full.beside).map(move |spec| (index, spec))
+        });
         for (index, spec) in swept {
-            let parsed = ParsedCell::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
+            let parsed = ParsedCell::parse(&spec, sizing)
+                .map_err(|error| self.workload_error(index, &error))?;
             if let Some(sample_time) = spec.sample_time {
-                let here = |why: String| self.error_at(self.workload_span(index, Some("sample_time")), &why);
+                let here = |why: String| {
+                    self.error_at(self.workload_span(index, Some("sample_time")), &why)
+                };
                 check_sample_time(sample_time).map_err(here)?;
             }
             let label = &parsed.cell.label;
@@ -174,7 +243,9 @@ impl PlanFile {
                 // All threads of a machine with one processor are one thread: the same cell, once.
                 Some(&same) if cells[same].cell.workload == parsed.cell.workload => continue,
                 Some(_) => {
-                    let message = format!("two workloads are called '{label}': give one another label = \"…\"");
+                    let message = format!(
+                        "two workloads are called '{label}': give one another label = \"…\""
+                    );
                     return Err(self.error_at(self.workload_span(index, None), &message));
                 }
                 None => {}
@@ -186,8 +257,16 @@ impl PlanFile {
     }
 
     /// Returns every combination of sizes, with the index of its workload in the plan.
-    fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
-        let scope = Scope { size: full.size, memory: full.memory, cpus: full.cpus };
+    fn swept(
+        &self,
+        workloads: &[WorkloadSpec],
+        full: Full,
+    ) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+        let scope = Scope {
+            size: full.size,
+            memory: full.memory,
+            cpus: full.cpus,
+        };
         let mut swept = Vec::new();
         for (index, spec) in workloads.iter().enumerate() {
             let all = sweep::expand(spec, scope).map_err(|error| {
@@ -196,11 +275,20 @@ impl PlanFile {
             })?;
             let before = swept.len();
             let background = self.background(index, spec, full.scale, scope)?;
-            let with_background = |one: WorkloadSpec| WorkloadSpec { background: background.clone(), ..one };
-            let all = all.into_iter().filter_map(|one| scale::of_workload(one, full.scale, scope)).map(with_background);
+            let with_background = |one: WorkloadSpec| WorkloadSpec {
+                background: background.clone(),
+                ..one
+            };
+            let all = all
+                .into_iter()
+                .filter_map(|one| scale::of_workload(one, full.scale, scope))
+                .map(with_background);
             swept.extend(all.map(|one| (index, one)));
             if swept.len() == before {
-                let message = format!("workload {}: at this scale every record is larger than its file", spec.name);
+                let message = format!(
+                    "workload {}: at this scale every record is larger than its file",
+                    spec.name
+                );
                 return Err(self.error_at(self.workload_span(index, None), &message));
             }
         }
@@ -215,13 +303,21 @@ impl PlanFile {
         scale: f64,
         scope: Scope,
     ) -> Result<Option<Background>, PlanError> {
-        let Some(background) = spec.background.as_ref().or(self.background.as_ref()) else { return Ok(None) };
+        let Some(background) = spec.background.as_ref().or(self.background.as_ref()) else {
+            return Ok(None);
+        };
         let refuse = |why: &str| self.background_error(index, spec, why);
-        let mut all = sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
-        let scaled = |WorkloadSpec { params, .. }: WorkloadSpec| Background { params, ..background.clone() };
+        let mut all =
+            sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
+        let scaled = |WorkloadSpec { params, .. }: WorkloadSpec| Background {
+            params,
+            ..background.clone()
+        };
         match (all.pop(), all.is_empty()) {
             (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(scaled)),
-            _ => Err(refuse("it accepts no lists or ranges: write the workload once for each background")),
+            _ => Err(refuse(
+                "it accepts no lists or ranges: write the workload once for each background",
+            )),
         }
     }
 
@@ -230,7 +326,8 @@ impl PlanFile {
         self.error_at(self.workload_span(index, Some(BACKGROUND)), &message)
     }
 
-    /// Checks that the target of each background is in the plan, and ready while the other targets are measured.
+    /// Checks that the target of each background is in the plan, and ready while the other targets
+    /// are measured.
     fn check_targets_of_backgrounds(
         &self,
         workloads: &[WorkloadSpec],
@@ -239,10 +336,16 @@ impl PlanFile {
     ) -> Result<(), PlanError> {
         for (index, spec) in workloads.iter().enumerate() {
             let background = spec.background.as_ref().or(self.background.as_ref());
-            let Some(name) = background.and_then(|background| background.target.as_deref()) else { continue };
+            let Some(name) = background.and_then(|background| background.target.as_deref()) else {
+                continue;
+            };
             let names = plan.targets.iter().map(|target| target.name.as_str());
             if !names.clone().any(|known| known == name) {
-                return Err(self.background_error(index, spec, &nearest::unknown("target", name, names)));
+                return Err(self.background_error(
+                    index,
+                    spec,
+                    &nearest::unknown("target", name, names),
+                ));
             }
             if plan.targets.len() < 2 {
                 let why = format!("no other target than {name} is measured: add one");
@@ -260,37 +363,62 @@ impl PlanFile {
     }
 
     fn workload_error(&self, index: usize, error: &ParamError) -> PlanError {
-        self.error_at(self.workload_span(index, error.key.as_deref()), &error.to_string())
+        self.error_at(
+            self.workload_span(index, error.key.as_deref()),
+            &error.to_string(),
+        )
     }
 
-    /// Returns the place of `key` of the workload in the file, or else the place of the workload's name.
+    /// Returns the place of `key` of the workload in the file, or else the place of the workload's
+    /// name.
     fn workload_span(&self, index: usize, key: Option<&str>) -> Range<usize> {
         let nowhere = 0..0;
-        let Some((text, _)) = &self.source else { return nowhere };
-        let Ok(table) = toml::de::DeTable::parse(text) else { return nowhere };
-        let find = |table: &toml::de::DeTable<'_>, key: &str| {
-            table.iter().find(|(name, _)| name.get_ref().as_ref() == key).map(|(name, _)| name.span())
+        let Some((text, _)) = &self.source else {
+            return nowhere;
         };
-        let entry = table.get_ref().get("workload").and_then(|list| list.get_ref().as_array()?.get(index));
-        let Some(entry) = entry.and_then(|entry| entry.get_ref().as_table()) else { return nowhere };
-        key.and_then(|key| find(entry, key)).or_else(|| find(entry, "name")).unwrap_or(nowhere)
+        let Ok(table) = toml::de::DeTable::parse(text) else {
+            return nowhere;
+        };
+        let find = |table: &toml::de::DeTable<'_>, key: &str| {
+            table
+                .iter()
+                .find(|(name, _)| name.get_ref().as_ref() == key)
+                .map(|(name, _)| name.span())
+        };
+        let entry = table
+            .get_ref()
+            .get("workload")
+            .and_then(|list| list.get_ref().as_array()?.get(index));
+        let Some(entry) = entry.and_then(|entry| entry.get_ref().as_table()) else {
+            return nowhere;
+        };
+        key.and_then(|key| find(entry, key))
+            .or_else(|| find(entry, "name"))
+            .unwrap_or(nowhere)
     }
 }
 
-/// Returns the workload alone and beside its background, both in samples of the same length, by default `beside`; a
-/// workload without one as it is.
+/// Returns the workload alone and beside its background, both in samples of the same length, by
+/// default `beside`; a workload without one as it is.
 fn alone_and_beside(spec: WorkloadSpec, beside: Seconds) -> impl Iterator<Item = WorkloadSpec> {
     let sample_time = match spec.background {
         Some(_) => spec.sample_time.or(Some(beside)),
         None => spec.sample_time,
     };
-    let spec = WorkloadSpec { sample_time, ..spec };
+    let spec = WorkloadSpec {
+        sample_time,
+        ..spec
+    };
     let alone = spec.background.is_some().then(|| spec.alone());
     alone.into_iter().chain([spec])
 }
 
-/// Returns the workloads with verification switched on for those that can verify, or an error if none can.
-fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+/// Returns the workloads with verification switched on for those that can verify, or an error if
+/// none can.
+fn verified(
+    workloads: Vec<(usize, WorkloadSpec)>,
+    sizing: &Sizing,
+) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
     const VERIFY: &str = "verify";
     let (mut able, mut names) = (false, BTreeSet::new());
     let mut verified = Vec::with_capacity(workloads.len());
@@ -298,7 +426,8 @@ fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Ve
         let mut with = spec.clone();
         with.params.insert(VERIFY.to_owned(), true.into());
         // Other errors are reported later, with their place.
-        let refused = workload::parse(&with, sizing).is_err_and(|error| error.key.as_deref() == Some(VERIFY));
+        let refused =
+            workload::parse(&with, sizing).is_err_and(|error| error.key.as_deref() == Some(VERIFY));
         able |= !refused;
         names.insert(spec.name.clone());
         verified.push((index, if refused { spec } else { with }));
@@ -307,7 +436,10 @@ fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Ve
         return Ok(verified);
     }
     let names: Vec<_> = names.into_iter().collect();
-    let message = format!("--verify: {} reads nothing that fsb can compare: leave --verify out", names.join(", "));
+    let message = format!(
+        "--verify: {} reads nothing that fsb can compare: leave --verify out",
+        names.join(", ")
+    );
     Err(PlanError::Request(message))
 }
 
@@ -327,7 +459,10 @@ struct Full {
 /// Returns the bytes of memory of this machine.
 fn memory() -> u64 {
     let system = rustix::system::sysinfo();
-    #[expect(clippy::useless_conversion, reason = "the field has another width on other machines")]
+    #[expect(
+        clippy::useless_conversion,
+        reason = "the field has another width on other machines"
+    )]
     u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit))
 }
 
@@ -339,26 +474,41 @@ const DEFAULT_MEMORY: Bytes = Bytes(1 << 30);
 const MOST_CPUS: u32 = 512;
 
 impl PlanFile {
-    /// Returns the place where the plan runs, and the size of the virtual machine. `cpus` are those of this machine.
+    /// Returns the place where the plan runs, and the size of the virtual machine. `cpus` are those
+    /// of this machine.
     fn resolved_place(&self, cpus: u32) -> Result<(Place, Option<VmSize>), PlanError> {
         let place = match &self.place {
             None => Place::Host,
-            Some(text) => Place::ALL.into_iter().find(|place| place.name() == text.get_ref()).ok_or_else(|| {
-                let names = Place::ALL.iter().map(|place| place.name());
-                self.error_at(text.span(), &nearest::unknown("place", text.get_ref(), names))
-            })?,
+            Some(text) => Place::ALL
+                .into_iter()
+                .find(|place| place.name() == text.get_ref())
+                .ok_or_else(|| {
+                    let names = Place::ALL.iter().map(|place| place.name());
+                    self.error_at(
+                        text.span(),
+                        &nearest::unknown("place", text.get_ref(), names),
+                    )
+                })?,
         };
         if place == Place::Vm {
-            let vm = VmSize { memory: self.memory.unwrap_or(DEFAULT_MEMORY), cpus: self.cpus.unwrap_or(cpus) };
+            let vm = VmSize {
+                memory: self.memory.unwrap_or(DEFAULT_MEMORY),
+                cpus: self.cpus.unwrap_or(cpus),
+            };
             if !(1..=MOST_CPUS).contains(&vm.cpus) {
-                let message = format!("{} processors of a virtual machine: give between 1 and {MOST_CPUS}", vm.cpus);
+                let message = format!(
+                    "{} processors of a virtual machine: give between 1 and {MOST_CPUS}",
+                    vm.cpus
+                );
                 return Err(PlanError::known(&PLAN_RANGE, message));
             }
             return Ok((place, Some(vm)));
         }
         if let Some(kernel) = self.kernels.first() {
-            let message =
-                format!("kernel {}: only a virtual machine can boot it; add --in vm (in = \"vm\")", kernel.get_ref());
+            let message = format!(
+                "kernel {}: only a virtual machine can boot it; add --in vm (in = \"vm\")",
+                kernel.get_ref()
+            );
             return Err(self.error_at(kernel.span(), &message));
         }
         if self.memory.is_some() || self.cpus.is_some() {
@@ -369,9 +519,17 @@ impl PlanFile {
         Ok((place, None))
     }
 
-    /// Returns the directory that commands see as their root in a virtual machine, or `None` if no command runs in one.
-    fn resolved_root(&self, place: Place, cells: &[ParsedCell]) -> Result<Option<PathBuf>, PlanError> {
-        let profiles = cells.iter().flat_map(|parsed| [Some(&parsed.profile), parsed.background.as_ref()]).flatten();
+    /// Returns the directory that commands see as their root in a virtual machine, or `None` if no
+    /// command runs in one.
+    fn resolved_root(
+        &self,
+        place: Place,
+        cells: &[ParsedCell],
+    ) -> Result<Option<PathBuf>, PlanError> {
+        let profiles = cells
+            .iter()
+            .flat_map(|parsed| [Some(&parsed.profile), parsed.background.as_ref()])
+            .flatten();
         let mut programs = profiles.filter_map(|profile| profile.program.as_ref());
         let refuse = |message: String| Err(PlanError::Request(message));
         match (place, &self.root) {
@@ -381,7 +539,10 @@ impl PlanFile {
                 root.display()
             )),
             (Place::Vm, root) => {
-                if let Some(writable) = programs.clone().find_map(|program| program.writable.first()) {
+                if let Some(writable) = programs
+                    .clone()
+                    .find_map(|program| program.writable.first())
+                {
                     return refuse(format!(
                         "writable {}: a virtual machine sees this machine's files read-only; \
                          a command may write into the target and TMPDIR",
@@ -391,7 +552,9 @@ impl PlanFile {
                 let root = root.clone().unwrap_or_else(|| PathBuf::from("/"));
                 if programs.next().is_none() {
                     return match &self.root {
-                        Some(root) => refuse(format!("root {}: no workload is a command", root.display())),
+                        Some(root) => {
+                            refuse(format!("root {}: no workload is a command", root.display()))
+                        }
                         None => Ok(None),
                     };
                 }
@@ -404,7 +567,8 @@ impl PlanFile {
         }
     }
 
-    /// Returns the releases of the plan's kernels if there are several, because targets are named after them.
+    /// Returns the releases of the plan's kernels if there are several, because targets are named
+    /// after them.
     #[cfg(feature = "vm")]
     fn releases(&self) -> Result<Vec<String>, PlanError> {
         if self.kernels.len() < 2 {
@@ -413,13 +577,20 @@ impl PlanFile {
         let mut releases: Vec<String> = Vec::new();
         for text in &self.kernels {
             let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
-            let Kernel { release, origin, .. } = kernel.map_err(PlanError::Kernel)?;
+            let Kernel {
+                release, origin, ..
+            } = kernel.map_err(PlanError::Kernel)?;
             if releases.contains(&release) {
                 let advice = match origin {
-                    Origin::Named => ": build one with another (CONFIG_LOCALVERSION, or make LOCALVERSION=-NAME)",
+                    Origin::Named => {
+                        ": build one with another (CONFIG_LOCALVERSION, or make LOCALVERSION=-NAME)"
+                    }
                     _ => "",
                 };
-                let message = format!("kernel {}: its release {release} is named twice{advice}", text.get_ref());
+                let message = format!(
+                    "kernel {}: its release {release} is named twice{advice}",
+                    text.get_ref()
+                );
                 return Err(self.error_at(text.span(), &message));
             }
             releases.push(release);
@@ -440,9 +611,13 @@ fn processors(vm: Option<VmSize>, controls: &BTreeMap<String, String>) -> Option
     Some(processors_left(controls).unwrap_or(vm.cpus))
 }
 
-/// Returns the target once for each kernel, or only on the kernel that it names. Without `releases` the plan has one
-/// kernel, and the target stays as it is.
-fn on_each_kernel(target: Target, place: Place, releases: &[String]) -> Result<Vec<Target>, String> {
+/// Returns the target once for each kernel, or only on the kernel that it names. Without `releases`
+/// the plan has one kernel, and the target stays as it is.
+fn on_each_kernel(
+    target: Target,
+    place: Place,
+    releases: &[String],
+) -> Result<Vec<Target>, String> {
     if place == Place::Vm && target.directory().is_some() {
         let name = &target.name;
         return Err(format!(
@@ -455,7 +630,9 @@ fn on_each_kernel(target: Target, place: Place, releases: &[String]) -> Result<V
         Some(release) => {
             let known = releases.iter().map(String::as_str);
             Err(match releases {
-                [] => format!("kernel {release}: name several kernels for the plan (kernel = [\"…\", \"…\"]) first"),
+                [] => format!(
+                    "kernel {release}: name several kernels for the plan (kernel = [\"…\", \"…\"]) first"
+                ),
                 _ => nearest::unknown("kernel of this plan", release, known),
             })
         }
@@ -474,25 +651,35 @@ fn on_each_kernel(target: Target, place: Place, releases: &[String]) -> Result<V
 /// Returns the resolved plan as a file that resolves to it again. `--print-plan` prints it.
 pub fn print(plan: &Plan) -> Result<String, PlanError> {
     let repetition = match plan.repetition {
-        Repetition::Budget { seconds } => {
-            RepetitionFile { budget: Some(format!("{seconds}s")), ..RepetitionFile::default() }
-        }
+        Repetition::Budget { seconds } => RepetitionFile {
+            budget: Some(format!("{seconds}s")),
+            ..RepetitionFile::default()
+        },
         Repetition::Blocks { blocks, seconds } => RepetitionFile {
             blocks: Some(blocks),
             budget: seconds.map(|seconds| format!("{seconds}s")),
             ..RepetitionFile::default()
         },
-        Repetition::Precision { half_width, seconds } => RepetitionFile {
+        Repetition::Precision {
+            half_width,
+            seconds,
+        } => RepetitionFile {
             precision: Some(format!("{}%", half_width * 100.0)),
             budget: Some(format!("{seconds}s")),
             ..RepetitionFile::default()
         },
     };
-    let repetition =
-        RepetitionFile { sample_time: plan.sample_time.map(|seconds| format!("{seconds}s")), ..repetition };
+    let repetition = RepetitionFile {
+        sample_time: plan.sample_time.map(|seconds| format!("{seconds}s")),
+        ..repetition
+    };
     let file = PlanFile {
         name: Some(plan.name.clone()),
-        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::from_target(target))).collect(),
+        targets: plan
+            .targets
+            .iter()
+            .map(|target| Spanned::new(0..0, TargetFile::from_target(target)))
+            .collect(),
         seed: Some(plan.seed),
         one_at_a_time: plan.one_at_a_time,
         keep_affected: plan.keep_affected,
@@ -519,7 +706,8 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
 
 /// Returns the text of a plan file.
 pub fn write(file: &PlanFile) -> Result<String, PlanError> {
-    toml::to_string(file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
+    toml::to_string(file)
+        .map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
 }
 
 #[cfg(test)]
@@ -528,7 +716,9 @@ mod tests {
     use crate::plan_file;
 
     fn resolve(text: &str) -> Result<fsb_model::Plan, PlanError> {
-        plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|resolved| resolved.plan)
+        plan_file::parse(text, "plan.toml")?
+            .resolve(2, 7)
+            .map(|resolved| resolved.plan)
     }
 
     /// Between two runs of a background, `setup` would be part of the load.
@@ -540,13 +730,22 @@ mod tests {
                  background = {{ command = 'tar xf a.tar'{reuse} }}\n"
             )
         };
-        let resolved = plan_file::parse(&text(""), "plan.toml").unwrap().resolve(2, 7).unwrap();
+        let resolved = plan_file::parse(&text(""), "plan.toml")
+            .unwrap()
+            .resolve(2, 7)
+            .unwrap();
         let cells = resolved.work.cells();
         let background = cells[1].workload.background.as_ref().unwrap();
         assert_eq!(background.params["reuse"], true);
-        assert_eq!(cells[1].label, "append 4K, durable each, beside tar xf a.tar, durable");
+        assert_eq!(
+            cells[1].label,
+            "append 4K, durable each, beside tar xf a.tar, durable"
+        );
         let error = resolve(&text(", reuse = false")).unwrap_err().to_string();
-        assert!(error.contains("it repeats its command in one directory: leave 'reuse' out"), "{error}");
+        assert!(
+            error.contains("it repeats its command in one directory: leave 'reuse' out"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -555,36 +754,93 @@ mod tests {
             [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { name = 'write', block_size = '1M' }\n\
             [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { command = 'yes > /dev/null' }\n\
             [[workload]]\nname = 'stat'\n";
-        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(2, 7).unwrap();
-        let labels: Vec<String> = resolved.work.cells().into_iter().map(|cell| cell.label).collect();
+        let resolved = plan_file::parse(text, "plan.toml")
+            .unwrap()
+            .resolve(2, 7)
+            .unwrap();
+        let labels: Vec<String> = resolved
+            .work
+            .cells()
+            .into_iter()
+            .map(|cell| cell.label)
+            .collect();
         let append = "append 4K, durable each";
         let beside = |what: &str| format!("{append}, beside {what}");
-        let expected = [append.to_owned(), beside("write 1M"), beside("yes > /dev/null, durable"), "stat".to_owned()];
+        let expected = [
+            append.to_owned(),
+            beside("write 1M"),
+            beside("yes > /dev/null, durable"),
+            "stat".to_owned(),
+        ];
         assert_eq!(labels[..3], expected[..3], "{labels:?}");
-        let samples: Vec<Option<f64>> =
-            resolved.plan.workloads.iter().map(|spec| spec.sample_time.map(|time| time.0)).collect();
+        let samples: Vec<Option<f64>> = resolved
+            .plan
+            .workloads
+            .iter()
+            .map(|spec| spec.sample_time.map(|time| time.0))
+            .collect();
         assert_eq!(samples, [Some(2.0), Some(2.0), Some(2.0), None]);
         let printed = plan_file::print(&resolved.plan).unwrap();
-        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
+        assert_eq!(
+            resolve(&printed).unwrap().workloads,
+            resolved.plan.workloads,
+            "{printed}"
+        );
     }
 
     #[test]
     fn a_background_that_makes_no_sense_is_refused_with_the_reason() {
         for (line, word) in [
             ("background = 'wriet'", "did you mean 'write'"),
-            ("background = { block_size = '1M' }", "needs the name of a workload"),
-            ("background = { name = 'write', block_size = ['4K', '1M'] }", "no lists or ranges"),
+            (
+                "background = { block_size = '1M' }",
+                "needs the name of a workload",
+            ),
+            (
+                "background = { name = 'write', block_size = ['4K', '1M'] }",
+                "no lists or ranges",
+            ),
             ("background = { name = 'write', colour = 'red' }", "colour"),
-            ("background = { name = 'read', cache = 'cold' }", "cold only once"),
-            ("background = 'fsck'", "cannot be repeated beside other work"),
-            ("background = 'write'\nsample_time = '50ms'", "a second or more"),
-            ("background = 'write'\nsustain = 2", "sustained work has no background"),
-            ("background = { name = 'write', limit = { wbps = '1M' } }", "unknown field `wbps`"),
-            ("background = { name = 'snapshot', limit = { cpus = 0.5 } }", "has neither a cgroup nor files"),
-            ("background = { name = 'snapshot', subvolume = true }", "leave 'subvolume' out"),
-            ("background = { name = 'snapshot', same_files = true }", "the case uses up its files"),
-            ("background = { name = 'write', same_files = true, subvolume = true }", "or 'target', 'subvolume' and"),
-            ("background = { name = 'record-rewrite', same_files = true }", "the case uses up its files"),
+            (
+                "background = { name = 'read', cache = 'cold' }",
+                "cold only once",
+            ),
+            (
+                "background = 'fsck'",
+                "cannot be repeated beside other work",
+            ),
+            (
+                "background = 'write'\nsample_time = '50ms'",
+                "a second or more",
+            ),
+            (
+                "background = 'write'\nsustain = 2",
+                "sustained work has no background",
+            ),
+            (
+                "background = { name = 'write', limit = { wbps = '1M' } }",
+                "unknown field `wbps`",
+            ),
+            (
+                "background = { name = 'snapshot', limit = { cpus = 0.5 } }",
+                "has neither a cgroup nor files",
+            ),
+            (
+                "background = { name = 'snapshot', subvolume = true }",
+                "leave 'subvolume' out",
+            ),
+            (
+                "background = { name = 'snapshot', same_files = true }",
+                "the case uses up its files",
+            ),
+            (
+                "background = { name = 'write', same_files = true, subvolume = true }",
+                "or 'target', 'subvolume' and",
+            ),
+            (
+                "background = { name = 'record-rewrite', same_files = true }",
+                "the case uses up its files",
+            ),
         ] {
             let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
             let error = resolve(&text).unwrap_err().to_string();
@@ -602,19 +858,42 @@ mod tests {
             Ok::<_, PlanError>(resolved.work.cells().pop().expect("a case").label)
         };
         let read = "name = 'read'\nfile_size = '4M'\ncache = 'warm'";
-        let label = resolve(read, "name = 'record-rewrite', file_size = '4M'").expect("both keep the file");
+        let label =
+            resolve(read, "name = 'record-rewrite', file_size = '4M'").expect("both keep the file");
         assert!(label.ends_with(" on the same files"), "{label}");
         resolve(read, "command = 'cat * > /dev/null'").expect("a command keeps what it likes");
         for (case, background, word) in [
-            (read, "name = 'record-rewrite', file_size = '3M'", "the same 'files'"),
-            (read, "name = 'record-rewrite', file_size = '4M', backend = 'direct'", "the same 'backend'"),
+            (
+                read,
+                "name = 'record-rewrite', file_size = '3M'",
+                "the same 'files'",
+            ),
+            (
+                read,
+                "name = 'record-rewrite', file_size = '4M', backend = 'direct'",
+                "the same 'backend'",
+            ),
             (read, "name = 'write', file_size = '4M'", "makes new ones"),
-            (read, "name = 'stat', files = 1, file_size = '4M'", "makes new ones"),
+            (
+                read,
+                "name = 'stat', files = 1, file_size = '4M'",
+                "makes new ones",
+            ),
             (read, "command = 'true', prepare = 'rm -f *'", "'prepare'"),
-            ("name = 'read'\nfile_size = '4M'\ncache = 'cold'", "command = 'true'", "into memory"),
-            ("name = 'append'\nfile_size = '4M'", "name = 'record-rewrite', file_size = '4M'", "the case uses up"),
+            (
+                "name = 'read'\nfile_size = '4M'\ncache = 'cold'",
+                "command = 'true'",
+                "into memory",
+            ),
+            (
+                "name = 'append'\nfile_size = '4M'",
+                "name = 'record-rewrite', file_size = '4M'",
+                "the case uses up",
+            ),
         ] {
-            let error = resolve(case, background).expect_err("it makes no sense").to_string();
+            let error = resolve(case, background)
+                .expect_err("it makes no sense")
+                .to_string();
             assert!(error.contains(word), "{case}, {background}: {error}");
         }
     }
@@ -625,14 +904,26 @@ mod tests {
             [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { name = 'write', block_size = '1M' }\n\
             [[workload]]\nname = 'append'\ndurability = 'each'\n\
             background = { name = 'write', block_size = '1M', limit = { write_bps = '20M', cpus = 0.5 } }\n";
-        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(2, 7).unwrap();
-        let labels: Vec<String> = resolved.work.cells().into_iter().map(|cell| cell.label).collect();
+        let resolved = plan_file::parse(text, "plan.toml")
+            .unwrap()
+            .resolve(2, 7)
+            .unwrap();
+        let labels: Vec<String> = resolved
+            .work
+            .cells()
+            .into_iter()
+            .map(|cell| cell.label)
+            .collect();
         let beside = "append 4K, durable each, beside write 1M";
         let limited = format!("{beside} limited to cpus 0.5, write_bps 20M");
         assert_eq!(labels, ["append 4K, durable each", beside, &limited]);
         assert_eq!(resolved.plan.background_limits().count(), 1);
         let printed = plan_file::print(&resolved.plan).unwrap();
-        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
+        assert_eq!(
+            resolve(&printed).unwrap().workloads,
+            resolved.plan.workloads,
+            "{printed}"
+        );
     }
 
     #[test]
@@ -644,15 +935,38 @@ mod tests {
             )
         };
         let text = plan("", "'null', 'noise=null'", "noise");
-        let resolved = plan_file::parse(&text, "plan.toml").unwrap().resolve(2, 7).unwrap();
-        assert_eq!(resolved.work.cells()[1].label, "append 4K, durable each, beside write 1M on noise");
-        assert!(matches!(resolved.placement, Placement::SideBySide { .. }), "{:?}", resolved.placement);
+        let resolved = plan_file::parse(&text, "plan.toml")
+            .unwrap()
+            .resolve(2, 7)
+            .unwrap();
+        assert_eq!(
+            resolved.work.cells()[1].label,
+            "append 4K, durable each, beside write 1M on noise"
+        );
+        assert!(
+            matches!(resolved.placement, Placement::SideBySide { .. }),
+            "{:?}",
+            resolved.placement
+        );
         let printed = plan_file::print(&resolved.plan).unwrap();
-        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
+        assert_eq!(
+            resolve(&printed).unwrap().workloads,
+            resolved.plan.workloads,
+            "{printed}"
+        );
         for (text, word) in [
-            (plan("", "'null', 'noise=null'", "noize"), "did you mean 'noise'"),
-            (plan("", "'noise=null'", "noise"), "no other target than noise"),
-            (plan("one_at_a_time = true", "'null', 'noise=null'", "noise"), "not ready while other targets"),
+            (
+                plan("", "'null', 'noise=null'", "noize"),
+                "did you mean 'noise'",
+            ),
+            (
+                plan("", "'noise=null'", "noise"),
+                "no other target than noise",
+            ),
+            (
+                plan("one_at_a_time = true", "'null', 'noise=null'", "noise"),
+                "not ready while other targets",
+            ),
         ] {
             let error = resolve(&text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
@@ -661,14 +975,28 @@ mod tests {
 
     #[test]
     fn a_virtual_machine_has_memory_and_processors_of_its_own() {
-        let plan = resolve("in = 'vm'\ntargets = ['ext4']\nmemory = '512M'\ncpus = 3\nkernel = ['6.1']").unwrap();
-        assert_eq!(plan.vm, Some(VmSize { memory: Bytes(512 << 20), cpus: 3 }));
-        assert_eq!((plan.kernels.as_slice(), &plan.targets[0].kernel), (["6.1".to_owned()].as_slice(), &None));
+        let plan =
+            resolve("in = 'vm'\ntargets = ['ext4']\nmemory = '512M'\ncpus = 3\nkernel = ['6.1']")
+                .unwrap();
+        assert_eq!(
+            plan.vm,
+            Some(VmSize {
+                memory: Bytes(512 << 20),
+                cpus: 3
+            })
+        );
+        assert_eq!(
+            (plan.kernels.as_slice(), &plan.targets[0].kernel),
+            (["6.1".to_owned()].as_slice(), &None)
+        );
         let printed = plan_file::print(&plan).unwrap();
         assert_eq!(resolve(&printed).unwrap(), plan, "{printed}");
         assert_eq!(
             resolve("in = 'vm'\ntargets = ['ext4']").unwrap().vm,
-            Some(VmSize { memory: DEFAULT_MEMORY, cpus: 2 })
+            Some(VmSize {
+                memory: DEFAULT_MEMORY,
+                cpus: 2
+            })
         );
     }
 
@@ -681,17 +1009,30 @@ mod tests {
             ("in = 'wm'", "did you mean 'vm'"),
             ("in = 'vm'\ncpus = 0", "between 1"),
         ] {
-            let error = resolve(&format!("targets = ['ext4']\n{line}")).unwrap_err().to_string();
+            let error = resolve(&format!("targets = ['ext4']\n{line}"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(word), "{line}: {error}");
         }
-        let error = resolve("in = 'vm'\ntargets = ['/srv']").unwrap_err().to_string();
-        assert!(error.contains("line 2") && error.contains("does not see it"), "{error}");
+        let error = resolve("in = 'vm'\ntargets = ['/srv']")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("line 2") && error.contains("does not see it"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_file_that_is_not_a_kernel_is_refused() {
-        let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
-        assert_eq!(fsb_model::Coded::code(&error), &fsb_model::error::INVALID_KERNEL, "{error}");
+        let error =
+            resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']")
+                .unwrap_err();
+        assert_eq!(
+            fsb_model::Coded::code(&error),
+            &fsb_model::error::INVALID_KERNEL,
+            "{error}"
+        );
     }
 
     #[test]
@@ -712,9 +1053,16 @@ mod tests {
             }
             tree.display().to_string()
         };
-        let text = format!("in = 'vm'\ntargets = ['ext4']\nkernel = ['{}', '{}']", tree("good"), tree("bad"));
+        let text = format!(
+            "in = 'vm'\ntargets = ['ext4']\nkernel = ['{}', '{}']",
+            tree("good"),
+            tree("bad")
+        );
         let error = resolve(&text).unwrap_err().to_string();
-        assert!(error.contains("6.19.0-rc1+ is named twice") && error.contains("LOCALVERSION=-NAME"), "{error}");
+        assert!(
+            error.contains("6.19.0-rc1+ is named twice") && error.contains("LOCALVERSION=-NAME"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -723,8 +1071,15 @@ mod tests {
         let plan = with("1T").unwrap();
         assert_eq!(plan.like_disk, Bytes(1 << 40));
         let printed = print(&plan).unwrap();
-        assert_eq!(resolve(&printed).unwrap().like_disk, plan.like_disk, "{printed}");
-        assert_eq!(resolve("targets = ['btrfs']").unwrap().like_disk, Bytes(LARGE_DISK));
+        assert_eq!(
+            resolve(&printed).unwrap().like_disk,
+            plan.like_disk,
+            "{printed}"
+        );
+        assert_eq!(
+            resolve("targets = ['btrfs']").unwrap().like_disk,
+            Bytes(LARGE_DISK)
+        );
         for size in ["1M", "17T"] {
             let error = with(size).map(drop).unwrap_err().to_string();
             assert!(error.contains("use 1G to 16T"), "{error}");
@@ -736,14 +1091,37 @@ mod tests {
         let target = |text: &str| text.parse::<Target>().unwrap();
         let releases = ["6.1.0-1".to_owned(), "6.12.0-1".to_owned()];
         let made = on_each_kernel(target("ext4,noatime"), Place::Vm, &releases).unwrap();
-        let names: Vec<_> = made.iter().map(|target| (target.name.as_str(), target.kernel.as_deref())).collect();
-        assert_eq!(names, [("ext4,noatime%6.1.0-1", Some("6.1.0-1")), ("ext4,noatime%6.12.0-1", Some("6.12.0-1"))]);
+        let names: Vec<_> = made
+            .iter()
+            .map(|target| (target.name.as_str(), target.kernel.as_deref()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("ext4,noatime%6.1.0-1", Some("6.1.0-1")),
+                ("ext4,noatime%6.12.0-1", Some("6.12.0-1"))
+            ]
+        );
         // As a plan prints it, each names its own.
         let printed = crate::target_file::TargetFile::from_target(&made[1]);
         let again = printed.resolve().unwrap();
-        assert_eq!(on_each_kernel(again, Place::Vm, &releases).unwrap(), [made[1].clone()]);
-        let other = Target { kernel: Some("6.2".to_owned()), ..target("ext4") };
-        assert!(on_each_kernel(other.clone(), Place::Vm, &releases).unwrap_err().contains("kernel of this plan"));
-        assert!(on_each_kernel(other, Place::Vm, &[]).unwrap_err().contains("several kernels"));
+        assert_eq!(
+            on_each_kernel(again, Place::Vm, &releases).unwrap(),
+            [made[1].clone()]
+        );
+        let other = Target {
+            kernel: Some("6.2".to_owned()),
+            ..target("ext4")
+        };
+        assert!(
+            on_each_kernel(other.clone(), Place::Vm, &releases)
+                .unwrap_err()
+                .contains("kernel of this plan")
+        );
+        assert!(
+            on_each_kernel(other, Place::Vm, &[])
+                .unwrap_err()
+                .contains("several kernels")
+        );
     }
 }

@@ -14,7 +14,9 @@ use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::{BlockOrder, Rounds};
 use fsb_model::trial::{INTO_HOLES, Reason};
-use fsb_model::{Amount, BACKGROUND, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
+use fsb_model::{
+    Amount, BACKGROUND, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec,
+};
 use fsb_testbed::{Kind, Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -26,7 +28,9 @@ use crate::{injected, memory, order, resume, values, wall_clock, work};
 pub use budget::check_budget;
 pub use plan::{Expected, expected};
 use planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
-pub use state::{BUDGET, CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup};
+pub use state::{
+    BUDGET, CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup,
+};
 use state::{CellState, Schedule};
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.
@@ -37,7 +41,11 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     resume::same_named(&run.record).map_err(RunError::OtherDevice)?;
     let resumes = run.record.segments.len() > 1;
     let mut request = Setup {
-        memory_needed: Some(memory::needed(&run.record.plan, run.record.placement.as_ref(), &run.work)),
+        memory_needed: Some(memory::needed(
+            &run.record.plan,
+            run.record.placement.as_ref(),
+            &run.work,
+        )),
         ..setup(&run.record)
     };
     if resumes {
@@ -45,19 +53,31 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     }
     let opened = {
         let observer = &mut *run.observer;
-        run.agent.open(&request, &mut |progress| observer.event(&Event::Opening(&progress)))?
+        run.agent.open(&request, &mut |progress| {
+            observer.event(&Event::Opening(&progress))
+        })?
     };
     if resumes {
-        // The blocks were planned for a budget that had held the preparation of the machine already.
+        // The blocks were planned for a budget that had held the preparation of the machine
+        // already.
         run.started = Instant::now();
     }
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
-    resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref()).map_err(RunError::OtherKernel)?;
+    resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref())
+        .map_err(RunError::OtherKernel)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
     // Memory that an earlier segment lacked counts as lacking in the whole run.
-    run.record.memory = run.record.memory.filter(|memory| !memory.is_complete()).or(opened.memory);
-    run.record.memory_cells = run.record.memory.map(|_| memory::cells(&run.work)).unwrap_or_default();
+    run.record.memory = run
+        .record
+        .memory
+        .filter(|memory| !memory.is_complete())
+        .or(opened.memory);
+    run.record.memory_cells = run
+        .record
+        .memory
+        .map(|_| memory::cells(&run.work))
+        .unwrap_or_default();
     run.record.host = opened.host;
     run.record.vm = opened.vm.or(run.record.vm);
     run.record.emulated |= opened.emulated;
@@ -86,29 +106,35 @@ impl Schedule<'_> {
         if self.run.record.plan.explain {
             self.trace_blocks()?;
         }
-        // Everything is measured and saved. If the agent fails to close, the kernel and the undo ledger undo the rest.
+        // Everything is measured and saved. If the agent fails to close, the kernel and the undo
+        // ledger undo the rest.
         let farewell = self.run.agent.close();
         if let Err(error) = farewell {
-            let warning = Warning::NotTakenDown { target: None, error: error.to_string() };
+            let warning = Warning::NotTakenDown {
+                target: None,
+                error: error.to_string(),
+            };
             self.run.observer.event(&Event::Warning(&warning));
         }
         Ok((self.run.record, self.run.trials))
     }
 }
 
-// The blocks of a run: targets are made ready, each cell is measured on all of them, and every trial is saved.
+// The blocks of a run: targets are made ready, each cell is measured on all of them, and every
+// trial is saved.
 
-/// The maximum number of retries of a trial. Interference that affects all of them is the usual state of the machine,
-/// so the runner keeps the last attempt.
+/// The maximum number of retries of a trial. Interference that affects all of them is the usual
+/// state of the machine, so the runner keeps the last attempt.
 pub const REPEATS: u32 = 2;
-/// The smallest number of trials that show the usual state of the machine: if interference affected half of them at the
-/// first attempt, the runner makes another block instead of retries.
+/// The smallest number of trials that show the usual state of the machine: if interference affected
+/// half of them at the first attempt, the runner makes another block instead of retries.
 const FEWEST_ATTEMPTS: usize = 6;
 
-/// The maximum number of blocks that are traced. It is the smallest number of blocks that can be judged.
+/// The maximum number of blocks that are traced. It is the smallest number of blocks that can be
+/// judged.
 const TRACED_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED;
-/// The maximum number of rounds of a case in a traced block. Blocks are paired, so another block lowers the error more
-/// than another round.
+/// The maximum number of rounds of a case in a traced block. Blocks are paired, so another block
+/// lowers the error more than another round.
 const TRACED_ROUNDS: u32 = 4;
 
 /// A target that is ready in a block.
@@ -164,7 +190,9 @@ impl Schedule<'_> {
         let order = if self.run.judge.draws_targets() {
             self.try_candidates()?;
             let judgment = self.run.judge.judge(&self.run.record, &self.run.trials, 0);
-            let Some(targets) = judgment.targets.filter(|_| judgment.stop.is_none()) else { return Ok(()) };
+            let Some(targets) = judgment.targets.filter(|_| judgment.stop.is_none()) else {
+                return Ok(());
+            };
             self.order_of(0, Some(&targets), &cells)
         } else {
             let grid = self.grid();
@@ -173,11 +201,19 @@ impl Schedule<'_> {
             // Nothing is compared here: each kernel is booted once.
             let mut targets: Vec<_> = self.run.record.plan.targets.iter().collect();
             targets.sort_by_key(|target| {
-                self.run.record.plan.targets.iter().position(|first| first.kernel == target.kernel)
+                self.run
+                    .record
+                    .plan
+                    .targets
+                    .iter()
+                    .position(|first| first.kernel == target.kernel)
             });
             BlockOrder {
                 block: 0,
-                targets: targets.into_iter().map(|target| target.name.clone()).collect(),
+                targets: targets
+                    .into_iter()
+                    .map(|target| target.name.clone())
+                    .collect(),
                 cells: self.labels(&cells),
                 slices: Vec::new(),
             }
@@ -187,21 +223,29 @@ impl Schedule<'_> {
         self.end_warm_up(opened)
     }
 
-    /// Makes every candidate once, before anything is measured, and records those that this kernel or a mkfs program
-    /// refuses. Such a candidate then costs no block.
+    /// Makes every candidate once, before anything is measured, and records those that this kernel
+    /// or a mkfs program refuses. Such a candidate then costs no block.
     fn try_candidates(&mut self) -> Result<(), RunError> {
         let places = self.run.record.plan.at_once();
         let all: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
         for some in all.chunks(places) {
             for (slice, target) in some.iter().enumerate() {
                 let name = self.run.record.plan.targets[*target].name.clone();
-                self.run.observer.event(&Event::Provisioning { block: 0, target: &name });
+                self.run.observer.event(&Event::Provisioning {
+                    block: 0,
+                    target: &name,
+                });
                 match self.provision(*target, *target as u32, slice as u32) {
-                    Ok(Provisioned { record, .. }) => drop(self.run.record.targets.insert(name, record)),
+                    Ok(Provisioned { record, .. }) => {
+                        drop(self.run.record.targets.insert(name, record))
+                    }
                     Err(AgentError::Refused(error)) => {
                         let record = self.run.record.targets.entry(name.clone()).or_default();
                         record.failed = Some(error.to_string());
-                        self.run.observer.event(&Event::Refused { target: &name, reason: &error.into() });
+                        self.run.observer.event(&Event::Refused {
+                            target: &name,
+                            reason: &error.into(),
+                        });
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -217,9 +261,16 @@ impl Schedule<'_> {
     fn run_blocks(&mut self) -> Result<StopReason, RunError> {
         let mut made = self.last_block();
         // Analyses of earlier segments: their findings follow from the trials.
-        let past: Vec<u32> =
-            self.run.record.interim_analyses.iter().copied().filter(|analysis| *analysis < made).collect();
-        past.into_iter().for_each(|analysis| drop(self.judge(analysis)));
+        let past: Vec<u32> = self
+            .run
+            .record
+            .interim_analyses
+            .iter()
+            .copied()
+            .filter(|analysis| *analysis < made)
+            .collect();
+        past.into_iter()
+            .for_each(|analysis| drop(self.judge(analysis)));
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
         loop {
             if !self.run.judge.draws_targets() {
@@ -230,19 +281,29 @@ impl Schedule<'_> {
                 return Ok(reason);
             }
             if let Some(ending) = self.ending(made, last, longest) {
-                return Ok(self.run.judge.reason(&self.run.record, ending, made, judgment));
+                return Ok(self
+                    .run
+                    .judge
+                    .reason(&self.run.record, ending, made, judgment));
             }
             let block = made + 1;
             if let Some(standing) = &judgment.standing {
-                self.run.observer.event(&Event::RaceRound { round: block, standing });
+                self.run.observer.event(&Event::RaceRound {
+                    round: block,
+                    standing,
+                });
             }
             let races = judgment.targets.is_some();
-            let cells = if races { self.open_cells() } else { self.fitting(block, self.open_cells()) };
+            let cells = if races {
+                self.open_cells()
+            } else {
+                self.fitting(block, self.open_cells())
+            };
             let began = Instant::now();
             self.block(self.order_of(block, judgment.targets.as_deref(), &cells))?;
             let took = began.elapsed().as_secs_f64();
-            // A block may wait for a disk that others use, or not. In a race, later blocks with fewer targets are
-            // shorter.
+            // A block may wait for a disk that others use, or not. In a race, later blocks with
+            // fewer targets are shorter.
             longest = took.max(if races { longest * 0.5 } else { longest });
             self.last_block_seconds = took;
             last = Some(took);
@@ -252,14 +313,19 @@ impl Schedule<'_> {
                 if self.cut {
                     self.expect_measured()?;
                 }
-                let Run { observer, record, trials, .. } = &mut self.run;
+                let Run {
+                    observer,
+                    record,
+                    trials,
+                    ..
+                } = &mut self.run;
                 observer.event(&Event::Block { record, trials });
             }
         }
     }
 
-    /// Makes blocks whose samples are traced, as many as the rest of the budget holds. They follow the end of the measured
-    /// run, so a resumed run does not make them up.
+    /// Makes blocks whose samples are traced, as many as the rest of the budget holds. They follow
+    /// the end of the measured run, so a resumed run does not make them up.
     fn trace_blocks(&mut self) -> Result<(), RunError> {
         (self.tracing, self.cut) = (true, false);
         let (made, cells) = (self.last_block(), self.held_cells());
@@ -278,14 +344,23 @@ impl Schedule<'_> {
     /// Returns the last block that has a trial: in a race any trial, otherwise one that counts.
     fn last_block(&self) -> u32 {
         let races = self.run.judge.draws_targets();
-        self.run.trials.iter().filter(|trial| races || trial.counts()).map(|trial| trial.block).max().unwrap_or(0)
+        self.run
+            .trials
+            .iter()
+            .filter(|trial| races || trial.counts())
+            .map(|trial| trial.block)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Asks the judge after `made` blocks, and notes the cells that it settled.
     fn judge(&mut self, made: u32) -> Judgment {
         // Trials are in the order of their blocks.
         let count = self.run.trials.partition_point(|trial| trial.block <= made);
-        let judgment = self.run.judge.judge(&self.run.record, &self.run.trials[..count], made);
+        let judgment = self
+            .run
+            .judge
+            .judge(&self.run.record, &self.run.trials[..count], made);
         for label in &judgment.settled {
             if let Some(cell) = self.cell_of(label) {
                 self.cells[cell].settled = true;
@@ -298,12 +373,29 @@ impl Schedule<'_> {
     fn order_of(&self, block: u32, drawn: Option<&[(String, u32)]>, cells: &[usize]) -> BlockOrder {
         let names: Vec<String> = match drawn {
             Some(drawn) => drawn.iter().map(|(name, _)| name.clone()).collect(),
-            None => self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect(),
+            None => self
+                .run
+                .record
+                .plan
+                .targets
+                .iter()
+                .map(|target| target.name.clone())
+                .collect(),
         };
-        let mut order = order::block(self.run.record.plan.seed, block, &names, &self.labels(cells));
+        let mut order = order::block(
+            self.run.record.plan.seed,
+            block,
+            &names,
+            &self.labels(cells),
+        );
         self.bring_together(&mut order.cells);
         if let Some(drawn) = drawn.filter(|_| work::slices(&self.run.record) > 1) {
-            let slice = |name: &String| drawn.iter().find(|(known, _)| known == name).map_or(0, |(_, slice)| *slice);
+            let slice = |name: &String| {
+                drawn
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map_or(0, |(_, slice)| *slice)
+            };
             order.slices = order.targets.iter().map(slice).collect();
         }
         order
@@ -312,17 +404,52 @@ impl Schedule<'_> {
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
         let slices = work::slices(&self.run.record);
         if slices > 1 && order.slices.is_empty() {
-            let all: Vec<_> = self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect();
-            order.slices = order::slices(self.run.record.plan.seed, order.block, &all, &order.targets, slices);
+            let all: Vec<_> = self
+                .run
+                .record
+                .plan
+                .targets
+                .iter()
+                .map(|target| target.name.clone())
+                .collect();
+            order.slices = order::slices(
+                self.run.record.plan.seed,
+                order.block,
+                &all,
+                &order.targets,
+                slices,
+            );
         }
-        self.run.record.order.retain(|known| known.block != order.block);
+        self.run
+            .record
+            .order
+            .retain(|known| known.block != order.block);
         self.run.record.order.push(order.clone());
         self.save()?;
-        let targets: Vec<usize> = order.targets.iter().filter_map(|name| self.target_of(name)).collect();
-        self.cells.iter_mut().for_each(|cell| cell.block_seconds = 0.0);
-        let cells = order.cells.iter().filter_map(|label| self.cell_of(label)).collect();
-        let groups = if self.side_by_side { vec![targets] } else { targets.into_iter().map(|one| vec![one]).collect() };
-        let block = Block { order, groups, cells, is_traced: self.tracing };
+        let targets: Vec<usize> = order
+            .targets
+            .iter()
+            .filter_map(|name| self.target_of(name))
+            .collect();
+        self.cells
+            .iter_mut()
+            .for_each(|cell| cell.block_seconds = 0.0);
+        let cells = order
+            .cells
+            .iter()
+            .filter_map(|label| self.cell_of(label))
+            .collect();
+        let groups = if self.side_by_side {
+            vec![targets]
+        } else {
+            targets.into_iter().map(|one| vec![one]).collect()
+        };
+        let block = Block {
+            order,
+            groups,
+            cells,
+            is_traced: self.tracing,
+        };
         for group in 0..block.groups.len() {
             if self.cut {
                 break;
@@ -332,20 +459,23 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Returns the index of a group in [`Schedule::making`]: that of its only target in turn, and always 0 side by
-    /// side.
+    /// Returns the index of a group in [`Schedule::making`]: that of its only target in turn, and
+    /// always 0 side by side.
     fn slot(&self, group: &[usize]) -> usize {
         if self.side_by_side { 0 } else { group[0] }
     }
 
-    /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and tears them
-    /// down.
+    /// Makes a group of targets ready at once, measures each cell on all of them before the next
+    /// one, and tears them down.
     fn measure_group(&mut self, block: &Block, group: usize) -> Result<(), RunError> {
         let began = Instant::now();
         let mut ready = Vec::new();
         for target in &block.groups[group] {
             let name = &self.run.record.plan.targets[*target].name;
-            self.run.observer.event(&Event::Provisioning { block: block.order.block, target: name });
+            self.run.observer.event(&Event::Provisioning {
+                block: block.order.block,
+                target: name,
+            });
             let place = match self.side_by_side {
                 true => (*target as u32, block.order.slice_of(name).unwrap_or(0)),
                 false => (0, 0),
@@ -354,21 +484,36 @@ impl Schedule<'_> {
                 self.free.bytes = self.free.bytes.min(provisioned.free_bytes);
                 self.free.inodes = self.free.inodes.min(provisioned.free_inodes);
                 self.free.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
-                ready.push(Ready { slot: place.0, target: *target, provisioned, lost: None });
+                ready.push(Ready {
+                    slot: place.0,
+                    target: *target,
+                    provisioned,
+                    lost: None,
+                });
             }
         }
         let mut making = began.elapsed();
         let cells = &block.cells;
-        let together: Vec<&[usize]> = cells.chunk_by(|one, next| self.share_subject(*one, *next)).collect();
+        let together: Vec<&[usize]> = cells
+            .chunk_by(|one, next| self.share_subject(*one, *next))
+            .collect();
         for cells in together {
             if ready.is_empty() {
                 break;
             }
-            let mut measures: Vec<Measure<'_>> =
-                cells.iter().map(|cell| Measure { block, group, cell: *cell }).collect();
+            let mut measures: Vec<Measure<'_>> = cells
+                .iter()
+                .map(|cell| Measure {
+                    block,
+                    group,
+                    cell: *cell,
+                })
+                .collect();
             measures.retain(|measure| !self.leaves_out(measure));
             match &measures[..] {
-                [measure] if self.cells[measure.cell].unit.is_some() => self.measure_in_rounds(measure, &mut ready)?,
+                [measure] if self.cells[measure.cell].unit.is_some() => {
+                    self.measure_in_rounds(measure, &mut ready)?
+                }
                 measures => self.measure_sequentially(measures, &mut ready)?,
             }
         }
@@ -385,12 +530,20 @@ impl Schedule<'_> {
 
     /// Returns whether two cells differ at most in their backgrounds.
     fn share_subject(&self, one: usize, other: usize) -> bool {
-        self.cells[one].cell.workload.has_subject_of(&self.cells[other].cell.workload)
+        self.cells[one]
+            .cell
+            .workload
+            .has_subject_of(&self.cells[other].cell.workload)
     }
 
-    /// Moves each case with a background next to the first one in the order that has the same subject.
+    /// Moves each case with a background next to the first one in the order that has the same
+    /// subject.
     fn bring_together(&self, labels: &mut Vec<String>) {
-        if self.cells.iter().all(|state| state.cell.workload.background.is_none()) {
+        if self
+            .cells
+            .iter()
+            .all(|state| state.cell.workload.background.is_none())
+        {
             return;
         }
         let mut left = std::mem::take(labels);
@@ -406,19 +559,35 @@ impl Schedule<'_> {
         }
     }
 
-    /// Measures cells as a whole: one target after the other, while the others are idle. Each target measures all of the
-    /// cells, which share their subject, before the next one.
-    fn measure_sequentially(&mut self, measures: &[Measure<'_>], ready: &mut [Ready]) -> Result<(), RunError> {
-        let Some(first) = measures.first() else { return Ok(()) };
-        let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[first.cell].label())]);
-        let turns = order::rounds(seed, first.block.order.block, ready.len() as u32, false, 1).remove(0);
+    /// Measures cells as a whole: one target after the other, while the others are idle. Each
+    /// target measures all of the cells, which share their subject, before the next one.
+    fn measure_sequentially(
+        &mut self,
+        measures: &[Measure<'_>],
+        ready: &mut [Ready],
+    ) -> Result<(), RunError> {
+        let Some(first) = measures.first() else {
+            return Ok(());
+        };
+        let seed = mix_all(&[
+            self.run.record.plan.seed,
+            text_seed(self.cells[first.cell].label()),
+        ]);
+        let turns =
+            order::rounds(seed, first.block.order.block, ready.len() as u32, false, 1).remove(0);
         for at in turns {
             let ready = &mut ready[at as usize];
             for measure in measures {
                 match &ready.lost {
                     None => self.make_attempts(measure, ready)?,
                     Some(why) => {
-                        self.keep(measure, ready.target, failed(why.clone()), Some(&ready.provisioned), false)?;
+                        self.keep(
+                            measure,
+                            ready.target,
+                            failed(why.clone()),
+                            Some(&ready.provisioned),
+                            false,
+                        )?;
                     }
                 }
             }
@@ -426,10 +595,15 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Measures a cell in rounds on all targets that are ready. Retries it on all of them while one is invalid, for example
-    /// because the kernel evicted the pages of a warm sample. Does not retry after interference, which affects the
-    /// neighbours of a sample as well. The time is better spent on another block.
-    fn measure_in_rounds(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
+    /// Measures a cell in rounds on all targets that are ready. Retries it on all of them while one
+    /// is invalid, for example because the kernel evicted the pages of a warm sample. Does not
+    /// retry after interference, which affects the neighbours of a sample as well. The time is
+    /// better spent on another block.
+    fn measure_in_rounds(
+        &mut self,
+        measure: &Measure<'_>,
+        ready: &mut [Ready],
+    ) -> Result<(), RunError> {
         for attempt in 1.. {
             let started = wall_clock::now();
             let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
@@ -437,7 +611,10 @@ impl Schedule<'_> {
             let reply = |ready: &Ready| match &ready.lost {
                 Some(why) => failed(why.clone()),
                 // One reply for each target that is not lost, in their order.
-                None => answers.next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply),
+                None => answers.next().map_or_else(
+                    || failed("the agent gave no answer for it"),
+                    |(_, reply)| reply,
+                ),
             };
             let replies: Vec<TrialReply> = ready.iter().map(reply).collect();
             let is_invalid = |(ready, reply): (&Ready, &TrialReply)| {
@@ -451,7 +628,13 @@ impl Schedule<'_> {
             for (ready, reply) in ready.iter_mut().zip(replies) {
                 note_lost(ready, &reply);
                 self.trial_started = started;
-                self.keep(measure, ready.target, reply, Some(&ready.provisioned), again)?;
+                self.keep(
+                    measure,
+                    ready.target,
+                    reply,
+                    Some(&ready.provisioned),
+                    again,
+                )?;
             }
             if !again {
                 break;
@@ -460,14 +643,22 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Conducts a trial, retries it while it is invalid or affected by interference, and keeps every attempt. All but
-    /// the last are superseded from the start, so that none of them is ever analysed.
+    /// Conducts a trial, retries it while it is invalid or affected by interference, and keeps
+    /// every attempt. All but the last are superseded from the start, so that none of them is ever
+    /// analysed.
     fn make_attempts(&mut self, measure: &Measure<'_>, ready: &mut Ready) -> Result<(), RunError> {
         for attempt in 1.. {
             let reply = self.ask_for_trial(measure, ready, attempt)?;
-            let again = attempt <= self.run.repeats && self.is_worth_repeating(measure, ready.target, &reply);
+            let again = attempt <= self.run.repeats
+                && self.is_worth_repeating(measure, ready.target, &reply);
             note_lost(ready, &reply);
-            self.keep(measure, ready.target, reply, Some(&ready.provisioned), again)?;
+            self.keep(
+                measure,
+                ready.target,
+                reply,
+                Some(&ready.provisioned),
+                again,
+            )?;
             if !again {
                 break;
             }
@@ -475,12 +666,13 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Returns whether a trial is retried. Warm-up is never analysed, and a trial that failed would fail again. The
-    /// budget is kept: retries may take the time of blocks beyond the fifth, but not of the first five.
+    /// Returns whether a trial is retried. Warm-up is never analysed, and a trial that failed would
+    /// fail again. The budget is kept: retries may take the time of blocks beyond the fifth, but
+    /// not of the first five.
     fn is_worth_repeating(&self, measure: &Measure<'_>, target: usize, reply: &TrialReply) -> bool {
         let block = measure.block.order.block;
-        let measured =
-            measure.block.phase() == Phase::Measured && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
+        let measured = measure.block.phase() == Phase::Measured
+            && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
         if !measured || reply.target_lost {
             return false;
         }
@@ -489,53 +681,98 @@ impl Schedule<'_> {
         {
             return false;
         }
-        if self.is_always_affected() || (reply.outcome == Outcome::Ok && self.run.record.plan.keep_affected) {
+        if self.is_always_affected()
+            || (reply.outcome == Outcome::Ok && self.run.record.plan.keep_affected)
+        {
             return false;
         }
-        let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
-        let planned = self.run.record.blocks_planned.unwrap_or(FEWEST_BLOCKS_JUDGED);
+        let Some(budget) = self.run.record.plan.repetition.budget() else {
+            return true;
+        };
+        let planned = self
+            .run
+            .record
+            .blocks_planned
+            .unwrap_or(FEWEST_BLOCKS_JUDGED);
         let blocks = FEWEST_BLOCKS_JUDGED.min(planned).max(block);
-        // Includes the same cell on the targets whose turn is still to come, at most on all of them. A resumed run does
-        // not know how long trials take, and continues as it began.
+        // Includes the same cell on the targets whose turn is still to come, at most on all of
+        // them. A resumed run does not know how long trials take, and continues as it began.
         let itself = self.cells[measure.cell].seconds_on(&measure.block.groups[measure.group]);
         let left = self.seconds_left(measure, blocks).unwrap_or(0.0);
         self.run.started.elapsed().as_secs_f64() + itself + left <= budget.as_secs_f64()
     }
 
-    /// Returns whether the trial of an earlier block was invalid in its last attempt. Then it always is: for example,
-    /// no mapping is direct.
+    /// Returns whether the trial of an earlier block was invalid in its last attempt. Then it
+    /// always is: for example, no mapping is direct.
     fn is_always_invalid(&self, target: usize, cell: usize) -> bool {
-        let (target, label) = (&self.run.record.plan.targets[target].name, self.cells[cell].label());
-        let of_cell = |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
+        let (target, label) = (
+            &self.run.record.plan.targets[target].name,
+            self.cells[cell].label(),
+        );
+        let of_cell =
+            |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
         // What was a hole is none in the next trial.
-        let stays_invalid =
-            |trial: &Trial| trial.outcome == Outcome::Invalid && trial.error_code.as_deref() != Some(INTO_HOLES.name);
+        let stays_invalid = |trial: &Trial| {
+            trial.outcome == Outcome::Invalid
+                && trial.error_code.as_deref() != Some(INTO_HOLES.name)
+        };
         self.run.trials.iter().filter(of_cell).any(stays_invalid)
     }
 
     fn is_always_affected(&self) -> bool {
-        let first = self.run.trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.attempt == 1);
+        let first = self
+            .run
+            .trials
+            .iter()
+            .filter(|trial| trial.phase == Phase::Measured && trial.attempt == 1);
         let affected: Vec<bool> = first.map(|trial| !trial.interference.is_empty()).collect();
-        affected.len() >= FEWEST_ATTEMPTS && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
+        affected.len() >= FEWEST_ATTEMPTS
+            && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
     }
 
     /// Requests one trial as a whole.
-    fn ask_for_trial(&mut self, measure: &Measure<'_>, ready: &Ready, attempt: u32) -> Result<TrialReply, RunError> {
+    fn ask_for_trial(
+        &mut self,
+        measure: &Measure<'_>,
+        ready: &Ready,
+        attempt: u32,
+    ) -> Result<TrialReply, RunError> {
         self.trial_started = wall_clock::now();
         let (cell, block, target) = (&self.cells[measure.cell], measure.block, ready.target);
         let plan = &self.run.record.plan;
-        self.run.observer.event(&Event::Trial { target: &plan.targets[target].name, workload: cell.label() });
+        self.run.observer.event(&Event::Trial {
+            target: &plan.targets[target].name,
+            workload: cell.label(),
+        });
         let amount = self.amount(measure.cell);
         let until_seconds = if block.is_warmup() {
             let trials = block.cells.len() * plan.at_once();
-            Some(warmup_seconds(&cell.profile, plan, plan.held(&cell.cell.workload), trials))
+            Some(warmup_seconds(
+                &cell.profile,
+                plan,
+                plan.held(&cell.cell.workload),
+                trials,
+            ))
         } else {
             amount.until_ms.map(|until| until as f64 * 1e-3)
         };
-        let method = Method::Sequential { amount, until_seconds, sustain: cell.cell.workload.sustain };
-        let request = self.request(measure, &[ready], (&cell.cell.workload, method), attempt, cell.expected[target]);
+        let method = Method::Sequential {
+            amount,
+            until_seconds,
+            sustain: cell.cell.workload.sustain,
+        };
+        let request = self.request(
+            measure,
+            &[ready],
+            (&cell.cell.workload, method),
+            attempt,
+            cell.expected[target],
+        );
         let replies = self.ask(request)?;
-        Ok(replies.into_iter().next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply))
+        Ok(replies.into_iter().next().map_or_else(
+            || failed("the agent gave no answer for it"),
+            |(_, reply)| reply,
+        ))
     }
 
     /// Requests a cell in rounds on these targets.
@@ -546,36 +783,69 @@ impl Schedule<'_> {
         attempt: u32,
     ) -> Result<Vec<(u32, TrialReply)>, RunError> {
         let (cell, order) = (&self.cells[measure.cell], &measure.block.order);
-        let Some(unit) = cell.unit.as_ref().filter(|_| !there.is_empty()) else { return Ok(Vec::new()) };
+        let Some(unit) = cell.unit.as_ref().filter(|_| !there.is_empty()) else {
+            return Ok(Vec::new());
+        };
         let warmup = measure.block.is_warmup();
         let rounds = match warmup {
             true if cell.is_command() => COMMAND_WARM_UP,
             true => WARM_UP,
-            false => self.run.record.rounds.get(cell.label()).copied().unwrap_or(WARM_UP),
+            false => self
+                .run
+                .record
+                .rounds
+                .get(cell.label())
+                .copied()
+                .unwrap_or(WARM_UP),
         };
-        let most = if measure.block.is_traced { TRACED_ROUNDS } else { u32::MAX };
-        let rounds = Rounds { rounds: rounds.rounds.min(most), ..rounds };
+        let most = if measure.block.is_traced {
+            TRACED_ROUNDS
+        } else {
+            u32::MAX
+        };
+        let rounds = Rounds {
+            rounds: rounds.rounds.min(most),
+            ..rounds
+        };
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(cell.label())]);
-        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.lead_in, rounds.rounds);
+        let orders = order::rounds(
+            seed,
+            order.block,
+            there.len() as u32,
+            rounds.lead_in,
+            rounds.rounds,
+        );
         let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
             reuse_files: cell.reuses_files(self.free),
             operations: unit.operations,
             units: rounds.units,
-            orders: orders.into_iter().map(|turns| turns.into_iter().map(slot_of).collect()).collect(),
+            orders: orders
+                .into_iter()
+                .map(|turns| turns.into_iter().map(slot_of).collect())
+                .collect(),
             lead_in: rounds.lead_in,
             // A run of a command may take minutes.
             until_seconds: (warmup && cell.is_command()).then_some(WARM_UP_OF_COMMAND),
-            spares: if warmup || !rounds.lead_in { 0 } else { spares(rounds.rounds) },
+            spares: if warmup || !rounds.lead_in {
+                0
+            } else {
+                spares(rounds.rounds)
+            },
         };
         let (attempt, expected) = (if warmup { 0 } else { attempt }, cell.case_seconds);
         let request = self.request(measure, there, (&unit.workload, method), attempt, expected);
-        self.run.observer.event(&Event::Case { block: order.block, workload: cell.label(), rounds: rounds.rounds });
+        self.run.observer.event(&Event::Case {
+            block: order.block,
+            workload: cell.label(),
+            rounds: rounds.rounds,
+        });
         match self.ask(request) {
-            Err(RunError::Agent(AgentError::Refused(error))) => {
-                Ok(there.iter().map(|ready| (ready.slot, failed(error.to_string()))).collect())
-            }
+            Err(RunError::Agent(AgentError::Refused(error))) => Ok(there
+                .iter()
+                .map(|ready| (ready.slot, failed(error.to_string())))
+                .collect()),
             replies => replies,
         }
     }
@@ -589,16 +859,27 @@ impl Schedule<'_> {
         attempt: u32,
         expected: Option<f64>,
     ) -> MeasureRequest {
-        let slot = |ready: &&Ready| SlotTrial { slot: ready.slot, trial_seed: self.trial_seed(measure, ready.target) };
-        let elsewhere = workload.background.as_ref().and_then(|background| background.target.as_deref());
+        let slot = |ready: &&Ready| SlotTrial {
+            slot: ready.slot,
+            trial_seed: self.trial_seed(measure, ready.target),
+        };
+        let elsewhere = workload
+            .background
+            .as_ref()
+            .and_then(|background| background.target.as_deref());
         MeasureRequest {
             slots: ready.iter().map(slot).collect(),
             workload: workload.clone(),
             // Side by side, a target has the slot of its place in the plan.
-            background_slot: elsewhere.and_then(|name| self.target_of(name)).map(|target| target as u32),
+            background_slot: elsewhere
+                .and_then(|name| self.target_of(name))
+                .map(|target| target as u32),
             sizing: self.sizing,
             method,
-            seed: mix_all(&[self.run.record.plan.seed, u64::from(measure.block.order.block)]),
+            seed: mix_all(&[
+                self.run.record.plan.seed,
+                u64::from(measure.block.order.block),
+            ]),
             attempt,
             trace: measure.block.is_traced,
             deadline: deadline(&self.cells[measure.cell].profile, expected) * self.slowness(),
@@ -607,28 +888,50 @@ impl Schedule<'_> {
     }
 
     fn ask(&mut self, request: MeasureRequest) -> Result<Vec<(u32, TrialReply)>, RunError> {
-        let Run { agent, observer, .. } = &mut self.run;
-        Ok(agent.measure(request, &mut |progress| observer.event(&Event::Working(&progress)))?)
+        let Run {
+            agent, observer, ..
+        } = &mut self.run;
+        Ok(agent.measure(request, &mut |progress| {
+            observer.event(&Event::Working(&progress))
+        })?)
     }
 
     /// Returns a seed that differs between all trials.
     fn trial_seed(&self, measure: &Measure<'_>, target: usize) -> u64 {
         let plan = &self.run.record.plan;
         let (target, label) = (&plan.targets[target].name, self.cells[measure.cell].label());
-        mix_all(&[plan.seed, u64::from(measure.block.order.block), text_seed(target), text_seed(label)])
+        mix_all(&[
+            plan.seed,
+            u64::from(measure.block.order.block),
+            text_seed(target),
+            text_seed(label),
+        ])
     }
 
     /// Returns the factor by which deadlines are longer on emulated processors.
     fn slowness(&self) -> u32 {
         const EMULATED: u32 = 8;
-        if self.run.record.emulated { EMULATED } else { 1 }
+        if self.run.record.emulated {
+            EMULATED
+        } else {
+            1
+        }
     }
 
     fn amount(&self, cell: usize) -> Amount {
         let CellState { cell, profile, .. } = &self.cells[cell];
         // Before planning: one whole repetition, or as much as fits the warm-up's time.
-        let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
-        self.run.record.amounts.get(&cell.label).copied().unwrap_or(Amount::new(1, operations))
+        let operations = if profile.repeats_in_place {
+            u64::MAX
+        } else {
+            profile.operations
+        };
+        self.run
+            .record
+            .amounts
+            .get(&cell.label)
+            .copied()
+            .unwrap_or(Amount::new(1, operations))
     }
 
     /// Makes a trial from the reply, writes it to the journal, and reports it.
@@ -646,23 +949,41 @@ impl Schedule<'_> {
         self.cells[measure.cell].block_seconds += reply.spent.total();
         let superseded = superseded || self.note_time(measure, &reply);
         let started = std::mem::replace(&mut self.trial_started, wall_clock::now());
-        let trial = Trial { superseded, ..self.trial(measure, target, reply, provisioned, started) };
+        let trial = Trial {
+            superseded,
+            ..self.trial(measure, target, reply, provisioned, started)
+        };
         self.run.journal.trial(&trial).map_err(RunError::Journal)?;
         self.done += 1;
         let (of, left) = self.outlook(measure, target, &trial);
-        self.run.observer.event(&Event::Ended { trial: &trial, done: self.done.min(of), of, left });
+        self.run.observer.event(&Event::Ended {
+            trial: &trial,
+            done: self.done.min(of),
+            of,
+            left,
+        });
         self.run.trials.push(trial);
         Ok(())
     }
 
-    fn provision(&mut self, target: usize, slot: u32, slice: u32) -> Result<Provisioned, AgentError> {
-        let Run { agent, observer, record, .. } = &mut self.run;
+    fn provision(
+        &mut self,
+        target: usize,
+        slot: u32,
+        slice: u32,
+    ) -> Result<Provisioned, AgentError> {
+        let Run {
+            agent,
+            observer,
+            record,
+            ..
+        } = &mut self.run;
         let tell = &mut |progress| observer.event(&Event::Opening(&progress));
         agent.provision((slot, slice), &record.plan.targets[target], tell)
     }
 
-    /// Formats and mounts the target in a slot and on a slice. If it cannot be made, all its trials of the block report
-    /// the error.
+    /// Formats and mounts the target in a slot and on a slice. If it cannot be made, all its trials
+    /// of the block report the error.
     fn make_ready(
         &mut self,
         (block, group): (&Block, usize),
@@ -672,30 +993,63 @@ impl Schedule<'_> {
         let Target { name, optional, .. } = self.run.record.plan.targets[target].clone();
         let error = match self.provision(target, slot, slice) {
             Ok(provisioned) => {
-                self.run.record.targets.insert(name.clone(), provisioned.record.clone());
+                self.run
+                    .record
+                    .targets
+                    .insert(name.clone(), provisioned.record.clone());
                 if let Some(rates) = provisioned.device {
-                    self.run.record.devices_probed.entry(block.order.block).or_default().insert(name, rates);
+                    self.run
+                        .record
+                        .devices_probed
+                        .entry(block.order.block)
+                        .or_default()
+                        .insert(name, rates);
                 }
-                provisioned.warnings.iter().for_each(|warning| self.warn_once(warning));
+                provisioned
+                    .warnings
+                    .iter()
+                    .for_each(|warning| self.warn_once(warning));
                 return Ok(Some(provisioned));
             }
             Err(AgentError::Refused(error)) => error,
             Err(error) => return Err(error.into()),
         };
-        let (why, record) = (error.to_string(), self.run.record.targets.entry(name.clone()).or_default());
+        let (why, record) = (
+            error.to_string(),
+            self.run.record.targets.entry(name.clone()).or_default(),
+        );
         // The plan knows that not every machine can make an optional target.
         let reply = if optional && error.kind == Kind::Machine {
-            let reason = Reason { text: format!("not available here: {why}"), ..error.into() };
+            let reason = Reason {
+                text: format!("not available here: {why}"),
+                ..error.into()
+            };
             record.unavailable = Some(why);
-            TrialReply { outcome: Outcome::NotApplicable, ..failed(reason) }
+            TrialReply {
+                outcome: Outcome::NotApplicable,
+                ..failed(reason)
+            }
         } else {
             record.failed = Some(why);
             let reason = error.into();
-            self.run.observer.event(&Event::Refused { target: &name, reason: &reason });
+            self.run.observer.event(&Event::Refused {
+                target: &name,
+                reason: &reason,
+            });
             failed(reason)
         };
         for cell in &block.cells {
-            self.keep(&Measure { block, group, cell: *cell }, target, reply.clone(), None, false)?;
+            self.keep(
+                &Measure {
+                    block,
+                    group,
+                    cell: *cell,
+                },
+                target,
+                reply.clone(),
+                None,
+                false,
+            )?;
         }
         Ok(None)
     }
@@ -706,7 +1060,10 @@ impl Schedule<'_> {
             Ok(()) => {}
             Err(AgentError::Refused(error)) => {
                 let name = self.run.record.plan.targets[target].name.clone();
-                self.warn(Warning::NotTakenDown { target: Some(name), error: error.to_string() })
+                self.warn(Warning::NotTakenDown {
+                    target: Some(name),
+                    error: error.to_string(),
+                })
             }
             Err(error) => return Err(error.into()),
         }
@@ -725,22 +1082,35 @@ fn note_lost(ready: &mut Ready, reply: &TrialReply) {
 
 /// Mixes many numbers into one seed. Similar numbers give unrelated seeds.
 fn mix_all(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| mix(state ^ part))
+    parts
+        .iter()
+        .fold(0x9e37_79b9_7f4a_7c15, |state, part| mix(state ^ part))
 }
 
 /// Returns the FNV-1a hash, so that a name's seed is the same everywhere.
 fn text_seed(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 // Makes trials from replies, and estimates the time that is left.
 
-/// Returns the observed values of the controls that the target requests, by name. Controls of the run are in its
-/// record.
-fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> BTreeMap<String, String> {
+/// Returns the observed values of the controls that the target requests, by name. Controls of the
+/// run are in its record.
+fn asked_and_seen(
+    record: &RunRecord,
+    target: &Target,
+    provisioned: &Provisioned,
+) -> BTreeMap<String, String> {
     let asked = target.controls_over(&record.plan.controls);
-    let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
-    seen.map(|(name, control)| (name.clone(), control.observed.clone())).collect()
+    let seen = provisioned
+        .record
+        .controls
+        .iter()
+        .filter(|(name, _)| asked.contains_key(*name));
+    seen.map(|(name, control)| (name.clone(), control.observed.clone()))
+        .collect()
 }
 
 impl Schedule<'_> {
@@ -752,8 +1122,11 @@ impl Schedule<'_> {
         provisioned: Option<&Provisioned>,
         started: Timestamp,
     ) -> Trial {
-        let (order, state, target) =
-            (&measure.block.order, &self.cells[measure.cell], &self.run.record.plan.targets[target]);
+        let (order, state, target) = (
+            &measure.block.order,
+            &self.cells[measure.cell],
+            &self.run.record.plan.targets[target],
+        );
         let (profile, label) = (&state.profile, state.label());
         let attempt = 1 + self
             .run
@@ -781,16 +1154,24 @@ impl Schedule<'_> {
         };
         let mut metrics = metrics;
         let rates = provisioned.and_then(|provisioned| provisioned.device);
-        metrics.extend(rates.and_then(|rates| values::share_of_device(profile, metrics.first()?, rates)));
+        metrics.extend(
+            rates.and_then(|rates| values::share_of_device(profile, metrics.first()?, rates)),
+        );
         let mut observed = reply.observed;
         if let Some(provisioned) = provisioned {
-            observed.mount_options.clone_from(&provisioned.record.mount_options);
+            observed
+                .mount_options
+                .clone_from(&provisioned.record.mount_options);
             observed.controls = asked_and_seen(&self.run.record, target, provisioned);
         }
         observed.seconds_per_iteration = measured.samples;
         observed.cycle_spans_ns = measured.cycle_spans_ns;
         let [error, error_code, errno] = Reason::into_parts(reason);
-        let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+        let suffix = if attempt > 1 {
+            format!(".{attempt}")
+        } else {
+            String::new()
+        };
         let mut params = state.cell.workload.params.clone();
         // The shape of a tree may be long, and is in the record of the run.
         params.remove("shape");
@@ -806,7 +1187,9 @@ impl Schedule<'_> {
             order: self.done,
             attempt: attempt as u32,
             target: target.name.clone(),
-            kernel: provisioned.and_then(|it| it.record.kernel.clone()).unwrap_or_else(|| self.own_kernel(target)),
+            kernel: provisioned
+                .and_then(|it| it.record.kernel.clone())
+                .unwrap_or_else(|| self.own_kernel(target)),
             workload: label.to_owned(),
             operation: profile.operation.to_owned(),
             params,
@@ -822,14 +1205,17 @@ impl Schedule<'_> {
             observed,
             interference: reply.interference,
             superseded: false,
-            slice: order.slice_of(&target.name).map(|slice| slice + self.slices_before()),
+            slice: order
+                .slice_of(&target.name)
+                .map(|slice| slice + self.slices_before()),
             samples: reply.samples,
             timelines,
             extra: Map::new(),
         }
     }
 
-    /// Returns the number of slices of earlier segments. A resumed run has a new image, so its slices are others.
+    /// Returns the number of slices of earlier segments. A resumed run has a new image, so its
+    /// slices are others.
     fn slices_before(&self) -> u32 {
         let segments = self.run.record.segments.len().max(1) as u32;
         (segments - 1) * work::slices(&self.run.record)
@@ -837,7 +1223,10 @@ impl Schedule<'_> {
 
     /// Returns the kernel of a target that could not be provisioned, as far as it is known.
     fn own_kernel(&self, target: &Target) -> String {
-        target.kernel.clone().unwrap_or_else(|| self.run.record.host.kernel.clone())
+        target
+            .kernel
+            .clone()
+            .unwrap_or_else(|| self.run.record.host.kernel.clone())
     }
 
     fn requested(&self, state: &CellState, target: &Target) -> Map<String, Value> {
@@ -848,8 +1237,11 @@ impl Schedule<'_> {
             requested.insert("units".to_owned(), json!(rounds.units));
             // If a unit has files of its own, they are smaller or fewer than those of the workload.
             let own = unit.workload.params.iter();
-            let own = own.filter(|(key, value)| state.cell.workload.params.get(*key) != Some(*value));
-            let mut own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let own =
+                own.filter(|(key, value)| state.cell.workload.params.get(*key) != Some(*value));
+            let mut own: Map<String, Value> = own
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
             own.insert("operations".to_owned(), json!(unit.operations));
             requested.insert("unit".to_owned(), Value::Object(own));
         } else if let Some(amount) = self.run.record.amounts.get(label) {
@@ -862,21 +1254,36 @@ impl Schedule<'_> {
         if let Some(spec) = target.file_system() {
             requested.insert("mount_options".to_owned(), json!(spec.options));
         }
-        requested.insert("controls".to_owned(), json!(target.controls_over(&self.run.record.plan.controls)));
+        requested.insert(
+            "controls".to_owned(),
+            json!(target.controls_over(&self.run.record.plan.controls)),
+        );
         requested
     }
 
     /// Returns the number of trials of the run and the expected time until its end.
-    fn outlook(&self, measure: &Measure<'_>, target: usize, ended: &Trial) -> (u32, Option<Duration>) {
+    fn outlook(
+        &self,
+        measure: &Measure<'_>,
+        target: usize,
+        ended: &Trial,
+    ) -> (u32, Option<Duration>) {
         let order = &measure.block.order;
         let per_block = (order.cells.len() * order.targets.len()) as u32;
-        let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
+        let Some(blocks) = self.run.record.blocks_planned else {
+            return (per_block, None);
+        };
         // Trials that do not count are made beside those that were planned.
         let beside = |trial: &&Trial| trial.superseded || trial.phase != Phase::Measured;
         let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
-        let again = if ended.superseded { self.cells[measure.cell].expected[target].unwrap_or(0.0) } else { 0.0 };
+        let again = if ended.superseded {
+            self.cells[measure.cell].expected[target].unwrap_or(0.0)
+        } else {
+            0.0
+        };
         let left = self.seconds_left(measure, blocks);
-        let left = left.map(|left| Duration::try_from_secs_f64(left + again).unwrap_or(Duration::MAX));
+        let left =
+            left.map(|left| Duration::try_from_secs_f64(left + again).unwrap_or(Duration::MAX));
         (beside + per_block * blocks, left)
     }
 }

@@ -10,7 +10,8 @@ use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
 use super::planner::{
-    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds, shortened, shortest, to_hold,
+    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
+    shortened, shortest, to_hold,
 };
 use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
@@ -24,7 +25,8 @@ const FIRST_TURNS: f64 = 0.4;
 /// As [`LONG_COMMAND`], in a race: a block is to last longer than making its targets.
 const LONG_IN_RACE: f64 = 2.0;
 
-/// The expected time of a run by a model that does not know the machine: enough to distinguish minutes from hours.
+/// The expected time of a run by a model that does not know the machine: enough to distinguish
+/// minutes from hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// The requested number of blocks, or the fewest that can be judged.
@@ -43,18 +45,29 @@ pub fn expected(record: &RunRecord, work: &Work) -> Expected {
 fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let plan = &record.plan;
     let cells = work.cells.iter().enumerate();
-    let chooses = !Grid::from_cells(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile))).is_empty();
-    // A budget leaves out cells of a matrix before it shortens samples. Otherwise it makes samples as short as they may
-    // be.
+    let chooses =
+        !Grid::from_cells(cells.map(|(index, parsed)| (index, &parsed.cell, &parsed.profile)))
+            .is_empty();
+    // A budget leaves out cells of a matrix before it shortens samples. Otherwise it makes samples
+    // as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
-    let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
+    let scale = |asked: Option<f64>| {
+        if shortens {
+            shortest(asked.is_some())
+        } else {
+            1.0
+        }
+    };
     let in_rounds = |parsed: &ParsedCell| work.unit_in_rounds(record, parsed).is_some();
     let of_cell = |parsed: &ParsedCell| {
         if in_rounds(parsed) {
             return matrix::TYPICAL_ROW;
         }
         let asked = plan.sample_time_of(&parsed.cell.workload);
-        matrix::typical_seconds(&parsed.profile, shortened(sequential_seconds(&parsed.profile, asked), scale(asked)))
+        matrix::typical_seconds(
+            &parsed.profile,
+            shortened(sequential_seconds(&parsed.profile, asked), scale(asked)),
+        )
     };
     let trials: f64 = work.cells.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
@@ -65,31 +78,51 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     let block = (trials + matrix::TYPICAL_VISIT) * plan.at_once() as f64;
     // Warm-up is a block, too.
     let made = blocks + u32::from(warmup);
-    Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
+    Expected {
+        blocks,
+        time: Duration::from_secs_f64(block * f64::from(made)),
+        chooses,
+    }
 }
 
-/// Reports the expected time of a matrix, and of any run that its budget will not hold, from a model: nothing is known
-/// of the machine yet.
+/// Reports the expected time of a matrix, and of any run that its budget will not hold, from a
+/// model: nothing is known of the machine yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
-    let Expected { blocks, time: expected, chooses } = expected_of(&run.record, &run.work, run.warmup);
+    let Expected {
+        blocks,
+        time: expected,
+        chooses,
+    } = expected_of(&run.record, &run.work, run.warmup);
     let budget = run.record.plan.repetition.budget();
     // Fakes take no time.
     let works = LocalTestbed::may_leave(&setup(&run.record));
-    if !run.judge.draws_targets() && (chooses || works && budget.is_some_and(|budget| budget < expected)) {
+    if !run.judge.draws_targets()
+        && (chooses || works && budget.is_some_and(|budget| budget < expected))
+    {
         let cells = run.work.cells.len();
-        run.observer.event(&Event::Estimated { cells, blocks, expected, budget, chooses });
+        run.observer.event(&Event::Estimated {
+            cells,
+            blocks,
+            expected,
+            budget,
+            chooses,
+        });
     }
 }
 
 impl Schedule<'_> {
     /// Returns the cells that are parts of matrices and are not left out.
     pub(super) fn grid(&self) -> Grid {
-        let held = self.cells.iter().enumerate().filter(|(_, state)| state.is_held());
+        let held = self
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| state.is_held());
         Grid::from_cells(held.map(|(index, state)| (index, &state.cell, &state.profile)))
     }
 
-    /// Fixes the amounts, the rounds and the number of blocks. Chooses a part of a matrix that the budget does not
-    /// hold.
+    /// Fixes the amounts, the rounds and the number of blocks. Chooses a part of a matrix that the
+    /// budget does not hold.
     pub(super) fn plan(&mut self) {
         if self.run.judge.draws_targets() {
             return self.plan_race();
@@ -97,7 +130,11 @@ impl Schedule<'_> {
         let left = self.seconds_of_budget_left();
         if !self.side_by_side {
             let grid = self.grid();
-            let costs: Vec<_> = self.cells.iter().map(|state| &state.sequential_costs[..]).collect();
+            let costs: Vec<_> = self
+                .cells
+                .iter()
+                .map(|state| &state.sequential_costs[..])
+                .collect();
             for (cell, cost) in matrix::fill_costs(&grid, &costs) {
                 self.cells[cell].sequential_costs.push(cost);
             }
@@ -107,11 +144,21 @@ impl Schedule<'_> {
         }
         let cases = self.cases(LONG_COMMAND);
         let rotation = work::slices(&self.run.record);
-        let basis = Basis { rotation, ..self.basis(&cases, left) };
+        let basis = Basis {
+            rotation,
+            ..self.basis(&cases, left)
+        };
         let mut decided = basis.decide();
         if let Some(judged) = self.leave_cells_to_judge(&basis, &decided) {
-            let cases: Vec<Case> = judged.into_iter().map(|index| cases[index].clone()).collect();
-            decided = Basis { cases: &cases, ..basis }.decide();
+            let cases: Vec<Case> = judged
+                .into_iter()
+                .map(|index| cases[index].clone())
+                .collect();
+            decided = Basis {
+                cases: &cases,
+                ..basis
+            }
+            .decide();
         }
         self.note(&decided);
         self.say_preparation();
@@ -119,23 +166,40 @@ impl Schedule<'_> {
         self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
-    /// Fixes the duration of a block of a race. It is long enough that most of it is measured, and short enough that
-    /// every candidate is measured twice within a share of the time.
+    /// Fixes the duration of a block of a race. It is long enough that most of it is measured, and
+    /// short enough that every candidate is measured twice within a share of the time.
     fn plan_race(&mut self) {
         let left = self.seconds_of_budget_left();
         let slots = self.run.record.plan.at_once() as u32;
         let rivals = self.run.record.plan.targets.len().saturating_sub(1).max(1) as f64;
         let turns = 2.0 * (rivals / f64::from(slots.max(2) - 1)).ceil();
         let making: f64 = self.making.iter().sum();
-        let desired = (making.max(1.0) * WORTH).min(left * FIRST_TURNS / turns).max(making * 1.2);
+        let desired = (making.max(1.0) * WORTH)
+            .min(left * FIRST_TURNS / turns)
+            .max(making * 1.2);
         let seconds = desired * f64::from(BLOCKS);
         let cases = self.cases(LONG_IN_RACE);
         let repetition = Repetition::Budget { seconds };
-        let decided = Basis { repetition, interim: true, ..self.basis(&cases, seconds) }.decide();
+        let decided = Basis {
+            repetition,
+            interim: true,
+            ..self.basis(&cases, seconds)
+        }
+        .decide();
         self.note(&decided);
         self.say_preparation();
-        let error = self.run.record.plan.race.as_ref().map_or(0.0, |race| race.error);
-        let rule = StoppingRule::Race { slots, round_seconds: decided.block_seconds, error };
+        let error = self
+            .run
+            .record
+            .plan
+            .race
+            .as_ref()
+            .map_or(0.0, |race| race.error);
+        let rule = StoppingRule::Race {
+            slots,
+            round_seconds: decided.block_seconds,
+            error,
+        };
         self.run.observer.event(&Event::RacePlanned { rule: &rule });
         self.run.record.stopping_rule = Some(rule);
     }
@@ -143,11 +207,14 @@ impl Schedule<'_> {
     /// Returns the cells that are not left out, as the planner sees them.
     fn cases(&self, long_command: f64) -> Vec<Case> {
         let held = self.cells.iter().filter(|cell| cell.is_held());
-        held.map(|cell| cell.case(self.free, long_command)).collect()
+        held.map(|cell| cell.case(self.free, long_command))
+            .collect()
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {
-        let asked = |cell: &CellState| cell.is_held() && cell.unit.is_none() && cell.sample_seconds.is_some();
+        let asked = |cell: &CellState| {
+            cell.is_held() && cell.unit.is_none() && cell.sample_seconds.is_some()
+        };
         Basis {
             cases,
             base: self.making.iter().sum(),
@@ -160,8 +227,8 @@ impl Schedule<'_> {
         }
     }
 
-    /// Gives all cases with one subject the amount of the one that does the least: beside a background it does the same
-    /// work as alone, on files of the same size.
+    /// Gives all cases with one subject the amount of the one that does the least: beside a
+    /// background it does the same work as alone, on files of the same size.
     fn equalise(&mut self) {
         let whole = |amount: &Amount| amount.operations.saturating_mul(amount.repetitions.into());
         for cell in self.held_cells() {
@@ -169,14 +236,25 @@ impl Schedule<'_> {
             if workload.background.is_none() {
                 continue;
             }
-            let with_it = self.cells.iter().filter(|state| state.cell.workload.has_subject_of(workload));
+            let with_it = self
+                .cells
+                .iter()
+                .filter(|state| state.cell.workload.has_subject_of(workload));
             let labels: Vec<String> = with_it.map(|state| state.label().to_owned()).collect();
             let amounts = &mut self.run.record.amounts;
-            let least =
-                labels.iter().filter_map(|label| amounts.get(label)).min_by_key(|amount| whole(amount)).copied();
-            labels.iter().filter_map(|label| Some((label, least?))).for_each(|(label, least)| {
-                amounts.entry(label.clone()).and_modify(|amount| *amount = least);
-            });
+            let least = labels
+                .iter()
+                .filter_map(|label| amounts.get(label))
+                .min_by_key(|amount| whole(amount))
+                .copied();
+            labels
+                .iter()
+                .filter_map(|label| Some((label, least?)))
+                .for_each(|(label, least)| {
+                    amounts
+                        .entry(label.clone())
+                        .and_modify(|amount| *amount = least);
+                });
         }
     }
 
@@ -188,7 +266,8 @@ impl Schedule<'_> {
             match share {
                 Share::Sequential(amount) => {
                     for cost in &state.sequential_costs {
-                        state.expected[cost.target] = Some(cost.expected_seconds(&state.profile, *amount));
+                        state.expected[cost.target] =
+                            Some(cost.expected_seconds(&state.profile, *amount));
                     }
                     record.amounts.insert(label, *amount);
                 }
@@ -196,8 +275,12 @@ impl Schedule<'_> {
                     state.case_seconds = Some(*seconds);
                     let Some(unit) = &state.unit else { continue };
                     let operations = unit.operations * u64::from(rounds.units);
-                    record.amounts.insert(label.clone(), Amount::new(rounds.rounds, operations));
-                    record.units.insert(label.clone(), otherwise(&state.cell, unit));
+                    record
+                        .amounts
+                        .insert(label.clone(), Amount::new(rounds.rounds, operations));
+                    record
+                        .units
+                        .insert(label.clone(), otherwise(&state.cell, unit));
                     record.rounds.insert(label, *rounds);
                 }
             }
@@ -210,41 +293,60 @@ impl Schedule<'_> {
         let warning = |cell: &CellState| {
             let [prepare_seconds, command_seconds] = cell.preparation()?;
             let workload = cell.label().to_owned();
-            Some(Warning::LongPreparation { workload, prepare_seconds, command_seconds })
+            Some(Warning::LongPreparation {
+                workload,
+                prepare_seconds,
+                command_seconds,
+            })
         };
         let held = self.cells.iter().filter(|cell| cell.is_held());
         let warnings: Vec<Warning> = held.filter_map(warning).collect();
         warnings.iter().for_each(|warning| self.warn_once(warning));
     }
 
-    /// Records and reports the number of blocks, with the expected seconds of each, and the rule that ends the run.
+    /// Records and reports the number of blocks, with the expected seconds of each, and the rule
+    /// that ends the run.
     fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let record = &mut self.run.record;
-        let rule =
-            StoppingRule::new(record.plan.repetition, record.plan.targets.len(), blocks, &record.interim_analyses);
+        let rule = StoppingRule::new(
+            record.plan.repetition,
+            record.plan.targets.len(),
+            blocks,
+            &record.interim_analyses,
+        );
         record.blocks_planned = Some(blocks);
         record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {
             blocks,
             rule: &rule,
-            expected: Duration::try_from_secs_f64(block_seconds * f64::from(blocks)).unwrap_or(Duration::MAX),
+            expected: Duration::try_from_secs_f64(block_seconds * f64::from(blocks))
+                .unwrap_or(Duration::MAX),
         });
         self.say_unjudged(blocks, block_seconds);
     }
 
-    /// Leaves out sizes of a matrix, evenly, if the budget does not hold enough blocks with all of them.
+    /// Leaves out sizes of a matrix, evenly, if the budget does not hold enough blocks with all of
+    /// them.
     fn thin_out(&mut self, grid: &Grid, left: f64) {
         let cases = self.cases(LONG_COMMAND);
         let basis = self.basis(&cases, left);
         let held = self.held_cells();
         let mut seconds = vec![0.0; self.cells.len()];
-        held.iter().zip(basis.seconds_of_cells()).for_each(|(cell, of_cell)| seconds[*cell] = of_cell);
+        held.iter()
+            .zip(basis.seconds_of_cells())
+            .for_each(|(cell, of_cell)| seconds[*cell] = of_cell);
         let whole: f64 = grid.spots().iter().map(|spot| seconds[spot.cell]).sum();
         let others = seconds.iter().sum::<f64>() - whole + basis.base;
-        let design = matrix::largest_part(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
+        let design = matrix::largest_part(
+            grid,
+            &seconds,
+            basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others,
+        );
         let enough = to_hold((whole + others) * f64::from(FEWEST_BLOCKS_JUDGED));
         let enough = enough + self.run.started.elapsed().as_secs_f64();
-        let Some(warning) = design.warning(grid, enough) else { return };
+        let Some(warning) = design.warning(grid, enough) else {
+            return;
+        };
         let gone: BTreeSet<usize> = design.left_out(grid);
         self.leave_out(&gone.into_iter().collect::<Vec<_>>(), LeftOut::Design);
         self.record_held_cells();
@@ -254,6 +356,16 @@ impl Schedule<'_> {
 
 /// Returns the parameters of a unit that differ from those of its cell.
 fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
-    let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key).is_some_and(|own| own != *value);
-    unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let differs = |(key, value): &(&String, &Value)| {
+        cell.workload
+            .params
+            .get(*key)
+            .is_some_and(|own| own != *value)
+    };
+    unit.workload
+        .params
+        .iter()
+        .filter(differs)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }

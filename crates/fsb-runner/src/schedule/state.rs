@@ -1,4 +1,5 @@
-//! The inputs of a run and its state: the cells with their costs, the judge, and the errors that end a run early.
+//! The inputs of a run and its state: the cells with their costs, the judge, and the errors that
+//! end a run early.
 
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::planner::{
-    self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP, sequential_seconds, sets,
+    self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP,
+    sequential_seconds, sets,
 };
 use crate::agent::{Agent, AgentError, TrialReply};
 use crate::event::{Event, Journal, Observer};
@@ -30,7 +32,8 @@ pub struct Run<'a> {
     pub observer: &'a mut dyn Observer,
     /// Decides between blocks how the run continues.
     pub judge: &'a mut dyn Judge,
-    /// The maximum number of retries of a trial that is affected by interference: [`REPEATS`](super::REPEATS), or 0.
+    /// The maximum number of retries of a trial that is affected by interference:
+    /// [`REPEATS`](super::REPEATS), or 0.
     pub repeats: u32,
     /// The record, which the run fills in.
     pub record: RunRecord,
@@ -52,10 +55,12 @@ pub(super) struct Schedule<'a> {
     pub(super) sizing: Sizing,
     /// Whether the run works on file systems; false if all targets are fakes.
     pub(super) touches: bool,
-    /// Whether all targets of a block are ready at once. Otherwise each is alone while it is measured.
+    /// Whether all targets of a block are ready at once. Otherwise each is alone while it is
+    /// measured.
     pub(super) side_by_side: bool,
     pub(super) free: FreeSpace,
-    /// Seconds of making a group of targets ready and tearing it down, most recently; see [`Schedule::slot`].
+    /// Seconds of making a group of targets ready and tearing it down, most recently; see
+    /// [`Schedule::slot`].
     pub(super) making: Vec<f64>,
     /// The longest time so far of tearing down a group of targets, in seconds.
     pub(super) releasing: f64,
@@ -73,10 +78,18 @@ pub(super) struct Schedule<'a> {
     pub(super) trial_started: Timestamp,
 }
 
-/// Returns the setup, with which the testbed checks targets, devices and privileges before anything is changed.
+/// Returns the setup, with which the testbed checks targets, devices and privileges before anything
+/// is changed.
 pub fn setup(record: &RunRecord) -> Setup {
-    let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
-    Setup { large_disk, ..work::setup_of(&record.plan, &record.devices, work::slices(record)) }
+    let large_disk = if record.plan.mkfs_defaults {
+        Default::default()
+    } else {
+        record.large_disk.clone()
+    };
+    Setup {
+        large_disk,
+        ..work::setup_of(&record.plan, &record.devices, work::slices(record))
+    }
 }
 
 impl<'a> Schedule<'a> {
@@ -90,7 +103,11 @@ impl<'a> Schedule<'a> {
             sizing: run.work.sizing,
             touches: LocalTestbed::may_leave(&setup(&run.record)),
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
-            free: FreeSpace { bytes: u64::MAX, inodes: u64::MAX, kernel_caches_only: true },
+            free: FreeSpace {
+                bytes: u64::MAX,
+                inodes: u64::MAX,
+                kernel_caches_only: true,
+            },
             making: vec![0.0; run.record.plan.targets.len()],
             releasing: 0.0,
             needed: 0.0,
@@ -105,27 +122,42 @@ impl<'a> Schedule<'a> {
 
     /// Indexes of the cells that are not left out.
     pub(super) fn held_cells(&self) -> Vec<usize> {
-        (0..self.cells.len()).filter(|cell| self.cells[*cell].is_held()).collect()
+        (0..self.cells.len())
+            .filter(|cell| self.cells[*cell].is_held())
+            .collect()
     }
 
     /// Indexes of the cells that need more blocks.
     pub(super) fn open_cells(&self) -> Vec<usize> {
-        self.held_cells().into_iter().filter(|cell| !self.cells[*cell].settled).collect()
+        self.held_cells()
+            .into_iter()
+            .filter(|cell| !self.cells[*cell].settled)
+            .collect()
     }
 
     /// Marks cells as left out, with the reason.
     pub(super) fn leave_out(&mut self, cells: &[usize], why: LeftOut) {
-        cells.iter().for_each(|cell| self.cells[*cell].left_out = Some(why));
+        cells
+            .iter()
+            .for_each(|cell| self.cells[*cell].left_out = Some(why));
     }
 
     /// Records the cells that are not left out.
     pub(super) fn record_held_cells(&mut self) {
-        self.run.record.cells = self.cells.iter().filter(|cell| cell.is_held()).map(|cell| cell.cell.clone()).collect();
+        self.run.record.cells = self
+            .cells
+            .iter()
+            .filter(|cell| cell.is_held())
+            .map(|cell| cell.cell.clone())
+            .collect();
     }
 
     /// Labels of cells, in their order.
     pub(super) fn labels(&self, cells: &[usize]) -> Vec<String> {
-        cells.iter().map(|cell| self.cells[*cell].label().to_owned()).collect()
+        cells
+            .iter()
+            .map(|cell| self.cells[*cell].label().to_owned())
+            .collect()
     }
 
     pub(super) fn cell_of(&self, label: &str) -> Option<usize> {
@@ -133,7 +165,12 @@ impl<'a> Schedule<'a> {
     }
 
     pub(super) fn target_of(&self, name: &str) -> Option<usize> {
-        self.run.record.plan.targets.iter().position(|target| target.name == name)
+        self.run
+            .record
+            .plan
+            .targets
+            .iter()
+            .position(|target| target.name == name)
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {
@@ -149,7 +186,10 @@ impl<'a> Schedule<'a> {
     }
 
     pub(super) fn save(&mut self) -> Result<(), RunError> {
-        self.run.journal.record(&self.run.record).map_err(RunError::Journal)
+        self.run
+            .journal
+            .record(&self.run.record)
+            .map_err(RunError::Journal)
     }
 }
 
@@ -164,8 +204,8 @@ pub(super) enum LeftOut {
     Design,
 }
 
-/// The free space on the targets of a block: the smallest values of all targets. Also whether emptying the kernel's
-/// caches makes all targets cold.
+/// The free space on the targets of a block: the smallest values of all targets. Also whether
+/// emptying the kernel's caches makes all targets cold.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FreeSpace {
     pub(super) bytes: u64,
@@ -197,7 +237,8 @@ pub(super) struct CellState {
     unit_costs: Vec<UnitCost>,
     /// Bytes that the files of a run of a command took in warm-up: the most of all targets.
     space_of_run: u64,
-    /// Expected seconds of all targets in a block, where it is measured in rounds and that is planned.
+    /// Expected seconds of all targets in a block, where it is measured in rounds and that is
+    /// planned.
     pub(super) case_seconds: Option<f64>,
     /// Expected seconds of a trial by target, where it is measured as a whole and that is planned.
     pub(super) expected: Vec<Option<f64>>,
@@ -205,7 +246,12 @@ pub(super) struct CellState {
 
 impl CellState {
     pub(super) fn new(parsed: ParsedCell, in_rounds: bool, plan: &Plan) -> CellState {
-        let ParsedCell { cell, profile, unit, background: _ } = parsed;
+        let ParsedCell {
+            cell,
+            profile,
+            unit,
+            background: _,
+        } = parsed;
         CellState {
             sample_seconds: plan.sample_time_of(&cell.workload),
             unit: unit.filter(|_| in_rounds),
@@ -239,19 +285,26 @@ impl CellState {
 
     /// Returns whether it is a command whose runs begin in new directories.
     pub(super) fn makes_new_directories(&self) -> bool {
-        self.profile.program.as_ref().is_some_and(|program| !program.reuse)
+        self.profile
+            .program
+            .as_ref()
+            .is_some_and(|program| !program.reuse)
     }
 
-    /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
-    /// again.
+    /// Returns whether rounds use the same units again, because emptying the caches of all targets
+    /// makes them cold again.
     pub(super) fn reuses_files(&self, free: FreeSpace) -> bool {
         free.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
     }
 
-    /// Returns whether it is a command that runs `long` seconds or more on every target, so that one run per block is
-    /// enough.
+    /// Returns whether it is a command that runs `long` seconds or more on every target, so that
+    /// one run per block is enough.
     fn is_long_command(&self, long: f64) -> bool {
-        let fastest = self.unit_costs.iter().map(|cost| cost.timed).fold(f64::INFINITY, f64::min);
+        let fastest = self
+            .unit_costs
+            .iter()
+            .map(|cost| cost.timed)
+            .fold(f64::INFINITY, f64::min);
         self.is_command() && fastest.is_finite() && fastest >= long
     }
 
@@ -280,18 +333,25 @@ impl CellState {
         })
     }
 
-    /// Returns the seconds of making a directory of a command and those of the command, as means of all targets, if the
-    /// first is longer and noticeable.
+    /// Returns the seconds of making a directory of a command and those of the command, as means of
+    /// all targets, if the first is longer and noticeable.
     pub(super) fn preparation(&self) -> Option<[f64; 2]> {
         /// A command of milliseconds waits as long for its directory to be on the device.
         const NOTICEABLE: f64 = 0.05;
         if !self.makes_new_directories() {
             return None;
         }
-        let in_rounds = self.unit_costs.iter().map(|cost| [cost.prepare, cost.timed]);
-        let sequential = self.sequential_costs.iter().map(|cost| [cost.spent.prepare, cost.seconds]);
+        let in_rounds = self
+            .unit_costs
+            .iter()
+            .map(|cost| [cost.prepare, cost.timed]);
+        let sequential = self
+            .sequential_costs
+            .iter()
+            .map(|cost| [cost.spent.prepare, cost.seconds]);
         let costs: Vec<[f64; 2]> = in_rounds.chain(sequential).collect();
-        let mean = |which: usize| costs.iter().map(|cost| cost[which]).sum::<f64>() / costs.len() as f64;
+        let mean =
+            |which: usize| costs.iter().map(|cost| cost[which]).sum::<f64>() / costs.len() as f64;
         let means = [mean(0), mean(1)];
         (means[0] > NOTICEABLE && means[0] > means[1]).then_some(means)
     }
@@ -328,30 +388,51 @@ impl CellState {
             // The sample that led in was measured, too.
             (mean, spent.measure / (timed.len() as f64 + 1.0))
         };
-        let made = sets(self.reuses_files(free), timed.len() as u32, 0, WARM_UP.units);
+        let made = sets(
+            self.reuses_files(free),
+            timed.len() as u32,
+            0,
+            WARM_UP.units,
+        );
         let (prepare, files) = match &self.unit {
             // Each run had a directory.
-            Some(_) if self.makes_new_directories() => (spent.prepare / timed.len() as f64, spent.cleanup),
-            Some(unit) if unit.own_files => ((spent.prepare + spent.cleanup) / f64::from(made), 0.0),
+            Some(_) if self.makes_new_directories() => {
+                (spent.prepare / timed.len() as f64, spent.cleanup)
+            }
+            Some(unit) if unit.own_files => {
+                ((spent.prepare + spent.cleanup) / f64::from(made), 0.0)
+            }
             _ => (0.0, spent.prepare + spent.cleanup),
         };
-        self.unit_costs.push(UnitCost { timed: timed_seconds, wall, prepare, fixed: spent.settle + files });
+        self.unit_costs.push(UnitCost {
+            timed: timed_seconds,
+            wall,
+            prepare,
+            fixed: spent.settle + files,
+        });
     }
 
     /// Returns the expected seconds in a block on these targets.
     pub(super) fn seconds_on(&self, targets: &[usize]) -> f64 {
-        self.case_seconds.unwrap_or_else(|| targets.iter().filter_map(|target| self.expected[*target]).sum())
+        self.case_seconds.unwrap_or_else(|| {
+            targets
+                .iter()
+                .filter_map(|target| self.expected[*target])
+                .sum()
+        })
     }
 }
 
-// The interface to the judges, which decide by the results so far how a run continues. The runner knows no statistics.
+// The interface to the judges, which decide by the results so far how a run continues. The runner
+// knows no statistics.
 
 /// The decision of a judge between two blocks.
 #[derive(Debug, Default)]
 pub struct Judgment {
     /// Labels of cells that need no more blocks, in addition to those that were named before.
     pub settled: Vec<String>,
-    /// The targets of the next block, and the slice of the medium that each gets; `None` for all targets.
+    /// The targets of the next block, and the slice of the medium that each gets; `None` for all
+    /// targets.
     pub targets: Option<Vec<(String, u32)>>,
     /// A description of the intermediate result.
     pub standing: Option<String>,
@@ -386,7 +467,8 @@ pub enum Ending {
 
 /// Decides, by the results so far, with which cells and targets a run continues.
 pub trait Judge {
-    /// Returns whether each block holds some of the targets only, which [`Judgment::targets`] names.
+    /// Returns whether each block holds some of the targets only, which [`Judgment::targets`]
+    /// names.
     fn draws_targets(&self) -> bool {
         false
     }
@@ -394,8 +476,15 @@ pub trait Judge {
     /// Decides after `made` measured blocks. `trials` are those of these blocks and of the warm-up.
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment;
 
-    /// Returns the reason that is recorded if the runner ends the run after `made` blocks. `judgment` is the last one.
-    fn reason(&self, record: &RunRecord, ending: Ending, made: u32, judgment: Judgment) -> StopReason;
+    /// Returns the reason that is recorded if the runner ends the run after `made` blocks.
+    /// `judgment` is the last one.
+    fn reason(
+        &self,
+        record: &RunRecord,
+        ending: Ending,
+        made: u32,
+        judgment: Judgment,
+    ) -> StopReason;
 }
 
 /// The error that ended a run early. Trials that ended before are on disk.
@@ -443,9 +532,12 @@ impl Coded for RunError {
     fn fields(&self) -> Map<String, Value> {
         match self {
             RunError::Agent(AgentError::Refused(error)) => error.fields(),
-            RunError::Journal(Tried { errno: Some(number), .. }) => {
-                errno::name(*number).map(|name| code::fields([("errno", name.into())])).unwrap_or_default()
-            }
+            RunError::Journal(Tried {
+                errno: Some(number),
+                ..
+            }) => errno::name(*number)
+                .map(|name| code::fields([("errno", name.into())]))
+                .unwrap_or_default(),
             _ => Map::new(),
         }
     }

@@ -73,27 +73,59 @@ fn agent(cost: f64) -> (Agent, Arc<Mutex<Asked>>) {
             }
         }
     });
-    (Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap(), asked)
+    (
+        Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap(),
+        asked,
+    )
 }
 
 fn replies(request: &MeasureRequest, cost: f64) -> Vec<(u32, TrialReply)> {
-    let Method::Rounds { orders, operations, units, .. } = &request.method else { panic!("all cells are in rounds") };
-    let cost = if request.attempt == 0 { WARM_UP_COST } else { cost };
+    let Method::Rounds {
+        orders,
+        operations,
+        units,
+        ..
+    } = &request.method
+    else {
+        panic!("all cells are in rounds")
+    };
+    let cost = if request.attempt == 0 {
+        WARM_UP_COST
+    } else {
+        cost
+    };
     let timed_ns = vec![10_000_000; orders.len()];
     let all = operations * u64::from(*units) * timed_ns.len() as u64;
-    let measured = Measured { timed_ns: timed_ns.iter().sum(), operations: all, bytes: all, ..Measured::default() };
+    let measured = Measured {
+        timed_ns: timed_ns.iter().sum(),
+        operations: all,
+        bytes: all,
+        ..Measured::default()
+    };
     let reply = TrialReply {
         outcome: Outcome::Ok,
         reason: None,
         measured: Some(measured),
         observed: Observed::default(),
         interference: Vec::new(),
-        samples: Samples { units: *units, operations: operations * u64::from(*units), timed_ns, ..Samples::default() },
-        spent: Spent { measure: cost, ..Spent::default() },
+        samples: Samples {
+            units: *units,
+            operations: operations * u64::from(*units),
+            timed_ns,
+            ..Samples::default()
+        },
+        spent: Spent {
+            measure: cost,
+            ..Spent::default()
+        },
         target_lost: false,
         out_of_time: false,
     };
-    request.slots.iter().map(|trial| (trial.slot, reply.clone())).collect()
+    request
+        .slots
+        .iter()
+        .map(|trial| (trial.slot, reply.clone()))
+        .collect()
 }
 
 fn provisioned() -> Provisioned {
@@ -181,7 +213,9 @@ fn make(
     trials: Vec<Trial>,
     begun_before: Duration,
 ) -> (RunRecord, Vec<Trial>, Vec<Trial>) {
-    let mut journal = Memory { trials: trials.clone() };
+    let mut journal = Memory {
+        trials: trials.clone(),
+    };
     let started = Instant::now().checked_sub(begun_before).unwrap();
     let run = Run {
         agent,
@@ -199,20 +233,39 @@ fn make(
     (record, trials, journal.trials)
 }
 
-/// Blocks take 96 s instead of less than a second: the budget holds three of them, or five of two cells.
+/// Blocks take 96 s instead of less than a second: the budget holds three of them, or five of two
+/// cells.
 #[test]
 fn cells_are_left_out_if_blocks_take_too_long_to_judge_all() {
     let (record, trials, journal) = make(agent(12.0).0, new_run(), Vec::new(), Duration::ZERO);
-    let left: Vec<&str> = record.cells.iter().map(|cell| cell.label.as_str()).collect();
+    let left: Vec<&str> = record
+        .cells
+        .iter()
+        .map(|cell| cell.label.as_str())
+        .collect();
     assert_eq!(left.len(), 2, "{left:?}");
     assert_eq!(trials, journal, "what counts is the same on disk");
     for trial in trials.iter().filter(|trial| trial.phase == Phase::Measured) {
-        assert_eq!(trial.counts(), left.contains(&&*trial.workload), "{}", trial.id);
+        assert_eq!(
+            trial.counts(),
+            left.contains(&&*trial.workload),
+            "{}",
+            trial.id
+        );
     }
-    let blocks = |label: &&str| trials.iter().filter(|trial| trial.counts() && trial.workload == *label).count() / 2;
-    assert!(left.iter().all(|label| blocks(label) >= 5), "{:?}", left.iter().map(blocks).collect::<Vec<_>>());
-    let warned =
-        |warning: &Warning| matches!(warning, Warning::LeftOut { workloads, held: 2, .. } if workloads.len() == 2);
+    let blocks = |label: &&str| {
+        trials
+            .iter()
+            .filter(|trial| trial.counts() && trial.workload == *label)
+            .count()
+            / 2
+    };
+    assert!(
+        left.iter().all(|label| blocks(label) >= 5),
+        "{:?}",
+        left.iter().map(blocks).collect::<Vec<_>>()
+    );
+    let warned = |warning: &Warning| matches!(warning, Warning::LeftOut { workloads, held: 2, .. } if workloads.len() == 2);
     assert!(record.warnings.iter().any(warned), "{:?}", record.warnings);
     // Its blocks are complete: a resumed run repeats none.
     assert_eq!(crate::resume::supersede(&record, &mut trials.clone()), 0);
@@ -221,7 +274,12 @@ fn cells_are_left_out_if_blocks_take_too_long_to_judge_all() {
 #[test]
 fn no_cell_is_left_out_while_the_budget_judges_all() {
     let (record, trials, _) = make(agent(1.0).0, new_run(), Vec::new(), Duration::ZERO);
-    assert_eq!((record.cells.len(), record.warnings.len()), (4, 0), "{:?}", record.warnings);
+    assert_eq!(
+        (record.cells.len(), record.warnings.len()),
+        (4, 0),
+        "{:?}",
+        record.warnings
+    );
     assert!(trials.iter().all(|trial| !trial.superseded));
 }
 
@@ -230,11 +288,16 @@ fn a_resumed_run_prepares_the_machine_outside_of_its_budget() {
     let (first, asked) = agent(1.0);
     let (_, work) = new_run();
     let (mut record, mut trials, _) = make(first, new_run(), Vec::new(), Duration::ZERO);
-    assert_eq!(asked.lock().unwrap().setup.as_ref().unwrap().patience, Some(60.0));
+    assert_eq!(
+        asked.lock().unwrap().setup.as_ref().unwrap().patience,
+        Some(60.0)
+    );
     let planned = record.blocks_planned.unwrap();
     record.stop_reason = None;
     trials.retain(|trial| trial.block <= 2);
-    record.segments.push(serde_json::from_value(segment()).unwrap());
+    record
+        .segments
+        .push(serde_json::from_value(segment()).unwrap());
     // Preparing took longer than the whole budget.
     let (second, asked) = agent(1.0);
     let (_, trials, _) = make(second, (record, work), trials, Duration::from_secs(301));

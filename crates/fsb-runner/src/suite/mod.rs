@@ -174,19 +174,41 @@ pub static REGISTRY: &[Suite] = &[
 
 /// Returns the suite of that name as a plan without targets.
 pub fn find(name: &str) -> Result<PlanFile, PlanError> {
-    let suite = REGISTRY.iter().find(|suite| suite.name == name).ok_or_else(|| {
-        let shown = nearest::shortened(name);
-        if fsb_engine::workload::REGISTRY.iter().any(|workload| workload.name() == name) {
-            let message = format!("unknown suite '{shown}', which is a workload");
-            return PlanError::unknown_suite(&message, &format!("run it with --workload {shown}"));
-        }
-        let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
-        let is_of_role = |suite: &&Suite| suite.machine.is_some_and(|machine| letters(machine) == letters(name));
-        let of_role = REGISTRY.iter().find(is_of_role).map(|suite| suite.name);
-        let near = of_role.or_else(|| nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name)));
-        let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
-        PlanError::unknown_suite(&format!("unknown suite '{shown}'"), &format!("{near}'fsb list suites' shows all"))
-    })?;
+    let suite = REGISTRY
+        .iter()
+        .find(|suite| suite.name == name)
+        .ok_or_else(|| {
+            let shown = nearest::shortened(name);
+            if fsb_engine::workload::REGISTRY
+                .iter()
+                .any(|workload| workload.name() == name)
+            {
+                let message = format!("unknown suite '{shown}', which is a workload");
+                return PlanError::unknown_suite(
+                    &message,
+                    &format!("run it with --workload {shown}"),
+                );
+            }
+            let letters = |text: &str| {
+                text.chars()
+                    .filter(char::is_ascii_alphabetic)
+                    .collect::<String>()
+                    .to_lowercase()
+            };
+            let is_of_role = |suite: &&Suite| {
+                suite
+                    .machine
+                    .is_some_and(|machine| letters(machine) == letters(name))
+            };
+            let of_role = REGISTRY.iter().find(is_of_role).map(|suite| suite.name);
+            let near =
+                of_role.or_else(|| nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name)));
+            let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+            PlanError::unknown_suite(
+                &format!("unknown suite '{shown}'"),
+                &format!("{near}'fsb list suites' shows all"),
+            )
+        })?;
     plan_file::parse(suite.text, &format!("suite {}", suite.name))
 }
 
@@ -201,7 +223,11 @@ mod tests {
     fn every_suite_is_a_plan_whose_workloads_exist_at_every_image_size() {
         let mut names = BTreeSet::new();
         for suite in REGISTRY {
-            assert!(names.insert(suite.name) && !suite.about.contains('\n'), "{}", suite.name);
+            assert!(
+                names.insert(suite.name) && !suite.about.contains('\n'),
+                "{}",
+                suite.name
+            );
             let plan = find(suite.name).unwrap_or_else(|error| panic!("{}: {error}", suite.name));
             assert!(!plan.workloads.is_empty(), "{}", suite.name);
             for size in [64 << 20, 2 << 30, 1 << 40] {
@@ -214,7 +240,11 @@ mod tests {
     #[test]
     fn each_kind_of_machine_has_one_suite() {
         let machines: Vec<&str> = REGISTRY.iter().filter_map(|suite| suite.machine).collect();
-        assert_eq!(machines.iter().collect::<BTreeSet<_>>().len(), machines.len(), "{machines:?}");
+        assert_eq!(
+            machines.iter().collect::<BTreeSet<_>>().len(),
+            machines.len(),
+            "{machines:?}"
+        );
         for asked in ["mail server", "database", "build machine"] {
             assert!(machines.contains(&asked), "{asked}");
         }
@@ -224,10 +254,18 @@ mod tests {
     fn works_that_measured_reiserfs_have_it_where_there_is_a_kernel_with_it() {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
         for name in ["horvath", "dordevic", "fedorchuk"] {
-            let text = std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
-            let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().plan;
-            let is_reiserfs =
-                |target: &&fsb_model::Target| target.file_system().is_some_and(|spec| spec.fs == "reiserfs");
+            let text =
+                std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
+            let plan = plan_file::parse(&text, name)
+                .unwrap()
+                .resolve(2, 1)
+                .unwrap()
+                .plan;
+            let is_reiserfs = |target: &&fsb_model::Target| {
+                target
+                    .file_system()
+                    .is_some_and(|spec| spec.fs == "reiserfs")
+            };
             let reiserfs: Vec<_> = plan.targets.iter().filter(is_reiserfs).collect();
             assert!(!reiserfs.is_empty(), "{name}");
             // On this machine the others are measured all the same.
@@ -243,7 +281,10 @@ mod tests {
             size: size.map(Bytes),
             ..PlanFile::default()
         };
-        plan.resolve(cpus, 1).unwrap_or_else(|error| panic!("{suite}: {error}")).work.cells()
+        plan.resolve(cpus, 1)
+            .unwrap_or_else(|error| panic!("{suite}: {error}"))
+            .work
+            .cells()
     }
 
     #[test]
@@ -254,10 +295,15 @@ mod tests {
         assert_eq!(all.last().unwrap().label, "freread 16M, 512M file, warm");
         let direct = cells("iozone-direct", None, 2);
         assert_eq!(direct.len(), 9 * 126);
-        assert!(direct.iter().all(|cell| cell.workload.params["backend"] == "direct"));
+        assert!(
+            direct
+                .iter()
+                .all(|cell| cell.workload.params["backend"] == "direct")
+        );
     }
 
-    /// Each regime holds at every scale: files that must not fit in memory do not, and the records stay.
+    /// Each regime holds at every scale: files that must not fit in memory do not, and the records
+    /// stay.
     #[test]
     fn the_regimes_of_2011_keep_their_ratios_at_every_scale() {
         let resolved = |suite: &str, scale: &str| {
@@ -267,30 +313,59 @@ mod tests {
                 scale: Some(plan_file::typed(scale)),
                 ..PlanFile::default()
             };
-            let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{suite}: {error}"));
+            let Resolved { plan, work, .. } = plan
+                .resolve(2, 1)
+                .unwrap_or_else(|error| panic!("{suite}: {error}"));
             (plan, work.cells())
         };
         let sizes = |cells: &[Cell], key: &str| -> BTreeSet<u64> {
-            cells.iter().map(|cell| cell.workload.params[key].as_u64().unwrap()).collect()
+            cells
+                .iter()
+                .map(|cell| cell.workload.params[key].as_u64().unwrap())
+                .collect()
         };
         let (full, cells) = resolved("outofcache", "1");
-        assert_eq!((full.controls["memory-limit"].as_str(), full.size), ("512M", Bytes(6 << 30)));
+        assert_eq!(
+            (full.controls["memory-limit"].as_str(), full.size),
+            ("512M", Bytes(6 << 30))
+        );
         // Three sizes of files, nine of records, thirteen operations.
         assert_eq!(cells.len(), 3 * 9 * 13);
-        assert_eq!(sizes(&cells, "file_size"), [512 << 20, 1 << 30, 2 << 30].into());
+        assert_eq!(
+            sizes(&cells, "file_size"),
+            [512 << 20, 1 << 30, 2 << 30].into()
+        );
         let (eighth, small) = resolved("outofcache", "1/8");
-        assert_eq!((eighth.controls["memory-limit"].as_str(), eighth.size), ("64M", Bytes(768 << 20)));
+        assert_eq!(
+            (eighth.controls["memory-limit"].as_str(), eighth.size),
+            ("64M", Bytes(768 << 20))
+        );
         assert_eq!((eighth.scale, small.len()), (0.125, cells.len()));
-        assert_eq!(sizes(&small, "file_size"), [64 << 20, 128 << 20, 256 << 20].into());
+        assert_eq!(
+            sizes(&small, "file_size"),
+            [64 << 20, 128 << 20, 256 << 20].into()
+        );
         assert_eq!(sizes(&small, "block_size"), sizes(&cells, "block_size"));
         let out = |cell: &&Cell| cell.workload.params["cache"] == "out";
-        assert_eq!(small.iter().filter(out).count(), 3 * 9 * 12, "all but the record that is rewritten in place");
+        assert_eq!(
+            small.iter().filter(out).count(),
+            3 * 9 * 12,
+            "all but the record that is rewritten in place"
+        );
 
         let (_, cells) = resolved("incache", "1");
-        assert!(cells.iter().all(|cell| cell.workload.params["cache"] == "warm"));
+        assert!(
+            cells
+                .iter()
+                .all(|cell| cell.workload.params["cache"] == "warm")
+        );
         assert_eq!(sizes(&cells, "file_size").first(), Some(&4096));
         let (_, cells) = resolved("directio", "1/4");
-        assert!(cells.iter().all(|cell| cell.workload.params["backend"] == "direct"));
+        assert!(
+            cells
+                .iter()
+                .all(|cell| cell.workload.params["backend"] == "direct")
+        );
         assert_eq!(sizes(&cells, "file_size").last(), Some(&(1 << 30)));
     }
 
@@ -300,17 +375,32 @@ mod tests {
             let plan = PlanFile {
                 targets: vec![plan_file::typed("null")],
                 suite: Some("outofcache".to_owned()),
-                controls: controls.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+                controls: controls
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), value.to_string()))
+                    .collect(),
                 ..PlanFile::default()
             };
-            plan.resolve(2, 1).map(|Resolved { plan, .. }| plan.controls["memory-limit"].clone())
+            plan.resolve(2, 1)
+                .map(|Resolved { plan, .. }| plan.controls["memory-limit"].clone())
         };
-        assert_eq!(resolve(&[("memory-limit", "256M:cgroup")]).as_deref(), Ok("256M:cgroup"));
+        assert_eq!(
+            resolve(&[("memory-limit", "256M:cgroup")]).as_deref(),
+            Ok("256M:cgroup")
+        );
         let error = resolve(&[("memory-limit", "1G")]).unwrap_err().to_string();
-        assert!(error.contains("on null: 512 MiB of files fit the memory limit of 1.00 GiB"), "{error}");
+        assert!(
+            error.contains("on null: 512 MiB of files fit the memory limit of 1.00 GiB"),
+            "{error}"
+        );
         let error = resolve(&[("memory-limit", "30M")]).unwrap_err().to_string();
-        assert!(error.contains("records of 16.0 MiB at once need a memory limit of twice as much"), "{error}");
-        let error = resolve(&[("memory-limit", "keep")]).unwrap_err().to_string();
+        assert!(
+            error.contains("records of 16.0 MiB at once need a memory limit of twice as much"),
+            "{error}"
+        );
+        let error = resolve(&[("memory-limit", "keep")])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no memory-limit is set"), "{error}");
     }
 
@@ -325,12 +415,18 @@ mod tests {
             for (scale, divisor) in [("1", 1), ("1/8", 8)] {
                 let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
                 plan.scale = Some(plan_file::typed(scale));
-                // Files that are larger than the memory of a guest stay larger if the user scales both.
+                // Files that are larger than the memory of a guest stay larger if the user scales
+                // both.
                 plan.memory = plan.memory.map(|memory| Bytes(memory.0 / divisor));
-                let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
+                let Resolved { plan, work, .. } =
+                    plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
                 assert!(!work.cells.is_empty());
                 let printed = plan_file::print(&plan).unwrap();
-                let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 1).unwrap().plan;
+                let again = plan_file::parse(&printed, "printed")
+                    .unwrap()
+                    .resolve(2, 1)
+                    .unwrap()
+                    .plan;
                 assert_eq!(again, plan, "{printed}");
             }
             seen += 1;
@@ -357,18 +453,43 @@ mod tests {
 
     #[test]
     fn the_plan_of_2006_is_its_suite_with_repeated_reads_out_of_cache() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plans/horvath.toml")).unwrap();
-        let plan = plan_file::parse(&text, "horvath").unwrap().resolve(2, 1).unwrap();
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/plans/horvath.toml"))
+                .unwrap();
+        let plan = plan_file::parse(&text, "horvath")
+            .unwrap()
+            .resolve(2, 1)
+            .unwrap();
         let suite = find("horvath-2006").unwrap().workloads;
         assert_eq!(plan.plan.workloads.len(), suite.len());
-        for (planned, known) in plan.work.cells().iter().map(|cell| &cell.workload).zip(&suite) {
+        for (planned, known) in plan
+            .work
+            .cells()
+            .iter()
+            .map(|cell| &cell.workload)
+            .zip(&suite)
+        {
             let is_again = ["reread", "freread"].contains(&known.name.as_str());
-            let cache =
-                if is_again { &"out".into() } else { &known.params.get("cache").cloned().unwrap_or("any".into()) };
-            assert_eq!((&planned.name, &planned.params["cache"]), (&known.name, cache));
-            let durability = known.params.get("durability").cloned().unwrap_or("none".into());
+            let cache = if is_again {
+                &"out".into()
+            } else {
+                &known.params.get("cache").cloned().unwrap_or("any".into())
+            };
+            assert_eq!(
+                (&planned.name, &planned.params["cache"]),
+                (&known.name, cache)
+            );
+            let durability = known
+                .params
+                .get("durability")
+                .cloned()
+                .unwrap_or("none".into());
             assert_eq!(planned.params["durability"], durability, "{}", known.name);
-            assert!(planned.params["file_size"].as_u64().unwrap() > plan.plan.vm.unwrap().memory.0, "{}", known.name);
+            assert!(
+                planned.params["file_size"].as_u64().unwrap() > plan.plan.vm.unwrap().memory.0,
+                "{}",
+                known.name
+            );
         }
     }
 
@@ -380,6 +501,11 @@ mod tests {
 
     #[test]
     fn a_misspelt_suite_is_told_its_neighbour() {
-        assert!(find("quik").unwrap_err().to_string().contains("did you mean 'quick'"));
+        assert!(
+            find("quik")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean 'quick'")
+        );
     }
 }

@@ -1,18 +1,20 @@
-//! Runs in a virtual machine: the VM proxy, an agent on the host between the runner and the agent in the guest.
+//! Runs in a virtual machine: the VM proxy, an agent on the host between the runner and the agent
+//! in the guest.
 //!
 //! ```text
 //! coordinator ──▶ supervisor ──▶ VM proxy (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
 //!      └──────── JSON lines ────────┘ └── the same lines, virtio-serial ──┘
 //! ```
 //!
-//! The runner does not notice the guest: it speaks its protocol with the VM proxy. The proxy makes the disks, boots a
-//! guest on the kernel that a target names, and forwards the lines. If a guest panics, hangs or is killed, its current
-//! trial fails, and the next target boots another guest. The proxy detects a hanging guest: after half a minute of
-//! silence it asks the guest over a separate port.
+//! The runner does not notice the guest: it speaks its protocol with the VM proxy. The proxy makes
+//! the disks, boots a guest on the kernel that a target names, and forwards the lines. If a guest
+//! panics, hangs or is killed, its current trial fails, and the next target boots another guest.
+//! The proxy detects a hanging guest: after half a minute of silence it asks the guest over a
+//! separate port.
 //!
-//! Between a worker's `go` and its answer, no line of the protocol passes except the progress of long trials, which any
-//! machine sends. Agent and relay wait in `read`, and so do the threads that carry the bytes of the port. They do not
-//! affect the clock of a trial.
+//! Between a worker's `go` and its answer, no line of the protocol passes except the progress of
+//! long trials, which any machine sends. Agent and relay wait in `read`, and so do the threads that
+//! carry the bytes of the port. They do not affect the clock of a trial.
 
 mod guests;
 
@@ -44,12 +46,13 @@ pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 
 /// Returns whether this machine has QEMU and a kernel for it.
 pub fn is_available() -> bool {
-    let found = machine::find_qemu(machine::Architecture::HERE).and_then(|_| kernel::resolve(None)?.usable());
+    let found = machine::find_qemu(machine::Architecture::HERE)
+        .and_then(|_| kernel::resolve(None)?.usable());
     found.is_ok()
 }
 
-/// Checks everything that can be known before anything is changed: requests, programs, kernels, modules, memory. The
-/// initramfs that it builds stays in the user's cache. Returns warnings.
+/// Checks everything that can be known before anything is changed: requests, programs, kernels,
+/// modules, memory. The initramfs that it builds stays in the user's cache. Returns warnings.
 pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     let here = on_this_machine(setup)?;
     let mut warnings = fsb_testbed::vm::check(&here.setup)?;
@@ -60,7 +63,8 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     Ok(warnings)
 }
 
-/// Serves a runner until it closes the connection. Finally ends guests and removes disks, also after an error.
+/// Serves a runner until it closes the connection. Finally ends guests and removes disks, also
+/// after an error.
 pub fn serve(stream: UnixStream) -> Result<(), String> {
     let (mut guests, host_proc) = (guests::Qemu::default(), sandbox::host_proc());
     let mut relay = Relay::new(&mut guests);
@@ -68,8 +72,8 @@ pub fn serve(stream: UnixStream) -> Result<(), String> {
     relay.serve(stream)
 }
 
-// The relay: forwards the runner's requests to the agent in the guest and the answers back, and boots a guest for
-// every kernel.
+// The relay: forwards the runner's requests to the agent in the guest and the answers back, and
+// boots a guest for every kernel.
 
 /// A guest that is emulated on a busy machine boots in half a minute.
 const BOOT: Duration = Duration::from_secs(300);
@@ -82,7 +86,8 @@ const RELEASE: Duration = Duration::from_secs(500);
 /// The longest wait for a guest that closes. It is ended in any case.
 const GOODBYE: Duration = Duration::from_secs(10);
 
-/// Progress messages a second that a guest may send, and how many more at once. An honest agent sends five a second.
+/// Progress messages a second that a guest may send, and how many more at once. An honest agent
+/// sends five a second.
 const MOST_PER_SECOND: u64 = 100;
 const BURST: u64 = 10_000;
 
@@ -109,7 +114,8 @@ struct Running {
     lines: Lines,
     guest: RefCell<Box<dyn Guest>>,
     opened: Opened,
-    /// Whether it has said hello. Before that, only a deadline distinguishes a guest that boots from one that hangs.
+    /// Whether it has said hello. Before that, only a deadline distinguishes a guest that boots
+    /// from one that hangs.
     up: bool,
 }
 
@@ -137,24 +143,43 @@ impl<'a> Relay<'a> {
                 Err(error) => return Err(error.to_string()),
             };
             let last = matches!(request, AgentRequest::Close);
-            let reply = short_enough(self.answer(request, &mut coordinator).unwrap_or_else(Reply::Failed));
-            coordinator.send(&reply).map_err(|error| error.to_string())?;
+            let reply = short_enough(
+                self.answer(request, &mut coordinator)
+                    .unwrap_or_else(Reply::Failed),
+            );
+            coordinator
+                .send(&reply)
+                .map_err(|error| error.to_string())?;
             if last {
                 return Ok(());
             }
         }
     }
 
-    fn answer(&mut self, request: AgentRequest, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
+    fn answer(
+        &mut self,
+        request: AgentRequest,
+        coordinator: &mut Lines,
+    ) -> Result<Reply, TestbedError> {
         match request {
             AgentRequest::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
             AgentRequest::Hello { version } => Err(machine(
                 "the runner and its agent are different programs",
-                &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
+                &format!(
+                    "the runner speaks version {version} of the protocol, the agent {VERSION}"
+                ),
             )),
-            AgentRequest::Open(setup) => self.open(&setup, coordinator).map(|opened| Reply::Opened(Box::new(opened))),
-            AgentRequest::Provision { slot, slice, target } => self.provision((slot, slice), &target, coordinator),
-            AgentRequest::Measure(request) => Ok(Reply::Measured(self.measure(*request, coordinator))),
+            AgentRequest::Open(setup) => self
+                .open(&setup, coordinator)
+                .map(|opened| Reply::Opened(Box::new(opened))),
+            AgentRequest::Provision {
+                slot,
+                slice,
+                target,
+            } => self.provision((slot, slice), &target, coordinator),
+            AgentRequest::Measure(request) => {
+                Ok(Reply::Measured(self.measure(*request, coordinator)))
+            }
             AgentRequest::Release(slot) => self.release(slot, coordinator),
             AgentRequest::Close => {
                 if let Some(mut running) = self.running.take() {
@@ -174,10 +199,16 @@ impl<'a> Relay<'a> {
         self.unavailable = unavailable;
         self.disks = Disks::open(&setup, self.outside.as_ref(), tell)?;
         let mut controls = setup.controls.clone();
-        controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
+        controls
+            .entry("guest-memory".to_owned())
+            .or_insert_with(|| "backed".to_owned());
         self.setup = Some(Setup {
             // Targets have media as the guest sees them. `boot` selects the targets of each guest.
-            targets: setup.targets.iter().map(|target| self.disks.for_guest(target)).collect(),
+            targets: setup
+                .targets
+                .iter()
+                .map(|target| self.disks.for_guest(target))
+                .collect(),
             dir: "/".into(),
             wipe: Vec::new(),
             devices: Default::default(),
@@ -188,7 +219,10 @@ impl<'a> Relay<'a> {
             fault: Fault::wanted(),
             ..setup.clone()
         });
-        let first = setup.targets.first().and_then(|target| target.kernel.clone());
+        let first = setup
+            .targets
+            .first()
+            .and_then(|target| target.kernel.clone());
         let running = self.boot(first.as_deref(), coordinator)?;
         let mut opened = running.opened.clone();
         self.running = Some(running);
@@ -200,23 +234,40 @@ impl<'a> Relay<'a> {
     }
 
     /// Boots a guest on that kernel and opens its media.
-    fn boot(&mut self, release: Option<&str>, coordinator: &mut Lines) -> Result<Running, TestbedError> {
+    fn boot(
+        &mut self,
+        release: Option<&str>,
+        coordinator: &mut Lines,
+    ) -> Result<Running, TestbedError> {
         let Some(mut setup) = self.setup.clone() else {
-            return Err(machine("a guest was asked for before its disks", "nothing was opened"));
+            return Err(machine(
+                "a guest was asked for before its disks",
+                "nothing was opened",
+            ));
         };
         let release = self.guests.release(release);
         setup.targets.retain(|target| target.runs_on(&release));
-        let activity = Activity::BootGuest { kernel: release.clone() };
+        let activity = Activity::BootGuest {
+            kernel: release.clone(),
+        };
         let _ = coordinator.send(&Reply::Progress(begun(activity)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
         let failed = |why: String| {
             TestbedError::machine(format!("the guest with Linux {release} does not start"))
                 .tried(why)
-                .advice("fetch that kernel anew, or choose another one with --kernel (fsb kernel list)")
+                .advice(
+                    "fetch that kernel anew, or choose another one with --kernel (fsb kernel list)",
+                )
         };
         let lines = Lines::of_replies(stream).map_err(|error| failed(error.to_string()))?;
         let opened = Opened::default();
-        let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
+        let mut running = Running {
+            release: release.clone(),
+            lines,
+            guest: RefCell::new(guest),
+            opened,
+            up: false,
+        };
         let hello = AgentRequest::Hello { version: VERSION };
         match running.ask(&hello, BOOT, coordinator).map_err(failed)? {
             Reply::Hello { version: VERSION } => running.up = true,
@@ -243,24 +294,40 @@ impl<'a> Relay<'a> {
         }
         let release = self.guests.release(target.kernel.as_deref());
         // Dropping a guest ends it: the disks are free before the next one gets them.
-        self.running = self.running.take().filter(|running| running.release == release && !running.has_stopped());
+        self.running = self
+            .running
+            .take()
+            .filter(|running| running.release == release && !running.has_stopped());
         if self.running.is_none() {
-            // A guest that does not boot says nothing about the targets that it could make, so optional targets fail as
-            // well.
-            let failed = |error| TestbedError { kind: Kind::Trial, ..error };
+            // A guest that does not boot says nothing about the targets that it could make, so
+            // optional targets fail as well.
+            let failed = |error| TestbedError {
+                kind: Kind::Trial,
+                ..error
+            };
             self.running = Some(self.boot(Some(&release), coordinator).map_err(failed)?);
         }
-        let request = AgentRequest::Provision { slot, slice, target: Box::new(self.disks.for_guest(target)) };
+        let request = AgentRequest::Provision {
+            slot,
+            slice,
+            target: Box::new(self.disks.for_guest(target)),
+        };
         match self.ask(&request, PROVISION, coordinator) {
             Ok(Reply::Provisioned(mut provisioned)) => {
                 self.disks.provisioned(&target.name, &mut provisioned);
                 provisioned.record.kernel = Some(release);
-                provisioned
-                    .record
-                    .notes
-                    .push("in a virtual machine: fsb does not watch other load on its host".to_owned());
-                let new = self.running.as_ref().map(|running| running.opened.warnings.clone()).unwrap_or_default();
-                let new: Vec<_> = new.into_iter().filter(|warning| !self.told.contains(warning)).collect();
+                provisioned.record.notes.push(
+                    "in a virtual machine: fsb does not watch other load on its host".to_owned(),
+                );
+                let new = self
+                    .running
+                    .as_ref()
+                    .map(|running| running.opened.warnings.clone())
+                    .unwrap_or_default();
+                let new: Vec<_> = new
+                    .into_iter()
+                    .filter(|warning| !self.told.contains(warning))
+                    .collect();
                 self.told.extend(new.iter().cloned());
                 provisioned.warnings.extend(new);
                 Ok(Reply::Provisioned(provisioned))
@@ -270,14 +337,25 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn measure(&mut self, request: MeasureRequest, coordinator: &mut Lines) -> Vec<(u32, TrialReply)> {
+    fn measure(
+        &mut self,
+        request: MeasureRequest,
+        coordinator: &mut Lines,
+    ) -> Vec<(u32, TrialReply)> {
         let slots: Vec<u32> = request.slots.iter().map(|trial| trial.slot).collect();
         let deadline = request.silence() + self.patience;
-        let why = match self.ask(&AgentRequest::Measure(Box::new(request)), deadline, coordinator) {
+        let why = match self.ask(
+            &AgentRequest::Measure(Box::new(request)),
+            deadline,
+            coordinator,
+        ) {
             Ok(Reply::Measured(mut replies)) => {
                 let mut open = slots;
                 replies.retain(|(slot, _)| {
-                    open.iter().position(|asked| asked == slot).map(|at| open.remove(at)).is_some()
+                    open.iter()
+                        .position(|asked| asked == slot)
+                        .map(|at| open.remove(at))
+                        .is_some()
                 });
                 return replies;
             }
@@ -285,7 +363,10 @@ impl<'a> Relay<'a> {
             Ok(other) => format!("the guest answered {}", said(&other)).into(),
             Err(why) => Reason::new(&GUEST, why),
         };
-        slots.into_iter().map(|slot| (slot, refused_lost(why.clone()))).collect()
+        slots
+            .into_iter()
+            .map(|slot| (slot, refused_lost(why.clone())))
+            .collect()
     }
 
     fn release(&mut self, slot: u32, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
@@ -293,11 +374,17 @@ impl<'a> Relay<'a> {
             // The guest took the target with it, and the trial reported that.
             return Ok(Reply::Done);
         }
-        self.ask(&AgentRequest::Release(slot), RELEASE, coordinator).map_err(TestbedError::trial)
+        self.ask(&AgentRequest::Release(slot), RELEASE, coordinator)
+            .map_err(TestbedError::trial)
     }
 
     /// Sends a request to the running guest. Ends the guest if it gives no answer.
-    fn ask(&mut self, request: &AgentRequest, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
+    fn ask(
+        &mut self,
+        request: &AgentRequest,
+        deadline: Duration,
+        coordinator: &mut Lines,
+    ) -> Result<Reply, String> {
         let Some(running) = &mut self.running else {
             return Err("guest stopped: it ended before".to_owned());
         };
@@ -314,9 +401,14 @@ impl Running {
         self.guest.borrow_mut().stopped().is_some()
     }
 
-    /// Returns the answer, or the reason why there is none: `guest stopped: …` with the last lines of its console.
-    /// Forwards progress.
-    fn ask(&mut self, request: &AgentRequest, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
+    /// Returns the answer, or the reason why there is none: `guest stopped: …` with the last lines
+    /// of its console. Forwards progress.
+    fn ask(
+        &mut self,
+        request: &AgentRequest,
+        deadline: Duration,
+        coordinator: &mut Lines,
+    ) -> Result<Reply, String> {
         let guest = &self.guest;
         let stopped = || {
             let mut guest = guest.borrow_mut();
@@ -325,7 +417,9 @@ impl Running {
             }
             guest.stopped().is_some()
         };
-        self.lines.send(request).map_err(|error| obituary(guest, &error))?;
+        self.lines
+            .send(request)
+            .map_err(|error| obituary(guest, &error))?;
         let started = Instant::now();
         for count in 0.. {
             if count > BURST + MOST_PER_SECOND * started.elapsed().as_secs() {
@@ -336,11 +430,18 @@ impl Running {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
                     let activity = match progress.activity {
-                        Activity::FillMedium { medium } => Activity::FillMedium { medium: excerpt(&medium) },
-                        Activity::BootGuest { kernel } => Activity::BootGuest { kernel: excerpt(&kernel) },
+                        Activity::FillMedium { medium } => Activity::FillMedium {
+                            medium: excerpt(&medium),
+                        },
+                        Activity::BootGuest { kernel } => Activity::BootGuest {
+                            kernel: excerpt(&kernel),
+                        },
                         other => other,
                     };
-                    drop(coordinator.send(&Reply::Progress(Progress { activity, ..progress })));
+                    drop(coordinator.send(&Reply::Progress(Progress {
+                        activity,
+                        ..progress
+                    })));
                 }
                 Ok(reply) => return Ok(reply),
                 Err(error) => return Err(obituary(guest, &error)),
@@ -350,17 +451,20 @@ impl Running {
     }
 }
 
-/// Returns the reply, or a failure in its place if the runner would refuse it for its length: a number can be longer in
-/// the relay's words than in the guest's.
+/// Returns the reply, or a failure in its place if the runner would refuse it for its length: a
+/// number can be longer in the relay's words than in the guest's.
 fn short_enough(reply: Reply) -> Reply {
     if serde_json::to_vec(&reply).is_ok_and(|line| line.len() < LONGEST_REPLY) {
         return reply;
     }
     let why = LineError::TooLong(LONGEST_REPLY).to_string();
     match reply {
-        Reply::Measured(replies) => {
-            Reply::Measured(replies.into_iter().map(|(slot, _)| (slot, refused_lost(why.clone()))).collect())
-        }
+        Reply::Measured(replies) => Reply::Measured(
+            replies
+                .into_iter()
+                .map(|(slot, _)| (slot, refused_lost(why.clone())))
+                .collect(),
+        ),
         _ => Reply::Failed(TestbedError::trial(why)),
     }
 }
@@ -389,14 +493,24 @@ fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
         (LineError::TooLong(_), _) => error.to_string(),
         (_, Some(cause)) => cause,
         (LineError::Deadline(limit), None) => {
-            format!("it did not answer within {} s, and was killed", limit.as_secs())
+            format!(
+                "it did not answer within {} s, and was killed",
+                limit.as_secs()
+            )
         }
         (other, None) => other.to_string(),
     };
-    let words: Vec<String> = guest.last_words().into_iter().filter(|line| !line.trim().is_empty()).collect();
+    let words: Vec<String> = guest
+        .last_words()
+        .into_iter()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     match words[..] {
         [] => format!("guest stopped: {why}"),
-        _ => format!("guest stopped: {why}; the last lines of its console: {}", words.join(" | ")),
+        _ => format!(
+            "guest stopped: {why}; the last lines of its console: {}",
+            words.join(" | ")
+        ),
     }
 }
 
@@ -416,14 +530,17 @@ mod tests {
     use fsb_testbed::control::Held;
     use fsb_testbed::vm::HostDisk;
     use fsb_testbed::{
-        Abilities, Activity, Kind, Opened, Progress, Provisioned, Setup, TestbedError, available_targets,
+        Abilities, Activity, Kind, Opened, Progress, Provisioned, Setup, TestbedError,
+        available_targets,
     };
 
     use super::Relay;
     use super::guests::{Booted, Guest, Guests, Prepared, begun};
     use crate::agent::client::CHATTER;
     use crate::agent::protocol::{AgentRequest, Lines, Reply, SLICE};
-    use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply};
+    use crate::agent::{
+        Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply,
+    };
 
     /// The behaviour of a guest at a trial.
     #[derive(Clone, Copy, PartialEq)]
@@ -441,7 +558,8 @@ mod tests {
         DiesInLine,
         /// Answers a trial with a reply of another kind.
         AnswersOtherwise,
-        /// Answers a trial with numbers that take three times the bytes once they are parsed and printed again.
+        /// Answers a trial with numbers that take three times the bytes once they are parsed and
+        /// printed again.
         Swells,
         /// Answers a trial with a failure of many megabytes.
         FailsAtLength,
@@ -473,33 +591,55 @@ mod tests {
 
     impl Guest for Scripted {
         fn stopped(&mut self) -> Option<String> {
-            self.gone.load(Ordering::SeqCst).then(|| "kernel panic: sysrq triggered crash".to_owned())
+            self.gone
+                .load(Ordering::SeqCst)
+                .then(|| "kernel panic: sysrq triggered crash".to_owned())
         }
 
         fn look_after(&mut self) {
-            assert!(self.up.load(Ordering::SeqCst), "one that boots has nothing that could answer");
+            assert!(
+                self.up.load(Ordering::SeqCst),
+                "one that boots has nothing that could answer"
+            );
             self.looked.fetch_add(1, Ordering::SeqCst);
         }
 
         fn heard(&mut self) {}
 
         fn last_words(&self) -> Vec<String> {
-            vec!["Call Trace:".to_owned(), String::new(), "---[ end Kernel panic ]---".to_owned()]
+            vec![
+                "Call Trace:".to_owned(),
+                String::new(),
+                "---[ end Kernel panic ]---".to_owned(),
+            ]
         }
     }
 
     impl Guests for Script {
-        fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
+        fn prepare(
+            &mut self,
+            setup: &Setup,
+            tell: &mut dyn FnMut(Progress),
+        ) -> Result<Prepared, TestbedError> {
             tell(begun(Activity::FindAcceleration));
             let lacking = |alone: &Setup| match alone.targets[0].kernel.as_deref() {
                 Some("6.13") => Err(TestbedError::machine("no module")),
                 _ => Ok(()),
             };
             let available = available_targets(setup, lacking)?;
-            Ok(Prepared { available, record: VmRecord::default(), emulated: true, oldest_kernel: None })
+            Ok(Prepared {
+                available,
+                record: VmRecord::default(),
+                emulated: true,
+                oldest_kernel: None,
+            })
         }
 
-        fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {
+        fn boot(
+            &mut self,
+            release: Option<&str>,
+            disks: Vec<HostDisk>,
+        ) -> Result<Booted, TestbedError> {
             assert!(disks.is_empty(), "nothing here has a medium");
             let mut booted = self.booted.lock().unwrap();
             let fate = self.fates[booted.len()];
@@ -516,7 +656,10 @@ mod tests {
                 end.store(true, Ordering::SeqCst);
             });
             let looked = Arc::clone(&self.looked);
-            Ok(Booted { stream, guest: Box::new(Scripted { gone, up, looked }) })
+            Ok(Booted {
+                stream,
+                guest: Box::new(Scripted { gone, up, looked }),
+            })
         }
 
         fn release(&self, release: Option<&str>) -> String {
@@ -529,7 +672,9 @@ mod tests {
         while let Ok(request) = lines.receive::<AgentRequest>(None, &|| false) {
             let reply = match request {
                 AgentRequest::Hello { .. } if fate == Fate::DiesBooting => return,
-                AgentRequest::Hello { version } if fate == Fate::IsOlder => Reply::Hello { version: version - 1 },
+                AgentRequest::Hello { version } if fate == Fate::IsOlder => Reply::Hello {
+                    version: version - 1,
+                },
                 AgentRequest::Hello { version } => {
                     if fate == Fate::BootsSlowly {
                         std::thread::sleep(SLICE * 4);
@@ -538,7 +683,10 @@ mod tests {
                     Reply::Hello { version }
                 }
                 AgentRequest::Open(setup) => {
-                    assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
+                    assert!(
+                        setup.targets.iter().all(|target| !target.optional),
+                        "it was left out"
+                    );
                     assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                     let _ = lines.send(&Reply::Progress(begun(Activity::TouchMemory)));
                     Reply::Opened(Box::new(Opened {
@@ -547,52 +695,80 @@ mod tests {
                     }))
                 }
                 AgentRequest::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
-                AgentRequest::Measure(request) if matches!(request.method, Method::Sequential { .. }) => match fate {
-                    Fate::Answers | Fate::BootsSlowly => {
-                        Reply::Measured(vec![(0, crate::agent::refused_lost("as scripted".to_owned()))])
+                AgentRequest::Measure(request)
+                    if matches!(request.method, Method::Sequential { .. }) =>
+                {
+                    match fate {
+                        Fate::Answers | Fate::BootsSlowly => Reply::Measured(vec![(
+                            0,
+                            crate::agent::refused_lost("as scripted".to_owned()),
+                        )]),
+                        Fate::Panics => return,
+                        Fate::Hangs => continue,
+                        Fate::Rants => {
+                            while lines.send_raw(&[b'x'; 1 << 16]).is_ok() {}
+                            return;
+                        }
+                        Fate::Chatters => {
+                            while lines
+                                .send(&Reply::Progress(begun(Activity::FillMedium {
+                                    medium: "x".to_owned(),
+                                })))
+                                .is_ok()
+                            {}
+                            return;
+                        }
+                        Fate::SendsBytes => {
+                            let _ = lines.send_raw(b"{\"measured\": \"\xff\xfe\"}\n");
+                            continue;
+                        }
+                        Fate::DiesInLine => {
+                            let _ = lines.send_raw(b"{\"measured\":[[0,{\"outcome\":\"o");
+                            return;
+                        }
+                        Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
+                        Fate::Swells => {
+                            let measured = Measured {
+                                samples: vec![1.0],
+                                ..Measured::default()
+                            };
+                            let reply = TrialReply {
+                                measured: Some(measured),
+                                ..crate::agent::refused_lost(String::new())
+                            };
+                            let line = serde_json::to_string(&Reply::Measured(vec![(0, reply)]))
+                                .unwrap()
+                                + "\n";
+                            let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(1 << 20));
+                            assert!(line.contains("\"samples\":[1.0]"), "{line}");
+                            let _ = lines
+                                .send_raw(line.replace("\"samples\":[1.0]", &numbers).as_bytes());
+                            continue;
+                        }
+                        Fate::FailsAtLength => {
+                            Reply::Failed(TestbedError::trial("x".repeat((16 << 20) - 200)))
+                        }
+                        Fate::HasOtherClocks => Reply::Measured(vec![(0, impossible())]),
+                        Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => {
+                            unreachable!("it never was up")
+                        }
                     }
-                    Fate::Panics => return,
-                    Fate::Hangs => continue,
-                    Fate::Rants => {
-                        while lines.send_raw(&[b'x'; 1 << 16]).is_ok() {}
-                        return;
-                    }
-                    Fate::Chatters => {
-                        while lines
-                            .send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".to_owned() })))
-                            .is_ok()
-                        {}
-                        return;
-                    }
-                    Fate::SendsBytes => {
-                        let _ = lines.send_raw(b"{\"measured\": \"\xff\xfe\"}\n");
-                        continue;
-                    }
-                    Fate::DiesInLine => {
-                        let _ = lines.send_raw(b"{\"measured\":[[0,{\"outcome\":\"o");
-                        return;
-                    }
-                    Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
-                    Fate::Swells => {
-                        let measured = Measured { samples: vec![1.0], ..Measured::default() };
-                        let reply =
-                            TrialReply { measured: Some(measured), ..crate::agent::refused_lost(String::new()) };
-                        let line = serde_json::to_string(&Reply::Measured(vec![(0, reply)])).unwrap() + "\n";
-                        let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(1 << 20));
-                        assert!(line.contains("\"samples\":[1.0]"), "{line}");
-                        let _ = lines.send_raw(line.replace("\"samples\":[1.0]", &numbers).as_bytes());
-                        continue;
-                    }
-                    Fate::FailsAtLength => Reply::Failed(TestbedError::trial("x".repeat((16 << 20) - 200))),
-                    Fate::HasOtherClocks => Reply::Measured(vec![(0, impossible())]),
-                    Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
-                },
+                }
                 AgentRequest::Measure(_) if fate == Fate::AnswersOtherwise => {
                     let of = |slot| (slot, crate::agent::refused_lost(format!("of slot {slot}")));
-                    Reply::Measured((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
+                    Reply::Measured(
+                        (0..10_000)
+                            .map(of)
+                            .chain([of(1), of(1), of(u32::MAX)])
+                            .collect(),
+                    )
                 }
-                AgentRequest::Measure(_) if fate == Fate::HasOtherClocks => Reply::Measured(vec![(1, impossible())]),
-                AgentRequest::Release(_) | AgentRequest::Measure(_) | AgentRequest::Close => Reply::Done,
+                AgentRequest::Measure(_) if fate == Fate::HasOtherClocks => {
+                    Reply::Measured(vec![(1, impossible())])
+                }
+                AgentRequest::Release(_) | AgentRequest::Measure(_) | AgentRequest::Close => {
+                    Reply::Done
+                }
             };
             lines.send(&reply).unwrap();
         }
@@ -600,9 +776,21 @@ mod tests {
 
     /// Returns a reply whose sums overflow.
     fn impossible() -> TrialReply {
-        let samples = Samples { timed_ns: vec![u64::MAX; 2], ..Samples::default() };
-        let spent = Spent { prepare: -1e300, settle: 1e300, ..Spent::default() };
-        TrialReply { outcome: Outcome::Ok, samples, spent, ..crate::agent::refused_lost(String::new()) }
+        let samples = Samples {
+            timed_ns: vec![u64::MAX; 2],
+            ..Samples::default()
+        };
+        let spent = Spent {
+            prepare: -1e300,
+            settle: 1e300,
+            ..Spent::default()
+        };
+        TrialReply {
+            outcome: Outcome::Ok,
+            samples,
+            spent,
+            ..crate::agent::refused_lost(String::new())
+        }
     }
 
     fn provisioned() -> Provisioned {
@@ -632,12 +820,19 @@ mod tests {
     }
 
     fn target(kernel: Option<&str>) -> Target {
-        Target { kernel: kernel.map(str::to_owned), .."null".parse().unwrap() }
+        Target {
+            kernel: kernel.map(str::to_owned),
+            .."null".parse().unwrap()
+        }
     }
 
     /// Returns an optional target whose driver the scripted kernel lacks.
     fn absent() -> Target {
-        Target { name: "absent".to_owned(), optional: true, ..target(Some("6.13")) }
+        Target {
+            name: "absent".to_owned(),
+            optional: true,
+            ..target(Some("6.13"))
+        }
     }
 
     fn setup() -> Setup {
@@ -650,11 +845,18 @@ mod tests {
 
     fn request() -> MeasureRequest {
         MeasureRequest {
-            slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
+            slots: vec![SlotTrial {
+                slot: 0,
+                trial_seed: 1,
+            }],
             workload: WorkloadSpec::new("read", Default::default()),
             background_slot: None,
             sizing: Sizing { size: 1, cpus: 1 },
-            method: Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
+            method: Method::Sequential {
+                amount: Amount::new(1, 1),
+                until_seconds: None,
+                sustain: None,
+            },
             seed: 1,
             attempt: 1,
             trace: false,
@@ -665,7 +867,15 @@ mod tests {
 
     /// Requests a trial in slot 0.
     fn trial(agent: &mut Agent, deadline: Duration) -> TrialReply {
-        let mut replies = agent.measure(MeasureRequest { deadline, ..request() }, &mut |_| {}).unwrap();
+        let mut replies = agent
+            .measure(
+                MeasureRequest {
+                    deadline,
+                    ..request()
+                },
+                &mut |_| {},
+            )
+            .unwrap();
         assert_eq!(replies.len(), 1);
         replies.remove(0).1
     }
@@ -680,7 +890,11 @@ mod tests {
         let (coordinator, back) = UnixStream::pair().unwrap();
         let booted = Arc::new(Mutex::new(Vec::new()));
         let looked = Arc::new(AtomicUsize::new(0));
-        let mut script = Script { fates: fates.to_vec(), booted: Arc::clone(&booted), looked: Arc::clone(&looked) };
+        let mut script = Script {
+            fates: fates.to_vec(),
+            booted: Arc::clone(&booted),
+            looked: Arc::clone(&looked),
+        };
         let relay = std::thread::spawn(move || {
             let mut relay = Relay::new(&mut script);
             relay.patience = Duration::from_millis(50);
@@ -688,42 +902,76 @@ mod tests {
         });
         let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
         let mut steps = Vec::new();
-        let opened = agent.open(&setup(), &mut |progress| steps.push(progress.activity)).unwrap();
-        let boot = Activity::BootGuest { kernel: "6.1".to_owned() };
-        assert_eq!(steps, [Activity::FindAcceleration, boot, Activity::TouchMemory]);
+        let opened = agent
+            .open(&setup(), &mut |progress| steps.push(progress.activity))
+            .unwrap();
+        let boot = Activity::BootGuest {
+            kernel: "6.1".to_owned(),
+        };
+        assert_eq!(
+            steps,
+            [Activity::FindAcceleration, boot, Activity::TouchMemory]
+        );
         assert!(
-            opened.emulated && opened.vm.is_some() && opened.warnings == [Warning::Text("of the guest".to_owned())]
+            opened.emulated
+                && opened.vm.is_some()
+                && opened.warnings == [Warning::Text("of the guest".to_owned())]
         );
         act(&mut agent);
         agent.close().unwrap();
         relay.join().unwrap();
-        (Arc::into_inner(booted).expect("the relay is gone").into_inner().unwrap(), looked.load(Ordering::SeqCst))
+        (
+            Arc::into_inner(booted)
+                .expect("the relay is gone")
+                .into_inner()
+                .unwrap(),
+            looked.load(Ordering::SeqCst),
+        )
     }
 
     fn provision(agent: &mut Agent, kernel: Option<&str>) -> Provisioned {
-        agent.provision((0, 0), &target(kernel), &mut |_| {}).unwrap()
+        agent
+            .provision((0, 0), &target(kernel), &mut |_| {})
+            .unwrap()
     }
 
     #[test]
     fn a_target_is_made_in_a_guest_with_its_kernel() {
         let booted = play(&[Fate::Answers; 3], |agent| {
-            for (asked, runs) in [(None, "6.1"), (Some("6.1"), "6.1"), (Some("6.12"), "6.12"), (Some("6.1"), "6.1")] {
+            for (asked, runs) in [
+                (None, "6.1"),
+                (Some("6.1"), "6.1"),
+                (Some("6.12"), "6.12"),
+                (Some("6.1"), "6.1"),
+            ] {
                 let made = provision(agent, asked);
                 assert_eq!(made.record.kernel.as_deref(), Some(runs));
-                assert!(made.record.notes[0].contains("does not watch") && made.warnings.is_empty());
-                let TrialReply { reason, target_lost, .. } = trial(agent, request().deadline);
+                assert!(
+                    made.record.notes[0].contains("does not watch") && made.warnings.is_empty()
+                );
+                let TrialReply {
+                    reason,
+                    target_lost,
+                    ..
+                } = trial(agent, request().deadline);
                 assert!(reason.is_some_and(|reason| reason.text == "as scripted") && target_lost);
                 agent.release(0).unwrap();
             }
         });
-        assert_eq!(booted, ["6.1", "6.12", "6.1"], "one guest serves as long as its kernel is wanted");
+        assert_eq!(
+            booted,
+            ["6.1", "6.12", "6.1"],
+            "one guest serves as long as its kernel is wanted"
+        );
     }
 
     #[test]
     fn a_target_that_no_guest_can_make_costs_no_boot() {
         let booted = play(&[Fate::Answers], |agent| {
             let refusal = agent.provision((0, 0), &absent(), &mut |_| {}).unwrap_err();
-            assert!(matches!(refusal, AgentError::Refused(error) if error == TestbedError::machine("no module")));
+            assert!(
+                matches!(refusal, AgentError::Refused(error) if error == TestbedError::machine("no module"))
+            );
             provision(agent, None);
         });
         assert_eq!(booted, ["6.1"]);
@@ -731,16 +979,28 @@ mod tests {
 
     #[test]
     fn a_guest_that_does_not_come_up_is_a_failure_and_no_lack_of_this_machine() {
-        let booted = play(&[Fate::Answers, Fate::DiesBooting, Fate::IsNotBooted, Fate::Answers], |agent| {
-            for why in ["the guest with Linux 6.12 does not start", "too little memory"] {
-                let Err(AgentError::Refused(error)) = agent.provision((0, 0), &target(Some("6.12")), &mut |_| {})
-                else {
-                    panic!("it was made")
-                };
-                assert!(error.kind == Kind::Trial && error.what == why, "{error:?}");
-            }
-            provision(agent, Some("6.12"));
-        });
+        let booted = play(
+            &[
+                Fate::Answers,
+                Fate::DiesBooting,
+                Fate::IsNotBooted,
+                Fate::Answers,
+            ],
+            |agent| {
+                for why in [
+                    "the guest with Linux 6.12 does not start",
+                    "too little memory",
+                ] {
+                    let Err(AgentError::Refused(error)) =
+                        agent.provision((0, 0), &target(Some("6.12")), &mut |_| {})
+                    else {
+                        panic!("it was made")
+                    };
+                    assert!(error.kind == Kind::Trial && error.what == why, "{error:?}");
+                }
+                provision(agent, Some("6.12"));
+            },
+        );
         assert_eq!(booted, ["6.1", "6.12", "6.12", "6.12"]);
     }
 
@@ -757,10 +1017,16 @@ mod tests {
             );
             let again = trial(agent, request().deadline);
             assert!(again.target_lost);
-            assert_eq!(again.reason.unwrap().code.as_deref(), Some("trial/guest-stopped"));
+            assert_eq!(
+                again.reason.unwrap().code.as_deref(),
+                Some("trial/guest-stopped")
+            );
             agent.release(0).unwrap();
             provision(agent, None);
-            assert_eq!(trial(agent, request().deadline).reason.unwrap().text, "as scripted");
+            assert_eq!(
+                trial(agent, request().deadline).reason.unwrap().text,
+                "as scripted"
+            );
         });
         assert_eq!(booted.len(), 2);
     }
@@ -770,7 +1036,10 @@ mod tests {
         let (_, looked) = play_and_count(&[Fate::Hangs, Fate::Answers], |agent| {
             provision(agent, None);
             let error = trial(agent, request().deadline).reason.unwrap().text;
-            assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
+            assert!(
+                error.starts_with("guest stopped: it did not answer within 0 s, and was killed"),
+                "{error}"
+            );
             agent.release(0).unwrap();
             provision(agent, None);
         });
@@ -785,10 +1054,26 @@ mod tests {
 
     #[test]
     fn memory_that_runs_short_makes_no_optional_target_unavailable() {
-        let vm = Some(fsb_model::plan::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
-        let targets = vec![Target { optional: true, ..target(None) }, target(None)];
-        let short = Setup { vm, targets, ..setup() };
-        assert_eq!(super::on_this_machine(&short).unwrap().setup.targets.len(), 2);
+        let vm = Some(fsb_model::plan::VmSize {
+            memory: fsb_model::Bytes(1 << 50),
+            cpus: 1,
+        });
+        let targets = vec![
+            Target {
+                optional: true,
+                ..target(None)
+            },
+            target(None),
+        ];
+        let short = Setup {
+            vm,
+            targets,
+            ..setup()
+        };
+        assert_eq!(
+            super::on_this_machine(&short).unwrap().setup.targets.len(),
+            2
+        );
         let refusal = super::check(&short).unwrap_err();
         assert!(refusal.what.contains("too little memory"), "{refusal}");
     }
@@ -798,18 +1083,35 @@ mod tests {
         let (coordinator, back) = UnixStream::pair().unwrap();
         std::thread::spawn(move || super::serve(back));
         let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
-        let refusal = agent.open(&Setup { vm: None, ..setup() }, &mut |_| {}).unwrap_err();
-        assert!(matches!(refusal, AgentError::Refused(error) if error.kind == fsb_testbed::Kind::Request));
+        let refusal = agent
+            .open(
+                &Setup {
+                    vm: None,
+                    ..setup()
+                },
+                &mut |_| {},
+            )
+            .unwrap_err();
+        assert!(
+            matches!(refusal, AgentError::Refused(error) if error.kind == fsb_testbed::Kind::Request)
+        );
     }
 
     #[test]
     fn a_guest_that_rants_is_ended_and_fills_no_memory() {
         let booted = play(&[Fate::Rants, Fate::Answers], |agent| {
             provision(agent, None);
-            let TrialReply { reason, target_lost, .. } = trial(agent, request().deadline);
+            let TrialReply {
+                reason,
+                target_lost,
+                ..
+            } = trial(agent, request().deadline);
             let error = reason.unwrap().text;
             // On a slow machine its deadline may come first.
-            assert!(error.contains("a message longer than 16 MiB") || error.contains("did not answer"), "{error}");
+            assert!(
+                error.contains("a message longer than 16 MiB") || error.contains("did not answer"),
+                "{error}"
+            );
             assert!(target_lost);
             provision(agent, None);
         });
@@ -822,7 +1124,10 @@ mod tests {
         let booted = play(&[fate, Fate::Answers], |agent| {
             provision(agent, None);
             let reply = trial(agent, Duration::from_secs(60));
-            assert!(reply.outcome == Outcome::Failed && reply.target_lost, "{reply:?}");
+            assert!(
+                reply.outcome == Outcome::Failed && reply.target_lost,
+                "{reply:?}"
+            );
             error = reply.reason.unwrap().text;
             agent.release(0).unwrap();
             provision(agent, None);
@@ -840,7 +1145,10 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_utf8_costs_its_trial() {
         let error = error_of_trial(Fate::SendsBytes);
-        assert!(error.starts_with("guest stopped: not a message: "), "{error}");
+        assert!(
+            error.starts_with("guest stopped: not a message: "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -852,7 +1160,10 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_costs_its_trial() {
         let error = error_of_trial(Fate::AnswersOtherwise);
-        assert!(error.starts_with("the guest answered Provisioned"), "{error}");
+        assert!(
+            error.starts_with("the guest answered Provisioned"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -867,15 +1178,25 @@ mod tests {
 
     #[test]
     fn impossible_times_cost_their_trial() {
-        assert_eq!(error_of_trial(Fate::HasOtherClocks), "the agent reported impossible times");
+        assert_eq!(
+            error_of_trial(Fate::HasOtherClocks),
+            "the agent reported impossible times"
+        );
     }
 
     #[test]
     fn a_guest_with_another_protocol_version_does_not_start() {
         let booted = play(&[Fate::Answers, Fate::IsOlder], |agent| {
-            let refusal = agent.provision((0, 0), &target(Some("6.12")), &mut |_| {}).unwrap_err();
-            let AgentError::Refused(error) = refusal else { panic!("{refusal}") };
-            assert!(error.what == "the guest with Linux 6.12 does not start", "{error:?}");
+            let refusal = agent
+                .provision((0, 0), &target(Some("6.12")), &mut |_| {})
+                .unwrap_err();
+            let AgentError::Refused(error) = refusal else {
+                panic!("{refusal}")
+            };
+            assert!(
+                error.what == "the guest with Linux 6.12 does not start",
+                "{error:?}"
+            );
             assert!(error.tried.contains("version"), "{error:?}");
         });
         assert_eq!(booted, ["6.1", "6.12"]);
@@ -893,17 +1214,31 @@ mod tests {
             until_seconds: None,
             spares: 0,
         };
-        let slots = vec![SlotTrial { slot: 1, trial_seed: 1 }];
-        let rounds = MeasureRequest { slots, method, deadline: Duration::from_secs(60), ..request() };
-        for (fate, expected) in
-            [(Fate::AnswersOtherwise, "of slot 1"), (Fate::HasOtherClocks, "the agent reported impossible times")]
-        {
+        let slots = vec![SlotTrial {
+            slot: 1,
+            trial_seed: 1,
+        }];
+        let rounds = MeasureRequest {
+            slots,
+            method,
+            deadline: Duration::from_secs(60),
+            ..request()
+        };
+        for (fate, expected) in [
+            (Fate::AnswersOtherwise, "of slot 1"),
+            (Fate::HasOtherClocks, "the agent reported impossible times"),
+        ] {
             play(&[fate], |agent| {
                 agent.provision((1, 0), &target(None), &mut |_| {}).unwrap();
                 let replies = agent.measure(rounds.clone(), &mut |_| {}).unwrap();
                 let found: Vec<_> = replies
                     .iter()
-                    .map(|(slot, reply)| (*slot, reply.reason.as_ref().map(|reason| reason.text.as_str())))
+                    .map(|(slot, reply)| {
+                        (
+                            *slot,
+                            reply.reason.as_ref().map(|reason| reason.text.as_str()),
+                        )
+                    })
                     .collect();
                 assert_eq!(found, [(1, Some(expected))]);
             });

@@ -1,8 +1,8 @@
 //! The comparison of 2011, kept so that published tables stay comparable.
 //!
-//! P. Beňas, "Porovnání výkonnosti různých souborových systémů", bachelor's thesis, Brno University of Technology
-//! (2011). Values of all common cells are pooled and described. Sets are compared by medians, by a t-test with pooled
-//! variance, and by the slope of a line through the origin.
+//! P. Beňas, "Porovnání výkonnosti různých souborových systémů", bachelor's thesis, Brno University
+//! of Technology (2011). Values of all common cells are pooled and described. Sets are compared by
+//! medians, by a t-test with pooled variance, and by the slope of a line through the origin.
 
 use std::collections::BTreeMap;
 
@@ -18,30 +18,46 @@ const LEVEL: f64 = 0.90;
 const DIFFERENT: f64 = 0.1;
 
 /// Pools the given cells of every set and compares each with the baseline.
-pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline: usize) -> Classic {
+pub(super) fn classic(
+    table: &Table,
+    columns: &[usize],
+    names: &[&str],
+    baseline: usize,
+) -> Classic {
     let samples: Vec<Option<Pool>> = table
         .sets
         .iter()
-        .map(|set| set.as_ref().and_then(|matrix| Pool::new(matrix, table.cells.len(), columns)))
+        .map(|set| {
+            set.as_ref()
+                .and_then(|matrix| Pool::new(matrix, table.cells.len(), columns))
+        })
         .collect();
-    let sets = names
-        .iter()
-        .zip(&samples)
-        .map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(|sample| sample.pooled.clone())));
+    let sets = names.iter().zip(&samples).map(|(name, sample)| {
+        (
+            (*name).to_owned(),
+            sample.as_ref().map(|sample| sample.pooled.clone()),
+        )
+    });
     let others = (0..names.len()).filter(|set| *set != baseline);
     let against: IndexMap<_, _> = others
         .map(|set| {
             let both = samples[baseline].as_ref().zip(samples[set].as_ref());
-            (names[set].to_owned(), both.map(|(baseline, candidate)| Pool::against(baseline, candidate)))
+            (
+                names[set].to_owned(),
+                both.map(|(baseline, candidate)| Pool::against(baseline, candidate)),
+            )
         })
         .collect();
-    Classic { sets: sets.collect(), against }
+    Classic {
+        sets: sets.collect(),
+        against,
+    }
 }
 
 /// The pooled values of a set, and the mean of each cell.
 struct Pool {
-    /// The summary of the values. The values themselves are dropped, because those of thousands of runs would fill the
-    /// memory.
+    /// The summary of the values. The values themselves are dropped, because those of thousands of
+    /// runs would fill the memory.
     pooled: Pooled,
     mean: f64,
     sd: f64,
@@ -72,10 +88,20 @@ impl Pool {
             return None;
         }
         let (mean, sd) = mean_and_sd(&sorted);
-        // The run is the unit: one with more blocks does not count more, as in the change that is printed beside it.
-        let log_mean = logs.values().map(|(sum, number)| sum / *number as f64).sum::<f64>() / logs.len() as f64;
+        // The run is the unit: one with more blocks does not count more, as in the change that is
+        // printed beside it.
+        let log_mean = logs
+            .values()
+            .map(|(sum, number)| sum / *number as f64)
+            .sum::<f64>()
+            / logs.len() as f64;
         sorted.sort_unstable_by(f64::total_cmp);
-        Some(Pool { pooled: pooled(&sorted, mean, sd, log_mean), mean, sd, means })
+        Some(Pool {
+            pooled: pooled(&sorted, mean, sd, log_mean),
+            mean,
+            sd,
+            means,
+        })
     }
 
     fn against(baseline: &Pool, candidate: &Pool) -> PooledAgainst {
@@ -85,7 +111,13 @@ impl Pool {
         PooledAgainst {
             median_change: median(candidate) / median(baseline) - 1.0,
             t_p,
-            t_verdict: t_p.map(|p| if p <= DIFFERENT { TVerdict::Diff } else { TVerdict::Same }),
+            t_verdict: t_p.map(|p| {
+                if p <= DIFFERENT {
+                    TVerdict::Diff
+                } else {
+                    TVerdict::Same
+                }
+            }),
             slope: slope.as_ref().map(|slope| slope.value),
             slope_se: slope.as_ref().and_then(|slope| slope.error),
             slope_ci90: slope.as_ref().and_then(Slope::interval),
@@ -122,10 +154,15 @@ fn t_test(a: &Pool, b: &Pool) -> Option<f64> {
     let error = (variance * (1.0 / n_a + 1.0 / n_b)).sqrt();
     let difference = b.mean - a.mean;
     // Equal values without any spread: no difference, rather than nothing to divide by.
-    Some(if difference == 0.0 { 1.0 } else { t_two_sided(difference / error, degrees) })
+    Some(if difference == 0.0 {
+        1.0
+    } else {
+        t_two_sided(difference / error, degrees)
+    })
 }
 
-/// The line through the origin that is nearest to the points (x: baseline, y: candidate), by total least squares.
+/// The line through the origin that is nearest to the points (x: baseline, y: candidate), by total
+/// least squares.
 struct Slope {
     value: f64,
     error: Option<f64>,
@@ -149,16 +186,25 @@ impl Slope {
             return None;
         }
         let points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / scale, y / scale)).collect();
-        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
+        let sum =
+            |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
         let (a, b) = (sum(&|x, y| x * y), sum(&|x, y| x * x - y * y));
         // The same root either way round; each form is exact where the other one subtracts equals.
         let root = b.hypot(2.0 * a);
-        let value = if b > 0.0 { 2.0 * a / (b + root) } else { (root - b) / (2.0 * a) };
+        let value = if b > 0.0 {
+            2.0 * a / (b + root)
+        } else {
+            (root - b) / (2.0 * a)
+        };
         let mean = sum(&|x, _| x) / n as f64;
         let spread = sum(&|x, _| (x - mean).powi(2));
         let distance = sum(&|x, y| (value * x - y).powi(2)) / (value * value + 1.0);
         let error = (distance / spread / (n as f64 - 1.0)).sqrt();
-        value.is_finite().then_some(Slope { value, error: error.is_finite().then_some(error), n })
+        value.is_finite().then_some(Slope {
+            value,
+            error: error.is_finite().then_some(error),
+            n,
+        })
     }
 
     fn interval(&self) -> Option<[f64; 2]> {

@@ -1,8 +1,9 @@
-//! Accumulates a result set while its files are read. Values go straight into one table per operation, and only
-//! metadata that the report prints is kept per run.
+//! Accumulates a result set while its files are read. Values go straight into one table per
+//! operation, and only metadata that the report prints is kept per run.
 //!
-//! A comparison of thousands of files needs the memory of their numbers: eight bytes per value. The list of a run's
-//! cells is kept once for all runs that have the same cells in the same order, and names are kept once per set.
+//! A comparison of thousands of files needs the memory of their numbers: eight bytes per value. The
+//! list of a run's cells is kept once for all runs that have the same cells in the same order, and
+//! names are kept once per set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,8 +18,8 @@ use crate::terms::Unjudged;
 
 /// A shorter time than this number of ticks is known to no better than 1 %.
 pub(super) const FEW_TICKS: f64 = 100.0;
-/// Times of fewer ticks are not judged: half a tick on each side is 3 % of them, which is the usual smallest difference that
-/// matters.
+/// Times of fewer ticks are not judged: half a tick on each side is 3 % of them, which is the usual
+/// smallest difference that matters.
 const FEWEST_TICKS: f64 = 33.0;
 /// Runs with fewer values than this may agree by chance.
 const FEW_VALUES: usize = 10;
@@ -63,7 +64,8 @@ pub struct Collected {
     pub(super) gaps: Gaps,
     pub(super) remarks: Remarks,
     pub(super) failures: Remarks,
-    /// Workloads and operations that failed in a run. `None` means all workloads of a run, or all operations.
+    /// Workloads and operations that failed in a run. `None` means all workloads of a run, or all
+    /// operations.
     failed: BTreeSet<(Option<String>, Option<String>)>,
     /// Runs without any value.
     pub(super) dead_runs: usize,
@@ -90,15 +92,21 @@ struct GapPlaces {
 impl Gaps {
     /// Adds places. `first` returns the first of them.
     pub fn note(&mut self, why: GapReason, count: usize, first: impl FnOnce() -> String) {
-        let Some(at) = GapReason::ALL.iter().position(|known| *known == why) else { return };
+        let Some(at) = GapReason::ALL.iter().position(|known| *known == why) else {
+            return;
+        };
         self.0[at].count += count;
         self.0[at].first.get_or_insert_with(first);
     }
 
     /// Returns the first place for each reason. Failures have texts of their own.
     fn texts(&self) -> Vec<String> {
-        let gaps = GapReason::ALL.iter().zip(&self.0).filter(|(why, _)| **why != GapReason::Failed);
-        gaps.filter_map(|(why, places)| places.describe(*why)).collect()
+        let gaps = GapReason::ALL
+            .iter()
+            .zip(&self.0)
+            .filter(|(why, _)| **why != GapReason::Failed);
+        gaps.filter_map(|(why, places)| places.describe(*why))
+            .collect()
     }
 }
 
@@ -109,7 +117,11 @@ impl GapPlaces {
             1 => ("", String::new()),
             count => ("s", format!(" and {} more", count - 1)),
         };
-        Some(format!("{} place{plural} without a value, {}: {first}{more}", self.count, why.words()))
+        Some(format!(
+            "{} place{plural} without a value, {}: {first}{more}",
+            self.count,
+            why.words()
+        ))
     }
 }
 
@@ -134,7 +146,10 @@ pub(super) struct Distinct {
 impl Distinct {
     fn add(&mut self, text: &str) -> u32 {
         let places = self.places.entry(hash(text)).or_default();
-        if let Some(place) = places.iter().find(|place| self.texts[**place as usize] == text) {
+        if let Some(place) = places
+            .iter()
+            .find(|place| self.texts[**place as usize] == text)
+        {
             return *place;
         }
         let place = self.texts.len() as u32;
@@ -190,7 +205,11 @@ impl Remarks {
     /// Returns each text behind its first places.
     pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
         self.told.iter().map(|(text, places, all)| {
-            let more = if *all > places.len() { format!(" and {} more", all - places.len()) } else { String::new() };
+            let more = if *all > places.len() {
+                format!(" and {} more", all - places.len())
+            } else {
+                String::new()
+            };
             format!("{}: {text}", places.join(", ") + &more)
         })
     }
@@ -253,20 +272,30 @@ impl Column {
     /// Returns pairs of an index into the sizes and a value.
     pub fn points(&self, row: &RunRow) -> impl Iterator<Item = (u32, f64)> + '_ {
         let shape = &self.shapes[row.shape as usize];
-        shape.iter().copied().zip(self.values[row.start as usize..].iter().copied())
+        shape
+            .iter()
+            .copied()
+            .zip(self.values[row.start as usize..].iter().copied())
     }
 
     fn add(&mut self, run: u32, series: &Series) -> Result<(), AnalysisError> {
         if series.points.is_empty() {
             return Ok(());
         }
-        let size = |point: &fsb_model::set::Point| Size { file: point.file_size, record: point.record_size };
+        let size = |point: &fsb_model::set::Point| Size {
+            file: point.file_size,
+            record: point.record_size,
+        };
         let is_same = |shape: &Vec<u32>| {
             let sizes = shape.iter().map(|place| self.sizes[*place as usize]);
             shape.len() == series.points.len() && sizes.eq(series.points.iter().map(size))
         };
         // Usually the previous run has the same cells.
-        let last = self.rows.last().map(|row| row.shape).filter(|shape| is_same(&self.shapes[*shape as usize]));
+        let last = self
+            .rows
+            .last()
+            .map(|row| row.shape)
+            .filter(|shape| is_same(&self.shapes[*shape as usize]));
         let shape = last.unwrap_or_else(|| {
             let places = series.points.iter().map(|point| {
                 *self.places.entry(size(point)).or_insert_with_key(|size| {
@@ -280,7 +309,11 @@ impl Column {
                 self.shapes.len() as u32 - 1
             })
         });
-        self.rows.push(RunRow { run, shape, start: self.values.len() as u64 });
+        self.rows.push(RunRow {
+            run,
+            shape,
+            start: self.values.len() as u64,
+        });
         for point in &series.points {
             logarithm(point.value)?;
             self.values.push(point.value);
@@ -292,7 +325,11 @@ impl Column {
 impl Collected {
     /// Creates a set without runs. The name may be set later.
     pub fn new(name: impl Into<String>, pairing: Option<String>) -> Collected {
-        Collected { name: name.into(), pairing, ..Collected::default() }
+        Collected {
+            name: name.into(),
+            pairing,
+            ..Collected::default()
+        }
     }
 
     /// Returns the set for one that is completely in memory.
@@ -310,7 +347,10 @@ impl Collected {
             self.first_version.clone_from(&run.version);
         }
         self.tools.add(&run.tool);
-        for (text, distinct) in [(&run.version, &mut self.versions), (&run.command, &mut self.commands)] {
+        for (text, distinct) in [
+            (&run.version, &mut self.versions),
+            (&run.command, &mut self.commands),
+        ] {
             if let Some(text) = text {
                 distinct.add(text);
             }
@@ -322,10 +362,18 @@ impl Collected {
             self.dead_runs += 1;
         } else {
             let of_run = if is_foreign { number } else { file };
-            self.runs.push(Facts { block: run.block, slice: run.slice, run: of_run, file });
+            self.runs.push(Facts {
+                block: run.block,
+                slice: run.slice,
+                run: of_run,
+                file,
+            });
         }
         for (workload, within) in &run.within {
-            self.within.entry(workload.clone()).or_default().insert(number, *within);
+            self.within
+                .entry(workload.clone())
+                .or_default()
+                .insert(number, *within);
         }
         self.untold_sessions |= run.sessions.is_empty();
         self.sessions.extend(run.sessions.iter().cloned());
@@ -340,37 +388,69 @@ impl Collected {
             if is_foreign && series.points.is_empty() {
                 column.lost = column.lost.or(series.gaps.first().map(|gap| gap.why));
             }
-            if let Some(tick) = run.clock_resolution.filter(|_| series.unit == Unit::Seconds) {
-                column.ticks.0 += series.points.iter().map(|point| (point.value / tick).ln()).sum::<f64>();
+            if let Some(tick) = run
+                .clock_resolution
+                .filter(|_| series.unit == Unit::Seconds)
+            {
+                column.ticks.0 += series
+                    .points
+                    .iter()
+                    .map(|point| (point.value / tick).ln())
+                    .sum::<f64>();
                 column.ticks.1 += series.points.len() as u32;
             }
         }
         self.look_for_copies(number, run);
         self.count_ticks(run);
-        run.histograms.iter().for_each(|histogram| self.push_latencies(histogram));
+        run.histograms
+            .iter()
+            .for_each(|histogram| self.push_latencies(histogram));
         let room = MOST_TIMELINES.saturating_sub(self.timelines.len());
-        self.timelines.extend(run.timelines.iter().take(room).cloned());
+        self.timelines
+            .extend(run.timelines.iter().take(room).cloned());
         Ok(())
     }
 
     /// Adds the remarks, failures, gaps and settings of a run.
     fn note_problems(&mut self, run: &Run) {
-        let place = |line: Option<u32>| line.map_or_else(|| run.path.clone(), |line| format!("{}:{line}", run.path));
+        let place = |line: Option<u32>| {
+            line.map_or_else(|| run.path.clone(), |line| format!("{}:{line}", run.path))
+        };
         for remark in &run.warnings {
             self.remarks.add(&remark.text, || place(remark.line));
         }
-        for Failure { line, workload, operation, text } in &run.failures {
+        for Failure {
+            line,
+            workload,
+            operation,
+            text,
+        } in &run.failures
+        {
             self.failures.add(text, || place(*line));
             self.failed.insert((workload.clone(), operation.clone()));
         }
         for series in &run.series {
             for gap in &series.gaps {
-                let first = || format!("{} at {}", Key::from_series(series).work(), place(Some(gap.line)));
+                let first = || {
+                    format!(
+                        "{} at {}",
+                        Key::from_series(series).work(),
+                        place(Some(gap.line))
+                    )
+                };
                 self.gaps.note(gap.why, 1, first);
             }
         }
-        for Setting { workload, name, value } in &run.settings {
-            let values = self.settings.entry((workload.clone(), name.clone())).or_default();
+        for Setting {
+            workload,
+            name,
+            value,
+        } in &run.settings
+        {
+            let values = self
+                .settings
+                .entry((workload.clone(), name.clone()))
+                .or_default();
             if values.len() <= NAMED {
                 values.insert(value.clone());
             }
@@ -381,7 +461,9 @@ impl Collected {
     fn has_failed(&self, key: &Key) -> bool {
         self.failed.iter().any(|(workload, operation)| {
             (workload.is_none() || *workload == key.workload)
-                && operation.as_ref().is_none_or(|operation| *operation == key.operation)
+                && operation
+                    .as_ref()
+                    .is_none_or(|operation| *operation == key.operation)
         })
     }
 
@@ -390,7 +472,8 @@ impl Collected {
         self.failures.texts().collect()
     }
 
-    /// Returns the first place without a value for each reason: `2 places without a value, not run: w: read at a.json:7`.
+    /// Returns the first place without a value for each reason: `2 places without a value, not run:
+    /// w: read at a.json:7`.
     pub fn gap_texts(&self) -> Vec<String> {
         self.gaps.texts()
     }
@@ -402,7 +485,10 @@ impl Collected {
 
     /// Adds latencies to those of the set, independent of the run.
     pub fn push_latencies(&mut self, histogram: &Histogram) {
-        let bins = self.latencies.entry((histogram.workload.clone(), histogram.operation.clone())).or_default();
+        let bins = self
+            .latencies
+            .entry((histogram.workload.clone(), histogram.operation.clone()))
+            .or_default();
         for (nanoseconds, count) in &histogram.bins {
             let sum = bins.entry(*nanoseconds).or_default();
             *sum = sum.saturating_add(*count);
@@ -416,7 +502,11 @@ impl Collected {
 
     /// Counts the runs. All blocks of one run directory are one run.
     pub fn run_count(&self) -> usize {
-        self.runs.iter().map(|facts| facts.run).collect::<BTreeSet<_>>().len()
+        self.runs
+            .iter()
+            .map(|facts| facts.run)
+            .collect::<BTreeSet<_>>()
+            .len()
     }
 
     /// Counts the blocks. Returns `None` for another tool's results.
@@ -425,17 +515,26 @@ impl Collected {
         is_own.then_some(self.runs.len())
     }
 
-    /// Returns the number of sessions of the runs, and whether `other` was measured in the same sessions. Returns
-    /// `None` if a run does not report its session.
+    /// Returns the number of sessions of the runs, and whether `other` was measured in the same
+    /// sessions. Returns `None` if a run does not report its session.
     pub(super) fn sessions_beside(&self, other: &Collected) -> Option<(usize, bool)> {
         let told = !self.untold_sessions && !other.untold_sessions && !self.sessions.is_empty();
-        told.then(|| (self.sessions.len().min(self.run_count()), self.sessions == other.sessions))
+        told.then(|| {
+            (
+                self.sessions.len().min(self.run_count()),
+                self.sessions == other.sessions,
+            )
+        })
     }
 
-    /// Returns the command that the set consists of, if its tool names workloads by their commands and there is one.
+    /// Returns the command that the set consists of, if its tool names workloads by their commands
+    /// and there is one.
     pub(super) fn only_command(&self) -> Option<&str> {
         self.tool().filter(|tool| is_named_by_command(tool))?;
-        let mut names = self.columns.iter().map(|column| column.key.workload.as_deref());
+        let mut names = self
+            .columns
+            .iter()
+            .map(|column| column.key.workload.as_deref());
         let first = names.next()??;
         names.all(|name| name == Some(first)).then_some(first)
     }
@@ -445,10 +544,17 @@ impl Collected {
         self.tools.texts.first().map(String::as_str)
     }
 
-    /// Returns workload, operation and metric of everything that has values, in the order of the first occurrence.
+    /// Returns workload, operation and metric of everything that has values, in the order of the
+    /// first occurrence.
     pub fn measured(&self) -> impl Iterator<Item = (Option<&str>, &str, &str)> {
         let columns = self.columns.iter().filter(|column| !column.rows.is_empty());
-        columns.map(|column| (column.key.workload.as_deref(), &*column.key.operation, &*column.key.metric))
+        columns.map(|column| {
+            (
+                column.key.workload.as_deref(),
+                &*column.key.operation,
+                &*column.key.metric,
+            )
+        })
     }
 
     /// Returns the name of a run in warnings.
@@ -460,17 +566,27 @@ impl Collected {
     }
 
     fn look_for_copies(&mut self, number: u32, run: &Run) {
-        if run.series.iter().map(|series| series.points.len()).sum::<usize>() < FEW_VALUES {
+        if run
+            .series
+            .iter()
+            .map(|series| series.points.len())
+            .sum::<usize>()
+            < FEW_VALUES
+        {
             return;
         }
         if let Some(earlier) = self.copies.last.insert(fingerprint(run), number) {
             self.copies.pairs += 1;
-            self.copies.first.get_or_insert((earlier as usize, number as usize));
+            self.copies
+                .first
+                .get_or_insert((earlier as usize, number as usize));
         }
     }
 
     fn count_ticks(&mut self, run: &Run) {
-        let Some(tick) = run.clock_resolution else { return };
+        let Some(tick) = run.clock_resolution else {
+            return;
+        };
         self.ticks.resolution = self.ticks.resolution.max(tick);
         for seconds in durations(run) {
             self.ticks.all += 1;
@@ -490,10 +606,9 @@ fn fingerprint(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
     for series in &run.series {
         (&series.workload, &series.operation, &series.metric).hash(&mut hasher);
-        series
-            .points
-            .iter()
-            .for_each(|point| (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher));
+        series.points.iter().for_each(|point| {
+            (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher)
+        });
     }
     hasher.finish()
 }
@@ -503,7 +618,9 @@ fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
     run.series.iter().flat_map(|series| {
         series.points.iter().filter_map(|point| match series.unit {
             Unit::BytesPerSecond => Some(point.file_size? as f64 / point.value),
-            Unit::OperationsPerSecond => Some(point.file_size? as f64 / point.record_size? as f64 / point.value),
+            Unit::OperationsPerSecond => {
+                Some(point.file_size? as f64 / point.record_size? as f64 / point.value)
+            }
             // A mean that was printed in whole ticks is as inexact as a single time.
             Unit::Seconds => Some(point.value),
             Unit::Bytes | Unit::Count => None,
@@ -532,7 +649,10 @@ pub(super) type Subject = (Option<String>, String);
 
 /// Returns the name of an operation of a workload.
 pub(super) fn work(workload: Option<&str>, operation: &str) -> String {
-    workload.map_or_else(|| operation.to_owned(), |workload| format!("{workload}: {operation}"))
+    workload.map_or_else(
+        || operation.to_owned(),
+        |workload| format!("{workload}: {operation}"),
+    )
 }
 
 impl Key {
@@ -541,8 +661,8 @@ impl Key {
         work(self.workload.as_deref(), &self.operation)
     }
 
-    /// Returns whether the metric is the longest time of a single operation. It depends on one operation alone, so it is
-    /// never judged.
+    /// Returns whether the metric is the longest time of a single operation. It depends on one
+    /// operation alone, so it is never judged.
     pub fn is_maximum(&self) -> bool {
         self.metric == metric::LATENCY_MAX.name
     }
@@ -574,7 +694,8 @@ pub(super) struct Table {
     pub cells: Vec<Size>,
     /// By set. `None` if it lacks the operation.
     pub sets: Vec<Option<Matrix>>,
-    /// Cells by set, common or not: the number of its cells, and the number of cells that no other set has.
+    /// Cells by set, common or not: the number of its cells, and the number of cells that no other
+    /// set has.
     pub coverage: Vec<(usize, usize)>,
     /// By set: the reason why a run of it has no value, so that nothing of it is judged.
     pub lost: Vec<Option<GapReason>>,
@@ -587,7 +708,8 @@ pub(super) struct Table {
 pub(super) struct Matrix {
     /// The indices of the runs that have values, in order.
     pub runs: Vec<usize>,
-    /// Runs × cells, row by row. Their logarithms would take the same memory again and are cheap to compute.
+    /// Runs × cells, row by row. Their logarithms would take the same memory again and are cheap to
+    /// compute.
     pub values: Vec<f64>,
 }
 
@@ -609,14 +731,22 @@ impl Matrix {
     /// Returns the values of one cell with the indices of their runs in the set.
     pub fn column(&self, cell: usize, cells: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let values = self.values.iter().skip(cell).step_by(cells);
-        self.runs.iter().copied().zip(values.copied()).filter(|(_, value)| !value.is_nan())
+        self.runs
+            .iter()
+            .copied()
+            .zip(values.copied())
+            .filter(|(_, value)| !value.is_nan())
     }
 }
 
 impl Table {
     /// Returns whether both sizes are known, so that cells form a grid.
     pub(crate) fn is_grid(&self) -> bool {
-        !self.cells.is_empty() && self.cells.iter().all(|size| size.file.is_some() && size.record.is_some())
+        !self.cells.is_empty()
+            && self
+                .cells
+                .iter()
+                .all(|size| size.file.is_some() && size.record.is_some())
     }
 
     /// Returns the number of sets that have the operation.
@@ -626,7 +756,11 @@ impl Table {
 
     /// Returns the number of sets that ran the operation, with or without a value.
     pub fn ran(&self) -> usize {
-        self.sets.iter().zip(&self.lost).filter(|(matrix, lost)| matrix.is_some() || lost.is_some()).count()
+        self.sets
+            .iter()
+            .zip(&self.lost)
+            .filter(|(matrix, lost)| matrix.is_some() || lost.is_some())
+            .count()
     }
 
     /// Returns why a set is not judged.
@@ -639,28 +773,46 @@ impl Table {
         }
     }
 
-    /// Joins several tables: every cell of every table, for the sets that have all of them. Each set's values are
-    /// dropped as soon as they are copied.
+    /// Joins several tables: every cell of every table, for the sets that have all of them. Each
+    /// set's values are dropped as soon as they are copied.
     pub fn pool(mut tables: Vec<Table>, operation: &str) -> Option<Table> {
         let first = tables.first()?;
-        let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
+        let key = Key {
+            workload: None,
+            operation: operation.to_owned(),
+            ..first.key.clone()
+        };
         let (better, sets) = (first.better, first.sets.len());
-        let lost = (0..sets).map(|set| tables.iter().find_map(|table| table.lost[set])).collect();
-        let quantised = (0..sets).map(|set| tables.iter().any(|table| table.quantised[set])).collect();
-        let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
+        let lost = (0..sets)
+            .map(|set| tables.iter().find_map(|table| table.lost[set]))
+            .collect();
+        let quantised = (0..sets)
+            .map(|set| tables.iter().any(|table| table.quantised[set]))
+            .collect();
+        let cells: Vec<Size> = tables
+            .iter()
+            .flat_map(|table| table.cells.iter().copied())
+            .collect();
         // Set by set, so that at most one of them is in memory twice.
         let pooled: Vec<Option<Matrix>> = (0..sets)
             .map(|set| {
-                let parts: Vec<Matrix> =
-                    tables.iter_mut().map(|table| table.sets[set].take()).collect::<Option<_>>()?;
-                let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
+                let parts: Vec<Matrix> = tables
+                    .iter_mut()
+                    .map(|table| table.sets[set].take())
+                    .collect::<Option<_>>()?;
+                let mut runs: Vec<usize> = parts
+                    .iter()
+                    .flat_map(|part| part.runs.iter().copied())
+                    .collect();
                 runs.sort_unstable();
                 runs.dedup();
                 let (mut values, mut offset) = (vec![f64::NAN; runs.len() * cells.len()], 0);
                 for part in parts {
                     let width = part.values.len() / part.runs.len();
                     for (row, run) in part.runs.iter().enumerate() {
-                        let Ok(place) = runs.binary_search(run) else { continue };
+                        let Ok(place) = runs.binary_search(run) else {
+                            continue;
+                        };
                         let to = &mut values[place * cells.len() + offset..][..width];
                         to.copy_from_slice(&part.values[row * width..][..width]);
                     }
@@ -669,56 +821,97 @@ impl Table {
                 Some(Matrix { runs, values })
             })
             .collect();
-        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new(), lost, quantised })
+        Some(Table {
+            key,
+            better,
+            primary: false,
+            cells,
+            sets: pooled,
+            coverage: Vec::new(),
+            lost,
+            quantised,
+        })
     }
 }
 
-/// Returns the subjects that several sets have, but at no common size. If fewer sets report a latency, it does not
-/// replace the metric that they are judged by.
+/// Returns the subjects that several sets have, but at no common size. If fewer sets report a
+/// latency, it does not replace the metric that they are judged by.
 pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
-    let judged = tables.iter().zip(primary(tables)).filter(|(_, is_primary)| *is_primary);
+    let judged = tables
+        .iter()
+        .zip(primary(tables))
+        .filter(|(_, is_primary)| *is_primary);
     judged
         .filter(|(table, _)| table.present() > 1 && table.cells.is_empty())
         .map(|(table, _)| table.key.subject())
         .collect()
 }
 
-/// Returns which tables operations are judged by, one metric per operation. The primary metric of an FSBench workload
-/// comes first, also if a user named it. Otherwise it is the first rate, or else the first known metric but a maximum.
-/// The other metrics measure the same work again, and the maximum of a thousand latencies is unsuitable for a verdict.
+/// Returns which tables operations are judged by, one metric per operation. The primary metric of
+/// an FSBench workload comes first, also if a user named it. Otherwise it is the first rate, or
+/// else the first known metric but a maximum. The other metrics measure the same work again, and
+/// the maximum of a thousand latencies is unsuitable for a verdict.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
-    let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
+    let is_rate =
+        |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
     let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
-    let may_lead = |table: &Table| !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some());
+    let may_lead = |table: &Table| {
+        !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some())
+    };
     let mut chosen: HashMap<_, usize> = HashMap::new();
-    for (place, table) in tables.iter().enumerate().filter(|(_, table)| may_lead(table)) {
+    for (place, table) in tables
+        .iter()
+        .enumerate()
+        .filter(|(_, table)| may_lead(table))
+    {
         let first = *chosen.entry(table.key.subject()).or_insert(place);
         if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
             chosen.insert(table.key.subject(), place);
         }
     }
-    (0..tables.len()).map(|place| chosen.get(&tables[place].key.subject()) == Some(&place)).collect()
+    (0..tables.len())
+        .map(|place| chosen.get(&tables[place].key.subject()) == Some(&place))
+        .collect()
 }
 
-/// Returns the tables that at least `fewest` sets have in common, with those that say why a set has no value: a metric
-/// that operations are judged by and that a set could not measure. No other metric takes its place, unless the sets are
-/// of different tools.
+/// Returns the tables that at least `fewest` sets have in common, with those that say why a set has
+/// no value: a metric that operations are judged by and that a set could not measure. No other
+/// metric takes its place, unless the sets are of different tools.
 pub(super) fn shared(mut every: Vec<Table>, fewest: usize, is_one_tool: bool) -> Vec<Table> {
     let sized_otherwise = sized_otherwise(&every);
     let leads = primary(&every);
     if is_one_tool {
         mark_absent(&mut every, &leads);
     }
-    let is_zero = |table: &Table| table.lost.iter().flatten().all(|why| *why == GapReason::Zero);
-    let is_unmeasured =
-        |table: &Table| table.present() < fewest && table.ran() >= fewest && !(table.present() == 0 && is_zero(table));
-    let unmeasured: Vec<bool> = every.iter().zip(&leads).map(|(table, leads)| *leads && is_unmeasured(table)).collect();
-    let without: HashSet<Subject> =
-        every.iter().zip(&unmeasured).filter(|(_, is)| **is).map(|(table, _)| table.key.subject()).collect();
+    let is_zero = |table: &Table| {
+        table
+            .lost
+            .iter()
+            .flatten()
+            .all(|why| *why == GapReason::Zero)
+    };
+    let is_unmeasured = |table: &Table| {
+        table.present() < fewest
+            && table.ran() >= fewest
+            && !(table.present() == 0 && is_zero(table))
+    };
+    let unmeasured: Vec<bool> = every
+        .iter()
+        .zip(&leads)
+        .map(|(table, leads)| *leads && is_unmeasured(table))
+        .collect();
+    let without: HashSet<Subject> = every
+        .iter()
+        .zip(&unmeasured)
+        .filter(|(_, is)| **is)
+        .map(|(table, _)| table.key.subject())
+        .collect();
     let mut shared: Vec<Table> = Vec::new();
     for (mut table, is_unmeasured) in every.into_iter().zip(unmeasured) {
         let subject = table.key.subject();
-        let is_shared = table.present() >= fewest && !table.cells.is_empty() && !sized_otherwise.contains(&subject);
+        let is_shared = table.present() >= fewest
+            && !table.cells.is_empty()
+            && !sized_otherwise.contains(&subject);
         table.primary = is_unmeasured;
         if is_unmeasured || is_shared {
             shared.push(table);
@@ -731,14 +924,25 @@ pub(super) fn shared(mut every: Vec<Table>, fewest: usize, is_one_tool: bool) ->
     shared
 }
 
-/// Marks the sets that lack the metric which an operation is judged by, and have others of the same operation.
+/// Marks the sets that lack the metric which an operation is judged by, and have others of the same
+/// operation.
 fn mark_absent(every: &mut [Table], leads: &[bool]) {
     let mut owners: HashMap<Subject, Vec<bool>> = HashMap::new();
     for table in every.iter() {
-        let owners = owners.entry(table.key.subject()).or_insert_with(|| vec![false; table.sets.len()]);
-        table.sets.iter().zip(owners).for_each(|(matrix, owns)| *owns |= matrix.is_some());
+        let owners = owners
+            .entry(table.key.subject())
+            .or_insert_with(|| vec![false; table.sets.len()]);
+        table
+            .sets
+            .iter()
+            .zip(owners)
+            .for_each(|(matrix, owns)| *owns |= matrix.is_some());
     }
-    for (table, _) in every.iter_mut().zip(leads).filter(|(table, leads)| **leads && table.present() > 0) {
+    for (table, _) in every
+        .iter_mut()
+        .zip(leads)
+        .filter(|(table, leads)| **leads && table.present() > 0)
+    {
         let owners = &owners[&table.key.subject()];
         for set in (0..owners.len()).filter(|set| owners[*set]) {
             if table.sets[set].is_none() {
@@ -753,7 +957,8 @@ pub(super) fn missing(every: &[Table], baseline: usize) -> Vec<Vec<Subject>> {
     let sets = every.first().map_or(0, |table| table.sets.len());
     let mut known: Vec<HashSet<Subject>> = vec![HashSet::new(); sets];
     for table in every {
-        for set in (0..sets).filter(|set| table.sets[*set].is_some() || table.lost[*set].is_some()) {
+        for set in (0..sets).filter(|set| table.sets[*set].is_some() || table.lost[*set].is_some())
+        {
             known[set].insert(table.key.subject());
         }
     }
@@ -765,13 +970,17 @@ pub(super) fn missing(every: &[Table], baseline: usize) -> Vec<Vec<Subject>> {
         }
     }
     let lacking = |known: &HashSet<Subject>| {
-        subjects.iter().filter(|subject| !known.contains(*subject)).cloned().collect::<Vec<_>>()
+        subjects
+            .iter()
+            .filter(|subject| !known.contains(*subject))
+            .cloned()
+            .collect::<Vec<_>>()
     };
     known.iter().map(lacking).collect()
 }
 
-/// Returns the values of all sets as tables, in the order of the first occurrence of operations, the baseline's first.
-/// It takes the values out of the sets, so that they are in memory once.
+/// Returns the values of all sets as tables, in the order of the first occurrence of operations,
+/// the baseline's first. It takes the values out of the sets, so that they are in memory once.
 pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let anonymous: HashSet<String> = shared_names(sets).into_iter().map(str::to_owned).collect();
     let mut places: HashMap<Key, usize> = HashMap::new();
@@ -784,45 +993,71 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
                 column.lost = Some(GapReason::Failed);
             }
             let named = !anonymous.contains(&column.key.operation);
-            let key = Key { workload: column.key.workload.clone().filter(|_| named), ..column.key.clone() };
+            let key = Key {
+                workload: column.key.workload.clone().filter(|_| named),
+                ..column.key.clone()
+            };
             let place = *places.entry(key).or_insert_with_key(|key| {
-                parts.push((key.clone(), std::iter::repeat_with(|| None).take(all).collect()));
+                parts.push((
+                    key.clone(),
+                    std::iter::repeat_with(|| None).take(all).collect(),
+                ));
                 parts.len() - 1
             });
             parts[place].1[set] = Some(column);
         }
     }
-    parts.into_iter().map(|(key, columns)| table(key, columns)).collect()
+    parts
+        .into_iter()
+        .map(|(key, columns)| table(key, columns))
+        .collect()
 }
 
-/// Returns whether a tool names a workload by its command, which contains the path of the file system.
+/// Returns whether a tool names a workload by its command, which contains the path of the file
+/// system.
 pub fn is_named_by_command(tool: &str) -> bool {
     tool == "hyperfine"
 }
 
-/// Returns operations that sets name differently although each has only one of them: sets of different tools (fio has
-/// its job, IOzone no name), and sets of a command. There the name distinguishes nothing and would only prevent the
-/// comparison.
+/// Returns operations that sets name differently although each has only one of them: sets of
+/// different tools (fio has its job, IOzone no name), and sets of a command. There the name
+/// distinguishes nothing and would only prevent the comparison.
 fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let mut names: HashMap<&str, Vec<HashSet<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
         for key in set.columns.iter().map(|column| &column.key) {
-            let by_set = names.entry(&key.operation).or_insert_with(|| vec![HashSet::new(); sets.len()]);
+            let by_set = names
+                .entry(&key.operation)
+                .or_insert_with(|| vec![HashSet::new(); sets.len()]);
             by_set[place].insert(key.workload.as_deref());
         }
     }
     let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
-        let owners = sets.iter().zip(by_set).filter(|(_, names)| !names.is_empty());
+        let owners = sets
+            .iter()
+            .zip(by_set)
+            .filter(|(_, names)| !names.is_empty());
         let tools: HashSet<_> = owners.map(|(set, _)| set.tool()).collect();
-        let by_command = tools.iter().all(|tool| tool.is_some_and(is_named_by_command));
+        let by_command = tools
+            .iter()
+            .all(|tool| tool.is_some_and(is_named_by_command));
         (tools.len() > 1 || by_command) && by_set.iter().all(|names| names.len() <= 1)
     };
-    names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
+    names
+        .into_iter()
+        .filter(|(_, by_set)| is_shared(by_set))
+        .map(|(operation, _)| operation)
+        .collect()
 }
 
-/// Builds the table of one operation from the columns of the sets. A set without the operation has no matrix.
+/// Builds the table of one operation from the columns of the sets. A set without the operation has
+/// no matrix.
 fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
-    let mut cells: Vec<Size> = columns.iter().flatten().flat_map(|column| column.sizes.iter().copied()).collect();
+    let mut cells: Vec<Size> = columns
+        .iter()
+        .flatten()
+        .flat_map(|column| column.sizes.iter().copied())
+        .collect();
     cells.sort_unstable();
     cells.dedup();
     let place = |size: &Size| cells.binary_search(size).unwrap_or_default();
@@ -830,44 +1065,95 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
         .iter()
         .map(|column| {
             let mut has = vec![false; cells.len()];
-            column.iter().flat_map(|column| &column.sizes).for_each(|size| has[place(size)] = true);
+            column
+                .iter()
+                .flat_map(|column| &column.sizes)
+                .for_each(|size| has[place(size)] = true);
             has
         })
         .collect();
     let owners = |cell: usize| has.iter().filter(|has| has[cell]).count();
-    let present = columns.iter().flatten().filter(|column| !column.rows.is_empty()).count();
+    let present = columns
+        .iter()
+        .flatten()
+        .filter(|column| !column.rows.is_empty())
+        .count();
     let coverage = has.iter().map(|has| {
         let own = || (0..cells.len()).filter(|cell| has[*cell]);
-        (own().count(), own().filter(|cell| owners(*cell) == 1).count())
+        (
+            own().count(),
+            own().filter(|cell| owners(*cell) == 1).count(),
+        )
     });
     let coverage = coverage.collect();
-    let common: Vec<Size> = (0..cells.len()).filter(|cell| owners(*cell) == present).map(|cell| cells[cell]).collect();
+    let common: Vec<Size> = (0..cells.len())
+        .filter(|cell| owners(*cell) == present)
+        .map(|cell| cells[cell])
+        .collect();
     // All sets have the same operation, so the first one knows the better direction.
-    let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
-    let lost = columns.iter().map(|column| column.as_ref().and_then(|column| column.lost)).collect();
-    let quantised = columns.iter().map(|column| column.as_ref().is_some_and(Column::is_quantised)).collect();
-    let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
-    Table { coverage, cells: common, sets, key, better, primary: false, lost, quantised }
+    let better = columns
+        .iter()
+        .flatten()
+        .map(|column| column.better)
+        .next()
+        .unwrap_or(Better::Higher);
+    let lost = columns
+        .iter()
+        .map(|column| column.as_ref().and_then(|column| column.lost))
+        .collect();
+    let quantised = columns
+        .iter()
+        .map(|column| column.as_ref().is_some_and(Column::is_quantised))
+        .collect();
+    let sets = columns
+        .into_iter()
+        .map(|column| column.and_then(|column| matrix(column, &common)))
+        .collect();
+    Table {
+        coverage,
+        cells: common,
+        sets,
+        key,
+        better,
+        primary: false,
+        lost,
+        quantised,
+    }
 }
 
-/// Returns the rows of a set over the common cells. If a run has a cell twice, the first value counts.
+/// Returns the rows of a set over the common cells. If a run has a cell twice, the first value
+/// counts.
 fn matrix(column: Column, common: &[Size]) -> Option<Matrix> {
     if column.rows.is_empty() {
         return None;
     }
-    let places: Vec<Option<usize>> = column.sizes.iter().map(|size| common.binary_search(size).ok()).collect();
+    let places: Vec<Option<usize>> = column
+        .sizes
+        .iter()
+        .map(|size| common.binary_search(size).ok())
+        .collect();
     let mut runs: Vec<usize> = column.rows.iter().map(|row| row.run as usize).collect();
     runs.dedup();
     // Usually all runs have all cells in order. Then the values are already in place.
-    let in_order = column.sizes == common && column.shapes.len() == 1 && runs.len() == column.rows.len();
+    let in_order =
+        column.sizes == common && column.shapes.len() == 1 && runs.len() == column.rows.len();
     if in_order && column.shapes[0].iter().copied().eq(0..common.len() as u32) {
-        return Some(Matrix { runs, values: column.values });
+        return Some(Matrix {
+            runs,
+            values: column.values,
+        });
     }
     let mut values = vec![f64::NAN; runs.len() * common.len()];
-    for rows in column.rows.chunk_by(|one, other| one.run == other.run).zip(values.chunks_mut(common.len().max(1))) {
+    for rows in column
+        .rows
+        .chunk_by(|one, other| one.run == other.run)
+        .zip(values.chunks_mut(common.len().max(1)))
+    {
         let (rows, values) = rows;
         for (cell, value) in rows.iter().flat_map(|row| column.points(row)) {
-            let Some(place) = places[cell as usize] else { continue };
+            let Some(place) = places[cell as usize] else {
+                continue;
+            };
             if values[place].is_nan() {
                 values[place] = value;
             }

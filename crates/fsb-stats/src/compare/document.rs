@@ -1,8 +1,9 @@
-//! The result of a comparison of sets: the document of `fsb compare --format json`, and the cells behind it.
+//! The result of a comparison of sets: the document of `fsb compare --format json`, and the cells
+//! behind it.
 //!
-//! Sizes are bytes, values are in base units, ratios are candidate over baseline. A value that does not apply or is
-//! undefined is null. Fields marked `skip` are for charts and tables of single values. The JSON document contains only
-//! their summaries.
+//! Sizes are bytes, values are in base units, ratios are candidate over baseline. A value that does
+//! not apply or is undefined is null. Fields marked `skip` are for charts and tables of single
+//! values. The JSON document contains only their summaries.
 
 use fsb_model::set::GapReason;
 use fsb_model::{Better, Unit};
@@ -23,8 +24,9 @@ pub const ALL: &str = "ALL";
 /// By name of a set, in the order of the sets.
 pub type BySet<T> = IndexMap<String, T>;
 
-/// The output of `fsb compare --format json`: a comparison of any number of sets. Sizes are bytes, values are in base units,
-/// and ratios are candidate over baseline. A value that does not apply or is undefined is null.
+/// The output of `fsb compare --format json`: a comparison of any number of sets. Sizes are bytes,
+/// values are in base units, and ratios are candidate over baseline. A value that does not apply or
+/// is undefined is null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
@@ -32,8 +34,8 @@ pub struct Document {
     pub schema: &'static str,
     /// The name of the set that the others are compared with.
     pub baseline: String,
-    /// The reason why there are values but no ratio, p-value, verdict or finding; absent where there are:
-    /// `emulated: a functional run`.
+    /// The reason why there are values but no ratio, p-value, verdict or finding; absent where
+    /// there are: `emulated: a functional run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
     /// The settings of the comparison.
@@ -42,8 +44,8 @@ pub struct Document {
     pub sets: Vec<SetSummary>,
     /// The cells that the sets have in common.
     pub coverage: Coverage,
-    /// One entry for each operation, workload and metric that at least two sets have. If the sets have IOzone's operations
-    /// over sizes, the last one is `ALL`, the pool of all operations.
+    /// One entry for each operation, workload and metric that at least two sets have. If the sets
+    /// have IOzone's operations over sizes, the last one is `ALL`, the pool of all operations.
     pub operations: Vec<Operation>,
     /// Findings that the data support, the widest first.
     pub findings: Vec<Finding>,
@@ -213,20 +215,24 @@ pub struct Operation {
     pub by_file_size: Vec<Slice>,
     /// One entry a record size.
     pub by_record_size: Vec<Slice>,
-    /// The cells that all sets with this operation have, by file size, then record size (of [`ALL`]: none).
+    /// The cells that all sets with this operation have, by file size, then record size (of
+    /// [`ALL`]: none).
     #[serde(skip)]
     pub cells: Vec<Cell>,
-    /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where nothing was judged.
+    /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where
+    /// nothing was judged.
     #[serde(skip)]
     pub letters: BySet<Option<String>>,
-    /// Whether this operation is judged by this metric. Findings and gates use no other metric, because the metrics of
-    /// an operation are not independent.
+    /// Whether this operation is judged by this metric. Findings and gates use no other metric,
+    /// because the metrics of an operation are not independent.
     #[serde(skip)]
     pub primary: bool,
-    /// Every pair of sets (indices into [`Document::sets`]) and the outcome, from the same intervals as `estimate`.
+    /// Every pair of sets (indices into [`Document::sets`]) and the outcome, from the same
+    /// intervals as `estimate`.
     #[serde(skip)]
     pub ranking: Ranking,
-    /// Quantiles of the merged latencies of all runs, by set. Only those with enough values beyond them.
+    /// Quantiles of the merged latencies of all runs, by set. Only those with enough values beyond
+    /// them.
     #[serde(skip)]
     pub latencies: BySet<Vec<LatencyQuantile>>,
     /// The values of each run over time, by set: seconds and value. Empty for sets without them.
@@ -322,7 +328,8 @@ pub struct Estimates {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunLevel {
     pub ratio: f64,
-    /// The interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
+    /// The interval: 95 %, of all pairs together with more than two sets; absent below two runs a
+    /// side.
     pub ci95: Option<[f64; 2]>,
     /// Blocks or runs in common, or runs on the smaller side, as `method` says.
     pub n: usize,
@@ -389,8 +396,8 @@ pub struct Cell {
     pub record_size: Option<u64>,
     /// The arithmetic mean of each set's runs, as in the classic regression.
     pub means: BySet<f64>,
-    /// The values of each set's runs, in their order. A run without this cell has none. Filled only where [`Single`]
-    /// asks for it.
+    /// The values of each set's runs, in their order. A run without this cell has none. Filled only
+    /// where [`Single`] asks for it.
     pub values: BySet<Vec<CellValue>>,
     /// The statistics of 2011 of this cell alone; absent where the values are not listed.
     pub classic: Option<Classic>,
@@ -398,7 +405,8 @@ pub struct Cell {
     pub against: BySet<CellAgainst>,
 }
 
-/// The operations whose single values the document lists. All single values take twice the memory of everything else.
+/// The operations whose single values the document lists. All single values take twice the memory
+/// of everything else.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "a function has none")]
 pub enum Single<'a> {
@@ -482,11 +490,14 @@ impl Document {
     /// Returns whether an operation has values of two sets, or of the only set.
     pub fn has_common_values(&self) -> bool {
         let values = |operation: &Operation| operation.classic.sets.values().flatten().count();
-        self.operations.iter().any(|operation| values(operation) >= self.sets.len().min(2))
+        self.operations
+            .iter()
+            .any(|operation| values(operation) >= self.sets.len().min(2))
     }
 
-    /// Removes all verdicts: verdicts, intervals, letters, colours and findings. Measured values stay, and so do the
-    /// statistics of 2011, which only describe. `why` becomes the first warning.
+    /// Removes all verdicts: verdicts, intervals, letters, colours and findings. Measured values
+    /// stay, and so do the statistics of 2011, which only describe. `why` becomes the first
+    /// warning.
     pub fn withhold(&mut self, why: String) {
         self.operations.iter_mut().for_each(of_operation);
         self.findings.clear();
@@ -495,15 +506,24 @@ impl Document {
         self.urgent += 1;
     }
 
-    /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the warnings.
+    /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the
+    /// warnings.
     pub fn withhold_at(&mut self, workload: &str, why: String) {
         let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
-        if !self.operations.iter().any(|operation| is_meant(&operation.workload)) {
+        if !self
+            .operations
+            .iter()
+            .any(|operation| is_meant(&operation.workload))
+        {
             return;
         }
         // The pool contains the values of the workload.
-        let is_pool = |operation: &&mut Operation| operation.operation == ALL && operation.workload.is_none();
-        let meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload) || is_pool(operation));
+        let is_pool =
+            |operation: &&mut Operation| operation.operation == ALL && operation.workload.is_none();
+        let meant = self
+            .operations
+            .iter_mut()
+            .filter(|operation| is_meant(&operation.workload) || is_pool(operation));
         meant.for_each(|operation| {
             of_operation(operation);
             for level in operation.estimate.against.values_mut().flatten() {
@@ -514,22 +534,49 @@ impl Document {
         self.warnings.push(why);
     }
 
-    /// Removes all verdicts like [`Document::withhold`], and also everything that compares one value with another:
-    /// ratios, changes, p-values, slopes. Measured values stay. `unjudged` is the short reason, and `why` becomes the
-    /// first warning.
+    /// Removes all verdicts like [`Document::withhold`], and also everything that compares one
+    /// value with another: ratios, changes, p-values, slopes. Measured values stay. `unjudged` is
+    /// the short reason, and `why` becomes the first warning.
     pub fn unjudge(&mut self, unjudged: String, why: String) {
         self.withhold(why);
         self.unjudged = Some(unjudged);
         for operation in &mut self.operations {
-            operation.estimate.against.values_mut().for_each(|against| *against = None);
-            operation.classic.against.values_mut().for_each(|against| *against = None);
+            operation
+                .estimate
+                .against
+                .values_mut()
+                .for_each(|against| *against = None);
+            operation
+                .classic
+                .against
+                .values_mut()
+                .for_each(|against| *against = None);
             operation.ranking.pairs.clear();
-            operation.grid.iter_mut().flat_map(|grid| grid.against.values_mut()).for_each(|against| *against = None);
-            for slice in operation.by_file_size.iter_mut().chain(&mut operation.by_record_size) {
-                slice.classic.against.values_mut().for_each(|against| *against = None);
-                slice.grid.against.values_mut().for_each(|against| *against = None);
+            operation
+                .grid
+                .iter_mut()
+                .flat_map(|grid| grid.against.values_mut())
+                .for_each(|against| *against = None);
+            for slice in operation
+                .by_file_size
+                .iter_mut()
+                .chain(&mut operation.by_record_size)
+            {
+                slice
+                    .classic
+                    .against
+                    .values_mut()
+                    .for_each(|against| *against = None);
+                slice
+                    .grid
+                    .against
+                    .values_mut()
+                    .for_each(|against| *against = None);
             }
-            operation.cells.iter_mut().for_each(|cell| cell.against.clear());
+            operation
+                .cells
+                .iter_mut()
+                .for_each(|cell| cell.against.clear());
         }
     }
 }
@@ -539,28 +586,52 @@ fn of_operation(operation: &mut Operation) {
         (estimate.verdict, estimate.ci95) = (Verdict::NotJudged, None);
     }
     operation.ranking.withhold();
-    operation.letters.values_mut().for_each(|letter| *letter = None);
+    operation
+        .letters
+        .values_mut()
+        .for_each(|letter| *letter = None);
     withhold_tests(operation, |_| true);
     operation.grid.iter_mut().for_each(of_grid);
-    operation.by_file_size.iter_mut().chain(&mut operation.by_record_size).for_each(|slice| of_grid(&mut slice.grid));
-    for look in operation.cells.iter_mut().flat_map(|cell| cell.against.values_mut()) {
+    operation
+        .by_file_size
+        .iter_mut()
+        .chain(&mut operation.by_record_size)
+        .for_each(|slice| of_grid(&mut slice.grid));
+    for look in operation
+        .cells
+        .iter_mut()
+        .flat_map(|cell| cell.against.values_mut())
+    {
         (look.colour, look.ci95) = (Colour::Uncertain, None);
     }
 }
 
 /// Removes the results of the t-tests of 2011 for some sets.
 pub(super) fn withhold_tests(operation: &mut Operation, is_meant: impl Fn(&str) -> bool) {
-    let slices = operation.by_file_size.iter_mut().chain(&mut operation.by_record_size);
+    let slices = operation
+        .by_file_size
+        .iter_mut()
+        .chain(&mut operation.by_record_size);
     let of_slices = slices.map(|slice| &mut slice.classic);
     for classic in of_slices.chain([&mut operation.classic]) {
-        let meant = classic.against.iter_mut().filter(|(name, _)| is_meant(name));
-        meant.filter_map(|(_, against)| against.as_mut()).for_each(|against| against.t_verdict = None);
+        let meant = classic
+            .against
+            .iter_mut()
+            .filter(|(name, _)| is_meant(name));
+        meant
+            .filter_map(|(_, against)| against.as_mut())
+            .for_each(|against| against.t_verdict = None);
     }
 }
 
 fn of_grid(grid: &mut Grid) {
     for against in grid.against.values_mut().flatten() {
         (against.verdict, against.ci95) = (Verdict::NotJudged, None);
-        (against.uncertain, against.faster, against.slower, against.same) = (against.cells, 0, 0, 0);
+        (
+            against.uncertain,
+            against.faster,
+            against.slower,
+            against.same,
+        ) = (against.cells, 0, 0, 0);
     }
 }

@@ -32,8 +32,8 @@ struct Subject<'a> {
     ranking: &'a Ranking,
 }
 
-/// Returns all findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as
-/// one: each candidate is one, and several baselines make as many more.
+/// Returns all findings of these candidates, the widest first. Of `searches`, together they may go
+/// wrong as often as one: each candidate is one, and several baselines make as many more.
 pub(super) fn findings(
     frame: &Frame,
     tables: &[Table],
@@ -50,12 +50,20 @@ pub(super) fn findings(
     let alpha = (1.0 - LEVEL) / searches.max(1) as f64;
     let of = |candidate: &usize| {
         let (found, starved) = of_candidate(frame, &subjects, *candidate, alpha);
-        let found = found.into_iter().map(|(place, finding)| (place, *candidate, finding));
-        (found.collect::<Vec<(usize, usize, Finding)>>(), starved.then_some(frame.names[*candidate]))
+        let found = found
+            .into_iter()
+            .map(|(place, finding)| (place, *candidate, finding));
+        (
+            found.collect::<Vec<(usize, usize, Finding)>>(),
+            starved.then_some(frame.names[*candidate]),
+        )
     };
-    let (found, starved): (Vec<_>, Vec<Option<&str>>) = in_parallel(|| candidates.par_iter().map(of).unzip());
+    let (found, starved): (Vec<_>, Vec<Option<&str>>) =
+        in_parallel(|| candidates.par_iter().map(of).unzip());
     let mut found: Vec<_> = found.into_iter().flatten().collect();
-    found.sort_by_key(|(place, candidate, finding)| (std::cmp::Reverse(finding.cells), *place, *candidate));
+    found.sort_by_key(|(place, candidate, finding)| {
+        (std::cmp::Reverse(finding.cells), *place, *candidate)
+    });
     let starved: Vec<&str> = starved.into_iter().flatten().collect();
     let warning = (!starved.is_empty()).then(|| {
         format!(
@@ -64,7 +72,10 @@ pub(super) fn findings(
             starved.join(", ")
         )
     });
-    (found.into_iter().map(|(_, _, finding)| finding).collect(), warning)
+    (
+        found.into_iter().map(|(_, _, finding)| finding).collect(),
+        warning,
+    )
 }
 
 /// The runs that a search rests on; operations with the same runs are searched together.
@@ -83,14 +94,18 @@ impl Runs {
         match self {
             Runs::Blocks(blocks) => blocks.len() >= FEWEST_JUDGED,
             Runs::Paired(runs) => runs.len() >= FEWEST_RUNS_JUDGED,
-            Runs::Independent(baseline, candidate) => baseline.len().min(candidate.len()) >= FEWEST_RUNS_JUDGED,
+            Runs::Independent(baseline, candidate) => {
+                baseline.len().min(candidate.len()) >= FEWEST_RUNS_JUDGED
+            }
         }
     }
 
     fn weights(&self) -> Weights {
         match self {
             Runs::Blocks(units) | Runs::Paired(units) => Weights::of_blocks(groups(units.len())),
-            Runs::Independent(baseline, candidate) => Weights::of_runs(groups(baseline.len()), groups(candidate.len())),
+            Runs::Independent(baseline, candidate) => {
+                Weights::of_runs(groups(baseline.len()), groups(candidate.len()))
+            }
         }
     }
 }
@@ -100,12 +115,18 @@ fn groups(runs: usize) -> usize {
     runs.min(MOST_GROUPS)
 }
 
-/// Averages neighbouring runs, so that hundreds of runs are searched as fast as a few. Without a difference, groups of
-/// equal size are as exchangeable as runs, and with this number of groups the search loses very little power.
+/// Averages neighbouring runs, so that hundreds of runs are searched as fast as a few. Without a
+/// difference, groups of equal size are as exchangeable as runs, and with this number of groups the
+/// search loses very little power.
 fn grouped(rows: &[Vec<f64>], cells: usize) -> Vec<Vec<f64>> {
     let groups = groups(rows.len());
     (0..groups)
-        .map(|group| means(&rows[group * rows.len() / groups..(group + 1) * rows.len() / groups], cells))
+        .map(|group| {
+            means(
+                &rows[group * rows.len() / groups..(group + 1) * rows.len() / groups],
+                cells,
+            )
+        })
         .collect()
 }
 
@@ -117,7 +138,9 @@ fn of_candidate(
 ) -> (Vec<(usize, Finding)>, bool) {
     let mut families: BTreeMap<Runs, (Vec<Ground>, Vec<Field>)> = BTreeMap::new();
     for (place, subject) in subjects.iter().enumerate() {
-        let Some((runs, ground, field)) = field(frame, *subject, candidate, place) else { continue };
+        let Some((runs, ground, field)) = field(frame, *subject, candidate, place) else {
+            continue;
+        };
         if runs.is_judged() {
             let (grounds, fields) = families.entry(runs).or_default();
             grounds.push(ground);
@@ -128,13 +151,26 @@ fn of_candidate(
     let (mut found, mut starved) = (Vec::new(), false);
     for (runs, (grounds, fields)) in families {
         let weights = runs.weights();
-        // Not even the rarest of all contrasts would be rare enough. An operation of one cell has its verdict without findings.
+        // Not even the rarest of all contrasts would be rare enough. An operation of one cell has
+        // its verdict without findings.
         let is_grid = fields.iter().any(|field| field.table.cells.len() > 1);
         starved |= is_grid && weights.contrasts.len() as f64 * alpha < 1.0;
         let hits = search(&grounds, &weights, alpha);
         for ((ground, field), hits) in grounds.iter().zip(&fields).zip(hits) {
-            let judge = Judge { frame, candidate, ground, field, runs: &runs, sums: OnceCell::new() };
-            found.extend(judge.chosen(hits).into_iter().map(|finding| (field.place, finding)));
+            let judge = Judge {
+                frame,
+                candidate,
+                ground,
+                field,
+                runs: &runs,
+                sums: OnceCell::new(),
+            };
+            found.extend(
+                judge
+                    .chosen(hits)
+                    .into_iter()
+                    .map(|finding| (field.place, finding)),
+            );
         }
     }
     (found, starved)
@@ -152,18 +188,28 @@ struct Field<'a> {
     negative: Sums<u32>,
 }
 
-/// Returns the data to search and the runs that they rest on, or `None` if the two sets have no complete cell in
-/// common.
+/// Returns the data to search and the runs that they rest on, or `None` if the two sets have no
+/// complete cell in common.
 fn field<'a>(
     frame: &Frame,
     Subject { table, ranking }: Subject<'a>,
     candidate: usize,
     place: usize,
 ) -> Option<(Runs, Ground, Field<'a>)> {
-    if table.unjudged(frame.baseline).or(table.unjudged(candidate)).is_some() {
+    if table
+        .unjudged(frame.baseline)
+        .or(table.unjudged(candidate))
+        .is_some()
+    {
         return None;
     }
-    let Rows { runs, complete, rows: _, searched, differences } = rows(frame, table, candidate)?;
+    let Rows {
+        runs,
+        complete,
+        rows: _,
+        searched,
+        differences,
+    } = rows(frame, table, candidate)?;
     let cells = complete.columns.len();
     let layout = layout(table, &complete);
     let field = Field {
@@ -180,12 +226,18 @@ fn field<'a>(
 }
 
 fn layout(table: &Table, complete: &Complete) -> Layout {
-    let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
+    let sizes: Vec<Size> = complete
+        .columns
+        .iter()
+        .map(|column| table.cells[*column])
+        .collect();
     Layout::new(&sizes, &table.cells)
 }
 
 fn sums(layout: &Layout, rows: &[Vec<f64>]) -> Vec<Sums<f64>> {
-    rows.iter().map(|row| layout.sums(row.iter().copied())).collect()
+    rows.iter()
+        .map(|row| layout.sums(row.iter().copied()))
+        .collect()
 }
 
 /// The runs of two sets, over the cells that all runs have.
@@ -207,7 +259,13 @@ fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
     let side = |set: usize| -> Option<Side> {
         let matrix = table.sets[set].as_ref()?;
         let rows = &complete.rows[set];
-        let logs = rows.iter().map(|row| complete.columns.iter().map(|column| matrix.log(*row, *column)).collect());
+        let logs = rows.iter().map(|row| {
+            complete
+                .columns
+                .iter()
+                .map(|column| matrix.log(*row, *column))
+                .collect()
+        });
         let values = || rows.iter().map(|row| matrix.runs[*row]);
         Some(Side {
             blocks: values().map(|value| frame.block(set, value)).collect(),
@@ -221,7 +279,11 @@ fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
     }
     let (runs, rows, searched, differences) = if frame.is_paired(candidate) {
         let (blocks, of_runs, rows) = base.by_block(&other);
-        let is_one_run = base.runs.iter().chain(&other.runs).all(|run| *run == base.runs[0]);
+        let is_one_run = base
+            .runs
+            .iter()
+            .chain(&other.runs)
+            .all(|run| *run == base.runs[0]);
         let (runs, rows) = match is_one_run {
             true => (Runs::Blocks(blocks), rows),
             false => {
@@ -232,12 +294,30 @@ fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
         let differences = means(&rows, cells);
         (runs, rows.clone(), grouped(&rows, cells), differences)
     } else {
-        let ((base_runs, base), (other_runs, other)) = (by_run(&base.runs, base.logs), by_run(&other.runs, other.logs));
+        let ((base_runs, base), (other_runs, other)) = (
+            by_run(&base.runs, base.logs),
+            by_run(&other.runs, other.logs),
+        );
         let searched = [grouped(&base, cells), grouped(&other, cells)].concat();
-        let differences = means(&other, cells).iter().zip(means(&base, cells)).map(|(c, b)| c - b).collect();
-        (Runs::Independent(base_runs, other_runs), [base, other].concat(), searched, differences)
+        let differences = means(&other, cells)
+            .iter()
+            .zip(means(&base, cells))
+            .map(|(c, b)| c - b)
+            .collect();
+        (
+            Runs::Independent(base_runs, other_runs),
+            [base, other].concat(),
+            searched,
+            differences,
+        )
     };
-    Some(Rows { runs, complete, rows, searched, differences })
+    Some(Rows {
+        runs,
+        complete,
+        rows,
+        searched,
+        differences,
+    })
 }
 
 /// Rows of the same run as their mean, in the order of the runs.
@@ -250,7 +330,10 @@ fn by_run(runs: &[u32], rows: Vec<Vec<f64>>) -> (Vec<u32>, Vec<Vec<f64>>) {
         let cells = rows[0].len();
         means(&rows, cells)
     };
-    of_runs.into_iter().map(|(run, rows)| (run, mean(rows))).unzip()
+    of_runs
+        .into_iter()
+        .map(|(run, rows)| (run, mean(rows)))
+        .unzip()
 }
 
 /// The complete values of one set.
@@ -271,17 +354,27 @@ impl Side {
         }
         let (mut blocks, mut runs, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for ((block, run), base) in self.blocks.iter().zip(&self.runs).zip(&self.logs) {
-            let Some(place) = places.get(block) else { continue };
+            let Some(place) = places.get(block) else {
+                continue;
+            };
             blocks.push(*block);
             runs.push(*run);
-            rows.push(other.logs[*place].iter().zip(base).map(|(c, b)| c - b).collect());
+            rows.push(
+                other.logs[*place]
+                    .iter()
+                    .zip(base)
+                    .map(|(c, b)| c - b)
+                    .collect(),
+            );
         }
         (blocks, runs, rows)
     }
 }
 
 fn means(rows: &[Vec<f64>], cells: usize) -> Vec<f64> {
-    (0..cells).map(|cell| rows.iter().map(|row| row[cell]).sum::<f64>() / rows.len() as f64).collect()
+    (0..cells)
+        .map(|cell| rows.iter().map(|row| row[cell]).sum::<f64>() / rows.len() as f64)
+        .collect()
 }
 
 /// Decides which rectangles are worth a sentence.
@@ -291,13 +384,15 @@ struct Judge<'a> {
     ground: &'a Ground,
     field: &'a Field<'a>,
     runs: &'a Runs,
-    /// Sums of logarithms, one for each run, or of their differences, one for each block or run. They are computed only
-    /// for the few tables that have hits, because for thousands of runs they take more memory than the values.
+    /// Sums of logarithms, one for each run, or of their differences, one for each block or run.
+    /// They are computed only for the few tables that have hits, because for thousands of runs they
+    /// take more memory than the values.
     sums: OnceCell<Vec<Sums<f64>>>,
 }
 
 impl Judge<'_> {
-    /// Returns the regions, the largest first, without regions that another one contains or mostly covers.
+    /// Returns the regions, the largest first, without regions that another one contains or mostly
+    /// covers.
     fn chosen(&self, mut hits: Vec<Hit>) -> Vec<Finding> {
         hits.sort_by(|a, b| b.cells.cmp(&a.cells).then(a.p.total_cmp(&b.p)));
         let mut taken: Vec<Rectangle> = Vec::new();
@@ -319,13 +414,16 @@ impl Judge<'_> {
 
     fn is_news(&self, hit: &Hit, taken: &[Rectangle]) -> bool {
         taken.iter().all(|larger| {
-            let shared = larger.intersection(&hit.rectangle).map_or(0, |both| self.ground.counts.sum(&both));
-            !larger.contains(&hit.rectangle) && f64::from(shared) <= (1.0 - NEWS) * f64::from(hit.cells)
+            let shared = larger
+                .intersection(&hit.rectangle)
+                .map_or(0, |both| self.ground.counts.sum(&both));
+            !larger.contains(&hit.rectangle)
+                && f64::from(shared) <= (1.0 - NEWS) * f64::from(hit.cells)
         })
     }
 
-    /// Most cells point one way, and so does each edge, by more than the smallest ratio that matters: a rectangle that
-    /// is carried by one corner would claim too much.
+    /// Most cells point one way, and so does each edge, by more than the smallest ratio that
+    /// matters: a rectangle that is carried by one corner would claim too much.
     fn is_of_one_mind(&self, hit: &Hit) -> bool {
         let theta = libm::log1p(self.frame.theta);
         let mean = |rectangle: &Rectangle| {
@@ -340,42 +438,61 @@ impl Judge<'_> {
 
     fn agreeing(&self, hit: &Hit) -> u32 {
         let rising = self.field.differences.sum(&hit.rectangle) > 0.0;
-        if rising { self.field.positive.sum(&hit.rectangle) } else { self.field.negative.sum(&hit.rectangle) }
+        if rising {
+            self.field.positive.sum(&hit.rectangle)
+        } else {
+            self.field.negative.sum(&hit.rectangle)
+        }
     }
 
     fn sums(&self) -> &[Sums<f64>] {
         self.sums.get_or_init(|| {
             let rows = rows(self.frame, self.field.table, self.candidate);
-            rows.map(|rows| sums(&self.ground.layout, &rows.rows)).unwrap_or_default()
+            rows.map(|rows| sums(&self.ground.layout, &rows.rows))
+                .unwrap_or_default()
         })
     }
 
-    /// Returns the two over a rectangle. A table of one cell is compared as it is ranked: one cell has one interval.
+    /// Returns the two over a rectangle. A table of one cell is compared as it is ranked: one cell
+    /// has one interval.
     fn comparison(&self, hit: &Hit) -> Option<Comparison> {
-        let Frame { baseline, theta, .. } = *self.frame;
+        let Frame {
+            baseline, theta, ..
+        } = *self.frame;
         if let [_] = self.field.table.cells[..] {
             return self.field.ranking.comparison(baseline, self.candidate);
         }
-        let means = self.sums().iter().map(|sums| sums.sum(&hit.rectangle) / f64::from(hit.cells));
+        let means = self
+            .sums()
+            .iter()
+            .map(|sums| sums.sum(&hit.rectangle) / f64::from(hit.cells));
         let means: Vec<f64> = means.collect();
         let difference = match self.runs {
             Runs::Blocks(_) => Difference::of_blocks(&means),
-            Runs::Paired(_) => {
-                Some(RunContrast::of_differences(&means).difference(&self.frame.plain_terms(self.candidate)))
-            }
+            Runs::Paired(_) => Some(
+                RunContrast::of_differences(&means)
+                    .difference(&self.frame.plain_terms(self.candidate)),
+            ),
             Runs::Independent(baseline, _) => {
                 let (baseline, candidate) = means.split_at(baseline.len());
                 let contrast = RunContrast::of_logarithms(baseline, candidate);
                 Some(contrast.difference(&self.frame.plain_terms(self.candidate)))
             }
         }?;
-        Some(difference.judged(self.frame.level(), &Analysis::Only, self.field.table.better, theta))
+        Some(difference.judged(
+            self.frame.level(),
+            &Analysis::Only,
+            self.field.table.better,
+            theta,
+        ))
     }
 
     /// Returns the rectangle as a finding if the two sets differ significantly on it.
     fn finding(&self, hit: &Hit) -> Option<Finding> {
         let comparison = self.comparison(hit)?;
-        let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
+        let interval = comparison
+            .interval
+            .filter(|_| comparison.verdict.differs())?;
         let key = &self.field.table.key;
         let ours = self.frame.sets.iter().all(|set| set.tool() == Some(OURS));
         let layout = &self.ground.layout;
@@ -395,7 +512,13 @@ impl Judge<'_> {
             p: hit.p,
             faster: comparison.verdict.is_better(),
         };
-        finding.text = sentence(&finding, comparison.verdict.words(), self.field.table.better, layout, ours);
+        finding.text = sentence(
+            &finding,
+            comparison.verdict.words(),
+            self.field.table.better,
+            layout,
+            ours,
+        );
         Some(finding)
     }
 }
@@ -404,18 +527,28 @@ fn ends(sizes: &[Option<u64>], (first, last): (usize, usize)) -> Option<[u64; 2]
     Some([sizes[first]?, sizes[last]?])
 }
 
-/// Returns a sentence such as `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI
-/// −18…−14), 41 of 43 cells`. `how` is the verdict in words. `ours` means that the labels of the workloads name the
-/// operation.
+/// Returns a sentence such as `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB:
+/// −16 % (95 % CI −18…−14), 41 of 43 cells`. `how` is the verdict in words. `ours` means that the
+/// labels of the workloads name the operation.
 fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours: bool) -> String {
-    let Finding { candidate, baseline, .. } = finding;
+    let Finding {
+        candidate,
+        baseline,
+        ..
+    } = finding;
     let what = match &finding.workload {
         Some(workload) if ours || workload.contains(&finding.operation) => workload.clone(),
         Some(workload) => format!("{workload}: {}", finding.operation),
         None => finding.operation.replace('_', " "),
     };
-    let sizes = [("files", &layout.files, finding.file_size), ("records", &layout.records, finding.record_size)];
-    let sizes: String = sizes.iter().filter_map(|(name, all, ends)| range(name, all, (*ends)?)).collect();
+    let sizes = [
+        ("files", &layout.files, finding.file_size),
+        ("records", &layout.records, finding.record_size),
+    ];
+    let sizes: String = sizes
+        .iter()
+        .filter_map(|(name, all, ends)| range(name, all, (*ends)?))
+        .collect();
     let time = if better == Better::Lower { "time " } else { "" };
     let cells = match finding.cells {
         1 => String::new(),
@@ -423,7 +556,9 @@ fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours:
     };
     let [lo, hi] = finding.ci95;
     let (center, lo, hi) = changes(finding.ratio, lo, hi);
-    format!("{candidate} is {how} than {baseline} at {what}{sizes}: {time}{center} (95 % CI {lo}…{hi}){cells}")
+    format!(
+        "{candidate} is {how} than {baseline} at {what}{sizes}: {time}{center} (95 % CI {lo}…{hi}){cells}"
+    )
 }
 
 /// Returns a range such as `, files ≥ 1 MiB`, or `None` if the range has all sizes.
@@ -441,13 +576,17 @@ fn range(name: &str, all: &[Option<u64>], [lo, hi]: [u64; 2]) -> Option<String> 
 /// Returns a size as text, with the unit in which it is a whole number: `64 KiB`.
 fn show(size: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    match units.iter().find(|(_, bits)| size >= 1 << bits && size.trailing_zeros() >= *bits) {
+    match units
+        .iter()
+        .find(|(_, bits)| size >= 1 << bits && size.trailing_zeros() >= *bits)
+    {
         Some((unit, bits)) => format!("{} {unit}", size >> bits),
         None => format!("{size} B"),
     }
 }
 
-/// Returns a ratio and its ends: as percentages up to tenfold, with a decimal where whole numbers would hide the width.
+/// Returns a ratio and its ends: as percentages up to tenfold, with a decimal where whole numbers
+/// would hide the width.
 fn changes(ratio: f64, lo: f64, hi: f64) -> (String, String, String) {
     if !(0.1..10.0).contains(&ratio) {
         let factor = |ratio: f64| format!("×{}", units::three_digits(ratio));

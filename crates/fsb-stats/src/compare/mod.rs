@@ -1,10 +1,11 @@
-//! Sets against each other: the classic statistics, the estimates that judge, the grid and its findings.
+//! Sets against each other: the classic statistics, the estimates that judge, the grid and its
+//! findings.
 //!
-//! [`compare`] makes a [`Document`] of any number of sets. Values are sorted into one table an operation (`table`),
-//! over the cells that all sets with this operation have. Each region of a table (all of it, one file size, one record
-//! size, a rectangle) is described by the statistics of 2011 (`classic`). It is judged on one number a run (`region`),
-//! and its cells get colours. Findings are rectangles that survive the search of them all (`search`,
-//! `findings`).
+//! [`compare`] makes a [`Document`] of any number of sets. Values are sorted into one table an
+//! operation (`table`), over the cells that all sets with this operation have. Each region of a
+//! table (all of it, one file size, one record size, a rectangle) is described by the statistics of
+//! 2011 (`classic`). It is judged on one number a run (`region`), and its cells get colours.
+//! Findings are rectangles that survive the search of them all (`search`, `findings`).
 
 pub use collected::{Collected, is_named_by_command};
 pub use document::*;
@@ -26,7 +27,9 @@ use fsb_model::metric;
 use fsb_model::set::{GapReason, Set, Timeline};
 use fsb_model::units;
 use rayon::prelude::*;
-use region::{Complete, ENOUGH, FALSE_DISCOVERIES, Frame, Looks, counted, detailed, estimates, looks};
+use region::{
+    Complete, ENOUGH, FALSE_DISCOVERIES, Frame, Looks, counted, detailed, estimates, looks,
+};
 
 use crate::comparison::RunMeans;
 use crate::description::chi_squared_quantile;
@@ -55,22 +58,31 @@ const POOLED_OPERATIONS: [&str; 13] = [
     "freread",
 ];
 
-/// Compares sets. Values must be finite and above zero, and `request.baseline` must be an index into `sets`.
+/// Compares sets. Values must be finite and above zero, and `request.baseline` must be an index
+/// into `sets`.
 ///
-/// Operations are compared if at least two sets have cells in common. With a single set, all operations are described.
+/// Operations are compared if at least two sets have cells in common. With a single set, all
+/// operations are described.
 pub fn compare(sets: &[Set], request: &CompareRequest) -> Result<Document, AnalysisError> {
-    let sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
+    let sets = sets
+        .iter()
+        .map(Collected::from_set)
+        .collect::<Result<Vec<_>, _>>()?;
     compare_collected(sets, request, Single::Every)
 }
 
-/// Like [`compare`], for sets that were read run by run. The document lists single values ([`Cell::values`]) only for
-/// the operations that `single` asks for.
+/// Like [`compare`], for sets that were read run by run. The document lists single values
+/// ([`Cell::values`]) only for the operations that `single` asks for.
 pub fn compare_collected(
     mut sets: Vec<Collected>,
     request: &CompareRequest,
     single: Single<'_>,
 ) -> Result<Document, AnalysisError> {
-    let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
+    let baseline = sets
+        .get(request.baseline)
+        .ok_or(AnalysisError::Empty)?
+        .name
+        .clone();
     let commands = different_commands(&sets);
     sets.iter_mut().for_each(absent::mark);
     let every = tables(&mut sets, request.baseline);
@@ -83,7 +95,11 @@ pub fn compare_collected(
     let shared = collected::shared(every, fewest, is_one_tool(sets));
     let urgent = urgent(sets, &shared, &mut warnings);
     let frame = Frame::new(sets, request, &shared)?;
-    let Analysed { operations, findings, starved } = analyse(&frame, shared, request, single)?;
+    let Analysed {
+        operations,
+        findings,
+        starved,
+    } = analyse(&frame, shared, request, single)?;
     warnings.extend(starved);
     warnings.extend(unit_hints(&operations, sets));
     Ok(Document {
@@ -102,7 +118,12 @@ pub fn compare_collected(
         findings,
         urgent: urgent.len(),
         warnings: [urgent, warnings].concat(),
-        missing: frame.names.iter().map(|name| (*name).to_owned()).zip(missing).collect(),
+        missing: frame
+            .names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(missing)
+            .collect(),
         conditions: Vec::new(),
         withheld: false,
     })
@@ -122,10 +143,16 @@ fn analyse(
     request: &CompareRequest,
     single: Single<'_>,
 ) -> Result<Analysed, AnalysisError> {
-    let described =
-        in_parallel(|| shared.par_iter().map(|table| describe(frame, table, single)).collect::<Result<Vec<_>, _>>())?;
+    let described = in_parallel(|| {
+        shared
+            .par_iter()
+            .map(|table| describe(frame, table, single))
+            .collect::<Result<Vec<_>, _>>()
+    })?;
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
-    let barred: Vec<usize> = (0..frame.sets.len()).filter(|set| frame.sets[*set].barred).collect();
+    let barred: Vec<usize> = (0..frame.sets.len())
+        .filter(|set| frame.sets[*set].barred)
+        .collect();
     let bar = |operation: &mut Operation| {
         if barred.len() < frame.sets.len() {
             operation.ranking.bar(barred.iter().copied());
@@ -133,9 +160,13 @@ fn analyse(
     };
     operations.iter_mut().for_each(bar);
     hold(&mut operations, &frame.names, frame.baseline);
-    let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
+    let rankings: Vec<&crate::Ranking> = operations
+        .iter()
+        .map(|operation| &operation.ranking)
+        .collect();
     let candidates: Vec<usize> = frame.candidates().collect();
-    let (findings, starved) = findings::findings(frame, &shared, &rankings, &candidates, candidates.len());
+    let (findings, starved) =
+        findings::findings(frame, &shared, &rankings, &candidates, candidates.len());
     if request.pooled
         && let Some((pool, looks)) = pool(frame, shared, &seen)
     {
@@ -143,7 +174,11 @@ fn analyse(
         operations.last_mut().into_iter().for_each(bar);
         hold(&mut operations, &frame.names, frame.baseline);
     }
-    Ok(Analysed { operations, findings, starved })
+    Ok(Analysed {
+        operations,
+        findings,
+        starved,
+    })
 }
 
 /// Returns the failures, and the gaps that withhold verdicts. Other gaps go to the warnings.
@@ -151,20 +186,29 @@ fn urgent(sets: &[Collected], shared: &[Table], warnings: &mut Vec<String>) -> V
     let mut urgent = failures(sets);
     let is_serious = |why: &GapReason| ![GapReason::TooFast, GapReason::BelowClock].contains(why);
     for (place, set) in sets.iter().enumerate() {
-        let is_lost = |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
+        let is_lost =
+            |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
         let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
-        if is_urgent { &mut urgent } else { &mut *warnings }.extend(gaps(set));
+        if is_urgent {
+            &mut urgent
+        } else {
+            &mut *warnings
+        }
+        .extend(gaps(set));
     }
     urgent
 }
 
-/// Returns the findings between any two sets, the widest first, and the warnings. It searches the same rectangles as
-/// [`compare`] with each set as the baseline in turn, every pair once. The error probability of all pairs together is
-/// that of one comparison.
+/// Returns the findings between any two sets, the widest first, and the warnings. It searches the
+/// same rectangles as [`compare`] with each set as the baseline in turn, every pair once. The error
+/// probability of all pairs together is that of one comparison.
 pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
-        let mut sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
+        let mut sets = sets
+            .iter()
+            .map(Collected::from_set)
+            .collect::<Result<Vec<_>, _>>()?;
         sets.iter_mut().for_each(absent::mark);
         let tables = tables(&mut sets, baseline);
         let shared = collected::shared(tables, 2, is_one_tool(&sets));
@@ -172,7 +216,13 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
         let frame = Frame::new(&sets, &CompareRequest::new(baseline, theta), &shared)?;
         let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
         let rankings = shared.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
-        Ok(findings::findings(&frame, &shared, &rankings.iter().collect::<Vec<_>>(), &candidates, pairs))
+        Ok(findings::findings(
+            &frame,
+            &shared,
+            &rankings.iter().collect::<Vec<_>>(),
+            &candidates,
+            pairs,
+        ))
     };
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     for baseline in 0..sets.len().saturating_sub(1) {
@@ -188,7 +238,11 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
 type AllLooks = Vec<(usize, Looks)>;
 
 /// Describes a table with its cells.
-fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operation, AllLooks), AnalysisError> {
+fn describe(
+    frame: &Frame,
+    table: &Table,
+    single: Single<'_>,
+) -> Result<(Operation, AllLooks), AnalysisError> {
     let looks = all_looks(frame, table)?;
     let operation = Operation {
         cells: detailed(frame, table, &looks, single.asks_for(table)),
@@ -200,15 +254,21 @@ fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operati
 }
 
 fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
-    frame.candidates().map(|candidate| Ok((candidate, looks(frame, table, candidate)?))).collect()
+    frame
+        .candidates()
+        .map(|candidate| Ok((candidate, looks(frame, table, candidate)?)))
+        .collect()
 }
 
-/// Pools all operations of IOzone's sets in one table, with the existing colours of their cells. The same operations of
-/// FSBench's sets are pooled if each has a grid of sizes: those of a file size alone were chosen for another reason.
+/// Pools all operations of IOzone's sets in one table, with the existing colours of their cells.
+/// The same operations of FSBench's sets are pooled if each has a grid of sizes: those of a file
+/// size alone were chosen for another reason.
 fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
     let tools = || frame.sets.iter().flat_map(|set| &set.tools.texts);
-    let (foreign, own) =
-        (tools().any(|tool| ![POOLED, OURS].contains(&tool.as_str())), tools().any(|tool| tool == OURS));
+    let (foreign, own) = (
+        tools().any(|tool| ![POOLED, OURS].contains(&tool.as_str())),
+        tools().any(|tool| tool == OURS),
+    );
     let is_part = |table: &Table| match own {
         false => table.key.workload.is_none(),
         true => {
@@ -227,10 +287,24 @@ fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table,
         return None;
     }
     let joined = |at: usize, candidate: usize| {
-        (candidate, parts.iter().flat_map(|place| looks[*place][at].1.iter().copied()).collect::<Looks>())
+        (
+            candidate,
+            parts
+                .iter()
+                .flat_map(|place| looks[*place][at].1.iter().copied())
+                .collect::<Looks>(),
+        )
     };
-    let looks = frame.candidates().enumerate().map(|(at, candidate)| joined(at, candidate)).collect();
-    let parts = tables.into_iter().enumerate().filter(|(place, _)| parts.contains(place)).map(|(_, table)| table);
+    let looks = frame
+        .candidates()
+        .enumerate()
+        .map(|(at, candidate)| joined(at, candidate))
+        .collect();
+    let parts = tables
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| parts.contains(place))
+        .map(|(_, table)| table);
     Some((Table::pool(parts.collect(), ALL)?, looks))
 }
 
@@ -240,8 +314,15 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
     let ranking = frame.rank(table, &every)?;
     let is_grid = table.is_grid();
     let slices = |of: fn(&Size) -> Option<u64>| -> Result<Vec<Slice>, AnalysisError> {
-        let sizes = if is_grid { by_size(table, of) } else { BTreeMap::new() };
-        sizes.into_iter().map(|(bytes, columns)| slice(frame, table, looks, bytes, &columns)).collect()
+        let sizes = if is_grid {
+            by_size(table, of)
+        } else {
+            BTreeMap::new()
+        };
+        sizes
+            .into_iter()
+            .map(|(bytes, columns)| slice(frame, table, looks, bytes, &columns))
+            .collect()
     };
     let mut operation = Operation {
         workload: table.key.workload.clone(),
@@ -269,8 +350,16 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         primary: table.primary || table.key.operation == ALL,
     };
     let is_unjudged = |set: usize| table.unjudged(set).is_some();
-    let place = |name: &str| frame.names.iter().position(|known| *known == name).unwrap_or_default();
-    document::withhold_tests(&mut operation, |name| is_unjudged(frame.baseline) || is_unjudged(place(name)));
+    let place = |name: &str| {
+        frame
+            .names
+            .iter()
+            .position(|known| *known == name)
+            .unwrap_or_default()
+    };
+    document::withhold_tests(&mut operation, |name| {
+        is_unjudged(frame.baseline) || is_unjudged(place(name))
+    });
     Ok(operation)
 }
 
@@ -301,15 +390,31 @@ fn slice(
 
 fn grid(frame: &Frame, ranking: &crate::Ranking, looks: &AllLooks, columns: &[usize]) -> Grid {
     let against = looks.iter().map(|(candidate, looks)| {
-        (frame.names[*candidate].to_owned(), counted(frame, ranking, *candidate, looks, columns))
+        (
+            frame.names[*candidate].to_owned(),
+            counted(frame, ranking, *candidate, looks, columns),
+        )
     });
-    Grid { against: against.collect() }
+    Grid {
+        against: against.collect(),
+    }
 }
 
 fn coverage(sets: &[Collected], tables: &[Table]) -> Coverage {
-    let common = tables.iter().filter(|table| table.present() == sets.len()).map(|table| table.cells.len()).sum();
+    let common = tables
+        .iter()
+        .filter(|table| table.present() == sets.len())
+        .map(|table| table.cells.len())
+        .sum();
     let only = |set: usize| tables.iter().map(|table| table.coverage[set].1).sum();
-    Coverage { common, only: sets.iter().enumerate().map(|(place, set)| (set.name.clone(), only(place))).collect() }
+    Coverage {
+        common,
+        only: sets
+            .iter()
+            .enumerate()
+            .map(|(place, set)| (set.name.clone(), only(place)))
+            .collect(),
+    }
 }
 
 fn summary(set: &Collected) -> SetSummary {
@@ -326,16 +431,29 @@ fn summary(set: &Collected) -> SetSummary {
 }
 
 impl Document {
-    /// Holds the verdicts of several comparisons to one page: a gate over all of them fails for at most one page of equals in
-    /// twenty.
+    /// Holds the verdicts of several comparisons to one page: a gate over all of them fails for at
+    /// most one page of equals in twenty.
     pub fn hold_together(documents: &mut [Document]) {
-        let operations = documents.iter_mut().flat_map(|document| &mut document.operations);
+        let operations = documents
+            .iter_mut()
+            .flat_map(|document| &mut document.operations);
         // Each document was moderated by itself: a run may be in several.
-        confirm(operations.filter(|operation| operation.primary).map(|operation| &mut operation.ranking).collect());
+        confirm(
+            operations
+                .filter(|operation| operation.primary)
+                .map(|operation| &mut operation.ranking)
+                .collect(),
+        );
         for document in documents {
             let names: Vec<&str> = document.sets.iter().map(|set| set.name.as_str()).collect();
-            let baseline = names.iter().position(|name| *name == document.baseline).unwrap_or_default();
-            document.operations.iter_mut().for_each(|operation| conclude(operation, &names, baseline));
+            let baseline = names
+                .iter()
+                .position(|name| *name == document.baseline)
+                .unwrap_or_default();
+            document
+                .operations
+                .iter_mut()
+                .for_each(|operation| conclude(operation, &names, baseline));
             // A finding on an operation with one cell repeats the result of the operation.
             let operations = &document.operations;
             document.findings.retain(|found| {
@@ -344,8 +462,14 @@ impl Document {
                         && (&operation.workload, &operation.operation, &operation.metric)
                             == (&found.workload, &found.operation, &found.metric)
                 };
-                let against = |operation: &Operation| operation.estimate.against.get(&found.candidate)?.clone();
-                operations.iter().find(is_meant).and_then(against).is_none_or(|level| level.verdict.differs())
+                let against = |operation: &Operation| {
+                    operation.estimate.against.get(&found.candidate)?.clone()
+                };
+                operations
+                    .iter()
+                    .find(is_meant)
+                    .and_then(against)
+                    .is_none_or(|level| level.verdict.differs())
             });
         }
     }
@@ -357,15 +481,30 @@ impl Document {
 fn hold(operations: &mut [Operation], names: &[&str], baseline: usize) {
     let judged = operations.iter_mut().filter(|operation| operation.primary);
     hold_over_page(judged.map(|operation| &mut operation.ranking));
-    operations.iter_mut().for_each(|operation| conclude(operation, names, baseline));
+    operations
+        .iter_mut()
+        .for_each(|operation| conclude(operation, names, baseline));
 }
 
 fn conclude(operation: &mut Operation, names: &[&str], baseline: usize) {
-    let Operation { ranking, estimate, letters, grid, .. } = operation;
+    let Operation {
+        ranking,
+        estimate,
+        letters,
+        grid,
+        ..
+    } = operation;
     *estimate = estimates(names, baseline, ranking);
-    *letters = names.iter().map(|name| (*name).to_owned()).zip(ranking.letters.iter().cloned()).collect();
+    *letters = names
+        .iter()
+        .map(|name| (*name).to_owned())
+        .zip(ranking.letters.iter().cloned())
+        .collect();
     for (name, against) in grid.iter_mut().flat_map(|grid| &mut grid.against) {
-        if let Some((against, level)) = against.as_mut().zip(estimate.against.get(name).and_then(Option::as_ref)) {
+        if let Some((against, level)) = against
+            .as_mut()
+            .zip(estimate.against.get(name).and_then(Option::as_ref))
+        {
             against.verdict = level.verdict;
         }
     }
@@ -382,9 +521,15 @@ fn timelines(frame: &Frame, key: &Key) -> BySet<Vec<Vec<(f64, f64)>>> {
         let same = |timeline: &&Timeline| {
             // A workload's name may have been dropped to compare different tools.
             let same_workload = key.workload.is_none() || timeline.workload == key.workload;
-            same_workload && (&timeline.operation, &timeline.metric) == (&key.operation, &key.metric)
+            same_workload
+                && (&timeline.operation, &timeline.metric) == (&key.operation, &key.metric)
         };
-        frame.sets[set].timelines.iter().filter(same).map(|timeline| timeline.points.clone()).collect()
+        frame.sets[set]
+            .timelines
+            .iter()
+            .filter(same)
+            .map(|timeline| timeline.points.clone())
+            .collect()
     })
 }
 
@@ -397,7 +542,8 @@ fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
         // A workload's name may have been dropped to compare different tools.
         let same = |workload: &Option<String>| key.workload.is_none() || *workload == key.workload;
         let of_key = frame.sets[set].latencies.iter();
-        let of_key = of_key.filter(|((workload, operation), _)| *operation == key.operation && same(workload));
+        let of_key = of_key
+            .filter(|((workload, operation), _)| *operation == key.operation && same(workload));
         for (_, bins) in of_key {
             for (nanoseconds, count) in bins {
                 let sum = merged.entry(*nanoseconds).or_default();
@@ -409,7 +555,9 @@ fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
 }
 
 fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
-    let total = bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
+    let total = bins
+        .values()
+        .fold(0u64, |sum, count| sum.saturating_add(*count));
     let enough = |q: &f64| (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6;
     let at = |q: f64| {
         let rank = (q * total as f64).ceil() as u64;
@@ -419,7 +567,11 @@ fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
             (seen >= rank).then_some(*nanoseconds as f64 * 1e-9)
         })
     };
-    QUANTILES.into_iter().filter(enough).filter_map(|q| Some(LatencyQuantile { q, seconds: at(q)? })).collect()
+    QUANTILES
+        .into_iter()
+        .filter(enough)
+        .filter_map(|q| Some(LatencyQuantile { q, seconds: at(q)? }))
+        .collect()
 }
 
 /// The variation between runs of one plan, between which nothing changed.
@@ -429,17 +581,22 @@ pub struct Variation {
     pub values: Option<Between>,
     /// Of the ratio of a target to the first one.
     pub ratios: Option<Between>,
-    /// Whether each of the runs was made in a session of its own: their variation is that of sessions, too.
+    /// Whether each of the runs was made in a session of its own: their variation is that of
+    /// sessions, too.
     pub of_sessions: bool,
 }
 
-/// Estimates the variation between runs by moments, pooled over cases and targets. Each set holds the runs of one
-/// target. The result is the variance of the runs' means minus the part that the blocks of a run explain.
+/// Estimates the variation between runs by moments, pooled over cases and targets. Each set holds
+/// the runs of one target. The result is the variance of the runs' means minus the part that the
+/// blocks of a run explain.
 pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
     let mut tables = tables(&mut sets, 0);
     tables.retain(|table| !table.cells.is_empty());
     let is_primary = primary(&tables);
-    tables.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
+    tables
+        .iter_mut()
+        .zip(is_primary)
+        .for_each(|(table, primary)| table.primary = primary);
     let frame = Frame::new(&sets, &CompareRequest::new(0, 0.0), &[])?;
     let (mut values, mut ratios) = (Vec::new(), Vec::new());
     for table in tables.iter().filter(|table| table.primary) {
@@ -453,48 +610,93 @@ pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
     }
     let sessions: BTreeSet<&String> = sets.iter().flat_map(|set| &set.sessions).collect();
     let runs = sets.iter().map(Collected::run_count).max().unwrap_or(0);
-    Ok(Variation { values: between(&values), ratios: between(&ratios), of_sessions: sessions.len() >= runs })
+    Ok(Variation {
+        values: between(&values),
+        ratios: between(&ratios),
+        of_sessions: sessions.len() >= runs,
+    })
 }
 
-/// Returns the upper bound of the variation, at 80 %, because the estimate from a few runs may be far too small by
-/// chance. `None` of fewer runs than can be judged, and if even the bound is not above what the blocks explain.
+/// Returns the upper bound of the variation, at 80 %, because the estimate from a few runs may be
+/// far too small by chance. `None` of fewer runs than can be judged, and if even the bound is not
+/// above what the blocks explain.
 fn between(cases: &[RunMeans]) -> Option<Between> {
     const TAIL: f64 = 0.2;
-    let cases: Vec<&RunMeans> = cases.iter().filter(|case| case.runs() >= FEWEST_RUNS_JUDGED).collect();
+    let cases: Vec<&RunMeans> = cases
+        .iter()
+        .filter(|case| case.runs() >= FEWEST_RUNS_JUDGED)
+        .collect();
     let runs = cases.iter().map(|case| case.runs()).min()?;
     let all: f64 = cases.iter().map(|case| case.degrees()).sum();
-    let mean = |of: &dyn Fn(&RunMeans) -> f64| cases.iter().map(|case| case.degrees() * of(case)).sum::<f64>() / all;
+    let mean = |of: &dyn Fn(&RunMeans) -> f64| {
+        cases
+            .iter()
+            .map(|case| case.degrees() * of(case))
+            .sum::<f64>()
+            / all
+    };
     let (total, within) = (mean(&|case| case.moments().1), mean(&|case| case.within()));
-    let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(|case| case.residuals(0)).collect();
+    let residuals: Vec<BTreeMap<(usize, u32), f64>> =
+        cases.iter().map(|case| case.residuals(0)).collect();
     let degrees = all / cases.len() as f64 * effective_cases(&residuals);
     let bound = total * degrees / chi_squared_quantile(TAIL, degrees) - within;
     let source = BetweenSource::EarlierRuns { runs, degrees };
-    (bound > 0.0).then(|| Between { sd: bound.sqrt(), source })
+    (bound > 0.0).then(|| Between {
+        sd: bound.sqrt(),
+        source,
+    })
 }
 
 impl Collected {
-    /// This set over another one of the same runs, block by block: what ratios of two targets are compared with.
+    /// This set over another one of the same runs, block by block: what ratios of two targets are
+    /// compared with.
     pub fn over(&self, other: &Collected, name: String) -> Result<Collected, AnalysisError> {
         use fsb_model::Unit;
         use fsb_model::set::{Point, Run, Series};
 
-        let by_block: BTreeMap<Option<u32>, u32> =
-            other.runs.iter().zip(0..).map(|(facts, place)| (facts.block, place)).collect();
+        let by_block: BTreeMap<Option<u32>, u32> = other
+            .runs
+            .iter()
+            .zip(0..)
+            .map(|(facts, place)| (facts.block, place))
+            .collect();
         let mut ratio = Collected::new(name.clone(), Some(name));
         for (facts, number) in self.runs.iter().zip(0..) {
-            let Some(partner) = by_block.get(&facts.block) else { continue };
+            let Some(partner) = by_block.get(&facts.block) else {
+                continue;
+            };
             let mut series = Vec::new();
             for column in &self.columns {
-                let Some(beneath) = other.columns.iter().find(|beneath| beneath.key == column.key) else { continue };
-                let values = beneath.rows.iter().filter(|row| row.run == *partner).flat_map(|row| beneath.points(row));
-                let values: BTreeMap<_, f64> =
-                    values.map(|(size, value)| (beneath.sizes[size as usize], value)).collect();
-                let points = column.rows.iter().filter(|row| row.run == number).flat_map(|row| column.points(row));
+                let Some(beneath) = other
+                    .columns
+                    .iter()
+                    .find(|beneath| beneath.key == column.key)
+                else {
+                    continue;
+                };
+                let values = beneath
+                    .rows
+                    .iter()
+                    .filter(|row| row.run == *partner)
+                    .flat_map(|row| beneath.points(row));
+                let values: BTreeMap<_, f64> = values
+                    .map(|(size, value)| (beneath.sizes[size as usize], value))
+                    .collect();
+                let points = column
+                    .rows
+                    .iter()
+                    .filter(|row| row.run == number)
+                    .flat_map(|row| column.points(row));
                 let points = points.filter_map(|(size, value)| {
                     let size = column.sizes[size as usize];
                     let value = value / values.get(&size)?;
                     let is_value = value.is_finite() && value > 0.0;
-                    is_value.then_some(Point { file_size: size.file, record_size: size.record, value, line: 0 })
+                    is_value.then_some(Point {
+                        file_size: size.file,
+                        record_size: size.record,
+                        value,
+                        line: 0,
+                    })
                 });
                 series.push(Series {
                     workload: column.key.workload.clone(),
@@ -540,16 +742,28 @@ fn warnings(sets: &[Collected], tables: &[Table], request: &CompareRequest) -> V
 
 /// Warns of sets with too few blocks (for a single run) or too few runs to be judged.
 fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
-    let one_run = |set: &Collected| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1;
+    let one_run = |set: &Collected| {
+        set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1
+    };
     let are_one_run = sets.iter().all(one_run);
     let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let (what, least) = match are_one_run {
         true => ("block", FEWEST_JUDGED),
         // With a given variation between runs, single runs are judged.
-        false => ("run", if request.between_runs.is_some() { 1 } else { FEWEST_RUNS_JUDGED }),
+        false => (
+            "run",
+            if request.between_runs.is_some() {
+                1
+            } else {
+                FEWEST_RUNS_JUDGED
+            },
+        ),
     };
     for set in sets {
-        let n = set.block_count().filter(|_| are_one_run).unwrap_or_else(|| set.run_count());
+        let n = set
+            .block_count()
+            .filter(|_| are_one_run)
+            .unwrap_or_else(|| set.run_count());
         // A set without any run has a failure that says so.
         if n < least && set.run_count() > 0 {
             by_number.entry(n).or_default().push(&set.name);
@@ -557,7 +771,10 @@ fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
     }
     let told = |(n, names): (usize, Vec<&str>)| {
         let plural = if n == 1 { "" } else { "s" };
-        format!("{}: {n} {what}{plural}: described, not judged (at least {least} are needed)", names.join(", "))
+        format!(
+            "{}: {n} {what}{plural}: described, not judged (at least {least} are needed)",
+            names.join(", ")
+        )
     };
     by_number.into_iter().map(told).collect()
 }
@@ -566,7 +783,11 @@ fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
 fn copies(set: &Collected) -> Option<String> {
     let (earlier, later) = set.copies.first?;
     let (earlier, later, pairs) = (set.named(earlier), set.named(later), set.copies.pairs);
-    let more = if pairs > 1 { format!(" and {} more", pairs - 1) } else { String::new() };
+    let more = if pairs > 1 {
+        format!(" and {} more", pairs - 1)
+    } else {
+        String::new()
+    };
     Some(format!(
         "{}: {later}{more} has the same values as {earlier}: a copied run counts twice, so intervals are too narrow",
         set.name
@@ -580,43 +801,79 @@ fn tools(sets: &[Collected]) -> Option<String> {
     let first = sets.first().and_then(tool_and_version)?;
     let show = |set: &Collected| {
         let (tool, version) = tool_and_version(set)?;
-        Some(format!("{}: {tool} {}", set.name, version.unwrap_or("of unknown version")))
+        Some(format!(
+            "{}: {tool} {}",
+            set.name,
+            version.unwrap_or("of unknown version")
+        ))
     };
     let all: Vec<String> = sets.iter().filter_map(show).collect();
-    match sets.iter().filter_map(tool_and_version).find(|other| *other != first)? {
+    match sets
+        .iter()
+        .filter_map(tool_and_version)
+        .find(|other| *other != first)?
+    {
         (tool, _) if tool != first.0 => Some(format!(
             "different tools measure different things under one name ({}): read the ratios with care",
             all.join("; ")
         )),
         // FSBench versions are a condition of the runs.
         _ if first.0 == OURS => None,
-        _ => Some(format!("different versions of {} ({})", first.0, all.join("; "))),
+        _ => Some(format!(
+            "different versions of {} ({})",
+            first.0,
+            all.join("; ")
+        )),
     }
 }
 
-/// Warns of sets whose tool was called with different options. Readers that find settings in the options have another
-/// warning, see [`settings`].
+/// Warns of sets whose tool was called with different options. Readers that find settings in the
+/// options have another warning, see [`settings`].
 fn commands(sets: &[Collected]) -> Option<String> {
-    let command =
-        |set: &Collected| set.commands.texts.first().map(|command| options(set.tool().unwrap_or_default(), command));
+    let command = |set: &Collected| {
+        set.commands
+            .texts
+            .first()
+            .map(|command| options(set.tool().unwrap_or_default(), command))
+    };
     let others = sets.iter().filter(|set| set.settings.is_empty());
-    let all: Vec<(&Collected, String)> = others.filter_map(|set| Some((set, command(set)?))).collect();
-    let same_tool = all.windows(2).all(|pair| pair[0].0.tool() == pair[1].0.tool());
+    let all: Vec<(&Collected, String)> = others
+        .filter_map(|set| Some((set, command(set)?)))
+        .collect();
+    let same_tool = all
+        .windows(2)
+        .all(|pair| pair[0].0.tool() == pair[1].0.tool());
     if !same_tool || all.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return None;
     }
-    let named = all.iter().take(NAMED).map(|(set, options)| format!("{}: {options}", set.name));
+    let named = all
+        .iter()
+        .take(NAMED)
+        .map(|(set, options)| format!("{}: {options}", set.name));
     let more = if all.len() > NAMED { "; …" } else { "" };
-    Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
+    Some(format!(
+        "the sets were made with different options ({}{more})",
+        named.collect::<Vec<_>>().join("; ")
+    ))
 }
 
 /// Warns of sets of different commands, which are compared because each has only one.
 fn different_commands(sets: &[Collected]) -> Option<String> {
-    let commands: Vec<(&str, &str)> =
-        sets.iter().map(|set| Some((set.name.as_str(), set.only_command()?))).collect::<Option<_>>()?;
+    let commands: Vec<(&str, &str)> = sets
+        .iter()
+        .map(|set| Some((set.name.as_str(), set.only_command()?)))
+        .collect::<Option<_>>()?;
     let differs = commands.windows(2).any(|pair| pair[0].1 != pair[1].1);
-    let named: Vec<String> = commands.iter().map(|(set, command)| format!("{set}: {command}")).collect();
-    differs.then(|| format!("each set has one command, and they differ: {}", some(&named, NAMED)))
+    let named: Vec<String> = commands
+        .iter()
+        .map(|(set, command)| format!("{set}: {command}"))
+        .collect();
+    differs.then(|| {
+        format!(
+            "each set has one command, and they differ: {}",
+            some(&named, NAMED)
+        )
+    })
 }
 
 /// Options of a tool that take the name of a file or directory, which differs without any effect.
@@ -629,8 +886,8 @@ fn options_of_files(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns a command line without the program and file names. `fsb iozone` counts as `iozone`, because it takes the
-/// same options.
+/// Returns a command line without the program and file names. `fsb iozone` counts as `iozone`,
+/// because it takes the same options.
 fn options(tool: &str, command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut skip = false;
@@ -657,22 +914,37 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         return Vec::new();
     }
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
-    // The warnings leave out a cell without a value in any set, such as one of zeros. They also leave out a percentile
-    // that is missing because of too few operations.
+    // The warnings leave out a cell without a value in any set, such as one of zeros. They also
+    // leave out a percentile that is missing because of too few operations.
     let is_latency = |table: &&Table| metric::is_latency(&table.key.metric);
     let told = |table: &&Table| {
-        !is_latency(table) || !tables.iter().any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
+        !is_latency(table)
+            || !tables
+                .iter()
+                .any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
     };
     let is_uncommon = |table: &&Table| table.present() > 0 && table.ran() < sets.len();
     for table in tables.iter().filter(is_uncommon).filter(told) {
-        let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
-        let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");
-        let place = by_owners.iter().position(|(other, _)| *other == owners).unwrap_or(by_owners.len());
+        let owners = sets
+            .iter()
+            .zip(&table.sets)
+            .filter(|(_, matrix)| matrix.is_some());
+        let owners = owners
+            .map(|(set, _)| set.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" and ");
+        let place = by_owners
+            .iter()
+            .position(|(other, _)| *other == owners)
+            .unwrap_or(by_owners.len());
         if place == by_owners.len() {
             by_owners.push((owners, Vec::new()));
         }
         let of_key = &mut by_owners[place].1;
-        match of_key.iter_mut().find(|(other, _)| is_same_work(other, &table.key)) {
+        match of_key
+            .iter_mut()
+            .find(|(other, _)| is_same_work(other, &table.key))
+        {
             Some((_, metrics)) => *metrics += 1,
             None => of_key.push((&table.key, 1)),
         }
@@ -682,20 +954,30 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         1 => label(key),
         n => format!("{} ({n} metrics)", key.work()),
     };
-    let told = |(owners, keys): (String, Vec<(&Key, usize)>)| (owners, keys.iter().map(told).collect::<Vec<_>>());
+    let told = |(owners, keys): (String, Vec<(&Key, usize)>)| {
+        (owners, keys.iter().map(told).collect::<Vec<_>>())
+    };
     let by_owners = by_owners.into_iter().map(told);
-    let mut warnings: Vec<String> =
-        by_owners.map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8))).collect();
+    let mut warnings: Vec<String> = by_owners
+        .map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8)))
+        .collect();
     let lost = |set: usize| -> usize {
-        let shared = tables.iter().filter(|table| table.present() > 1 && table.sets[set].is_some());
-        shared.map(|table| table.coverage[set].0 - table.cells.len()).sum()
+        let shared = tables
+            .iter()
+            .filter(|table| table.present() > 1 && table.sets[set].is_some());
+        shared
+            .map(|table| table.coverage[set].0 - table.cells.len())
+            .sum()
     };
     let lost: Vec<String> = (0..sets.len())
         .filter(|set| lost(*set) > 0)
         .map(|set| format!("{} of {}", lost(set), sets[set].name))
         .collect();
     if !lost.is_empty() {
-        warnings.push(format!("cells that are missing from a set are left out: {}", lost.join(", ")));
+        warnings.push(format!(
+            "cells that are missing from a set are left out: {}",
+            lost.join(", ")
+        ));
     }
     warnings
 }
@@ -707,22 +989,42 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
     for number in 0..set.runs.len() {
         let (mut lacking, mut all, mut left_out) = (0, 0, 0);
         for table in shared() {
-            let Some(matrix) = &table.sets[place] else { continue };
-            let Ok(row) = matrix.runs.binary_search(&number) else { continue };
+            let Some(matrix) = &table.sets[place] else {
+                continue;
+            };
+            let Ok(row) = matrix.runs.binary_search(&number) else {
+                continue;
+            };
             let cells = table.cells.len();
             let has = (0..cells).filter(|cell| matrix.has(row, *cell)).count();
             (lacking, all) = (lacking + cells - has, all + cells);
             left_out += usize::from((has as f64) < ENOUGH * cells as f64);
         }
         if lacking > 0 {
-            let out = if left_out > 0 { format!(", left out of {left_out} estimates") } else { String::new() };
-            short.push(format!("{} lacks {lacking} of {all} common cells{out}", set.named(number)));
+            let out = if left_out > 0 {
+                format!(", left out of {left_out} estimates")
+            } else {
+                String::new()
+            };
+            short.push(format!(
+                "{} lacks {lacking} of {all} common cells{out}",
+                set.named(number)
+            ));
         }
     }
-    let used = |table: &Table| Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>()).columns.len();
-    let (used, cells) = shared().fold((0, 0), |(u, c), table| (u + used(table), c + table.cells.len()));
+    let used = |table: &Table| {
+        Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>())
+            .columns
+            .len()
+    };
+    let (used, cells) = shared().fold((0, 0), |(u, c), table| {
+        (u + used(table), c + table.cells.len())
+    });
     let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
-    (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()
+    (!short.is_empty())
+        .then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED)))
+        .into_iter()
+        .collect()
 }
 
 /// Returns the name of an operation with its metric.
@@ -749,7 +1051,9 @@ fn quantised(set: &Collected) -> Option<String> {
 }
 
 fn gaps(set: &Collected) -> impl Iterator<Item = String> {
-    set.gap_texts().into_iter().map(|text| format!("{}: {text}", set.name))
+    set.gap_texts()
+        .into_iter()
+        .map(|text| format!("{}: {text}", set.name))
 }
 
 /// Returns the readers' warnings: equal texts once, with the files that they concern.
@@ -763,7 +1067,11 @@ fn remarks(set: &Collected) -> Vec<String> {
 fn failures(sets: &[Collected]) -> Vec<String> {
     let mut failures = Vec::new();
     for set in sets {
-        failures.extend(set.failures.texts().map(|text| format!("{}: {text}", set.name)));
+        failures.extend(
+            set.failures
+                .texts()
+                .map(|text| format!("{}: {text}", set.name)),
+        );
         let more = set.failures.more();
         failures.extend((more > 0).then(|| format!("{}: {more} more failures", set.name)));
         if set.dead_runs > 0 {
@@ -782,14 +1090,16 @@ fn is_one_tool(sets: &[Collected]) -> bool {
 /// Warns of settings that differ between the runs of a set, or between sets of one tool.
 fn settings(sets: &[Collected]) -> Option<String> {
     let same_tool = is_one_tool(sets);
-    let names: BTreeSet<&(Option<String>, String)> = sets.iter().flat_map(|set| set.settings.keys()).collect();
+    let names: BTreeSet<&(Option<String>, String)> =
+        sets.iter().flat_map(|set| set.settings.keys()).collect();
     // Equal differences of several workloads are listed once.
     let mut differences: Vec<(String, usize)> = Vec::new();
     for name in names {
         // The names of a workload are neighbours.
         let of_workload = |set: &Collected| {
             let mut from = set.settings.range((name.0.clone(), String::new())..);
-            from.next().is_some_and(|((workload, _), _)| *workload == name.0)
+            from.next()
+                .is_some_and(|((workload, _), _)| *workload == name.0)
         };
         let values: Vec<(&str, String)> = sets
             .iter()
@@ -797,11 +1107,18 @@ fn settings(sets: &[Collected]) -> Option<String> {
             .map(|set| (set.name.as_str(), shown_values(set.settings.get(name))))
             .collect();
         let differs = same_tool && values.windows(2).any(|pair| pair[0].1 != pair[1].1);
-        let varies = sets.iter().any(|set| set.settings.get(name).is_some_and(|values| values.len() > 1));
+        let varies = sets.iter().any(|set| {
+            set.settings
+                .get(name)
+                .is_some_and(|values| values.len() > 1)
+        });
         if !differs && !varies {
             continue;
         }
-        let values: Vec<String> = values.iter().map(|(set, value)| format!("{set}: {value}")).collect();
+        let values: Vec<String> = values
+            .iter()
+            .map(|(set, value)| format!("{set}: {value}"))
+            .collect();
         let text = format!("{} ({})", name.1, some(&values, NAMED));
         match differences.iter_mut().find(|(known, _)| *known == text) {
             Some((_, workloads)) => *workloads += 1,
@@ -818,36 +1135,56 @@ fn settings(sets: &[Collected]) -> Option<String> {
 }
 
 fn shown_values(values: Option<&BTreeSet<String>>) -> String {
-    values.map_or_else(|| "not set".to_owned(), |values| values.iter().cloned().collect::<Vec<_>>().join(" and "))
+    values.map_or_else(
+        || "not set".to_owned(),
+        |values| values.iter().cloned().collect::<Vec<_>>().join(" and "),
+    )
 }
 
-/// Ratios between units that are mistaken for each other: decimal and binary prefixes, bits and bytes.
+/// Ratios between units that are mistaken for each other: decimal and binary prefixes, bits and
+/// bytes.
 const UNIT_RATIOS: [f64; 5] = [8.0, 1000.0, 1024.0, 1e6, 1048576.0];
 /// The relative distance from such a ratio at which a hint is given.
 const NEAR: f64 = 0.05;
 
 /// Warns of ratios that look like a difference of units. Values of FSBench itself have one unit.
 fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
-    let is_own = |name: &str| sets.iter().any(|set| set.name == name && set.tool() == Some(OURS));
+    let is_own = |name: &str| {
+        sets.iter()
+            .any(|set| set.name == name && set.tool() == Some(OURS))
+    };
     let mut hints: Vec<(f64, &str, Vec<String>)> = Vec::new();
     for operation in operations.iter().filter(|operation| operation.primary) {
-        let levels = operation.estimate.against.iter().filter_map(|(set, level)| Some((set, level.as_ref()?)));
+        let levels = operation
+            .estimate
+            .against
+            .iter()
+            .filter_map(|(set, level)| Some((set, level.as_ref()?)));
         for (set, level) in levels.filter(|(set, _)| !is_own(set)) {
             let ratio = level.ratio.max(1.0 / level.ratio);
             let is_near = |unit: &f64| (ratio / unit).ln().abs() < NEAR.ln_1p();
             let distance = |unit: &f64| (ratio / unit).ln().abs();
-            let near = UNIT_RATIOS.into_iter().filter(is_near).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+            let near = UNIT_RATIOS
+                .into_iter()
+                .filter(is_near)
+                .min_by(|a, b| distance(a).total_cmp(&distance(b)));
             let Some(unit) = near else { continue };
             let name = work(operation.workload.as_deref(), &operation.operation);
             let name = format!("{ratio:.0} at {name}");
-            match hints.iter_mut().find(|(known, other, _)| (*known, *other) == (unit, set.as_str())) {
+            match hints
+                .iter_mut()
+                .find(|(known, other, _)| (*known, *other) == (unit, set.as_str()))
+            {
                 Some((.., names)) => names.push(name),
                 None => hints.push((unit, set.as_str(), vec![name])),
             }
         }
     }
     let text = |(unit, set, names): &(f64, &str, Vec<String>)| {
-        format!("{set}: the ratio of {} is near {unit}: one side may be in another unit", some(names, NAMED))
+        format!(
+            "{set}: the ratio of {} is near {unit}: one side may be in another unit",
+            some(names, NAMED)
+        )
     };
     hints.iter().map(text).collect()
 }
@@ -866,29 +1203,57 @@ mod tests {
 
     #[test]
     fn quantiles_are_ranks_and_only_where_enough_lies_beyond() {
-        let bins: BTreeMap<u64, u64> = (1..=1000).map(|nanoseconds| (nanoseconds * 1000, 1)).collect();
+        let bins: BTreeMap<u64, u64> = (1..=1000)
+            .map(|nanoseconds| (nanoseconds * 1000, 1))
+            .collect();
         let found = of_bins(&bins);
-        assert_eq!(found.iter().map(|quantile| quantile.q).collect::<Vec<_>>(), [0.5, 0.9]);
-        assert!((found[0].seconds - 500e-6).abs() < 1e-12 && (found[1].seconds - 900e-6).abs() < 1e-12);
+        assert_eq!(
+            found.iter().map(|quantile| quantile.q).collect::<Vec<_>>(),
+            [0.5, 0.9]
+        );
+        assert!(
+            (found[0].seconds - 500e-6).abs() < 1e-12 && (found[1].seconds - 900e-6).abs() < 1e-12
+        );
         assert!(of_bins(&BTreeMap::new()).is_empty());
     }
 
     #[test]
     fn names_of_files_are_no_options() {
-        assert_eq!(options("iozone", "/usr/bin/iozone -a -n 4k -f /mnt/test/f -b out.xls"), "-a -n 4k");
+        assert_eq!(
+            options(
+                "iozone",
+                "/usr/bin/iozone -a -n 4k -f /mnt/test/f -b out.xls"
+            ),
+            "-a -n 4k"
+        );
         assert_eq!(options("iozone", "iozone -U /mnt -e"), "-e");
     }
 
     #[test]
     fn each_tool_has_its_own_names_of_files() {
-        assert_eq!(options("ior", "ior -a POSIX -b 50g -F -o /mnt/f -t 1m"), "-a POSIX -b 50g -F -t 1m");
-        assert_eq!(options("mdtest", "/opt/mdtest -n 100 -F -d /mnt/a"), "-n 100 -F");
+        assert_eq!(
+            options("ior", "ior -a POSIX -b 50g -F -o /mnt/f -t 1m"),
+            "-a POSIX -b 50g -F -t 1m"
+        );
+        assert_eq!(
+            options("mdtest", "/opt/mdtest -n 100 -F -d /mnt/a"),
+            "-n 100 -F"
+        );
     }
 
     #[test]
     fn our_iozone_and_the_other_one_are_called_alike() {
-        let all = ["iozone -a -g 64m", "/opt/bin/iozone -a -g 64m", "fsb iozone -a -g 64m", "./fsb iozone -a -g 64m"];
-        assert!(all.iter().all(|command| options("iozone", command) == "-a -g 64m"), "{all:?}");
+        let all = [
+            "iozone -a -g 64m",
+            "/opt/bin/iozone -a -g 64m",
+            "fsb iozone -a -g 64m",
+            "./fsb iozone -a -g 64m",
+        ];
+        assert!(
+            all.iter()
+                .all(|command| options("iozone", command) == "-a -g 64m"),
+            "{all:?}"
+        );
         assert_eq!(options("iozone", "fsb -a"), "-a");
     }
 

@@ -1,11 +1,13 @@
-//! The request for a comparison, and a region of the grid, judged on runs: one mean of logarithms per run, whatever the
-//! number of cells.
+//! The request for a comparison, and a region of the grid, judged on runs: one mean of logarithms
+//! per run, whatever the number of cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classic::classic;
 use super::collected::{Collected, Matrix, Table};
-use super::document::{BySet, Cell, CellAgainst, CellValue, Colour, Estimates, GridAgainst, RunLevel, Single};
+use super::document::{
+    BySet, Cell, CellAgainst, CellValue, Colour, Estimates, GridAgainst, RunLevel, Single,
+};
 use crate::comparison::{Comparison, Difference, RunContrast};
 use crate::prior::Prior;
 use crate::ranking::{Pair, Ranking};
@@ -24,7 +26,8 @@ pub struct CompareRequest {
     pub baseline: usize,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
-    /// The variation between runs, added where a side has fewer than [`FEWEST_RUNS_JUDGED`](crate::FEWEST_RUNS_JUDGED) runs.
+    /// The variation between runs, added where a side has fewer than
+    /// [`FEWEST_RUNS_JUDGED`](crate::FEWEST_RUNS_JUDGED) runs.
     pub between_runs: Option<Between>,
     /// The variation between sessions, added where two sides share none.
     pub between_sessions: Option<Between>,
@@ -38,12 +41,19 @@ pub struct CompareRequest {
 impl CompareRequest {
     /// Without any variation that is known beforehand.
     pub const fn new(baseline: usize, theta: f64) -> CompareRequest {
-        CompareRequest { baseline, theta, between_runs: None, between_sessions: None, pages: 1, pooled: true }
+        CompareRequest {
+            baseline,
+            theta,
+            between_runs: None,
+            between_sessions: None,
+            pages: 1,
+            pooled: true,
+        }
     }
 }
 
-/// The least share of a region's cells that a run must have. A run with fewer is left out, because it would cost the
-/// other runs their cells.
+/// The least share of a region's cells that a run must have. A run with fewer is left out, because
+/// it would cost the other runs their cells.
 pub(super) const ENOUGH: f64 = 0.8;
 /// The least share of a region that every run must have. Fewer cells do not represent the region.
 const WORTH: f64 = 0.5;
@@ -58,8 +68,8 @@ pub(super) struct Complete {
 }
 
 impl Complete {
-    /// Returns the largest usable part of a region: it leaves out runs that lack many of its cells, then keeps the
-    /// cells that all other runs have.
+    /// Returns the largest usable part of a region: it leaves out runs that lack many of its cells,
+    /// then keeps the cells that all other runs have.
     pub fn from_table(table: &Table, columns: &[usize]) -> Complete {
         let has = |matrix: &Matrix, row: usize, column: usize| matrix.has(row, column);
         let rows: Vec<Vec<usize>> = table
@@ -67,31 +77,46 @@ impl Complete {
             .iter()
             .map(|set| {
                 let Some(matrix) = set else { return Vec::new() };
-                let count = |row: usize| columns.iter().filter(|column| has(matrix, row, **column)).count();
+                let count = |row: usize| {
+                    columns
+                        .iter()
+                        .filter(|column| has(matrix, row, **column))
+                        .count()
+                };
                 let enough = |row: &usize| count(*row) as f64 >= ENOUGH * columns.len() as f64;
                 (0..matrix.runs.len()).filter(enough).collect()
             })
             .collect();
         let whole = |column: &usize| {
             let sets = table.sets.iter().zip(&rows);
-            sets.into_iter()
-                .all(|(set, rows)| set.as_ref().is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column))))
+            sets.into_iter().all(|(set, rows)| {
+                set.as_ref()
+                    .is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column)))
+            })
         };
         let whole: Vec<usize> = columns.iter().copied().filter(whole).collect();
         let speaks = whole.len() as f64 >= WORTH * columns.len() as f64;
-        Complete { columns: if speaks { whole } else { Vec::new() }, rows }
+        Complete {
+            columns: if speaks { whole } else { Vec::new() },
+            rows,
+        }
     }
 
     /// Returns mean logarithms by set: one per run, with the index of the run in the set.
     pub fn means(&self, table: &Table) -> Vec<Vec<(usize, f64)>> {
         let mean = |matrix: &Matrix, row: usize| {
-            let sum: f64 = self.columns.iter().map(|column| matrix.log(row, *column)).sum();
+            let sum: f64 = self
+                .columns
+                .iter()
+                .map(|column| matrix.log(row, *column))
+                .sum();
             sum / self.columns.len() as f64
         };
         let of_set = |(set, rows): (&Option<Matrix>, &Vec<usize>)| match set {
-            Some(matrix) if !self.columns.is_empty() => {
-                rows.iter().map(|row| (matrix.runs[*row], mean(matrix, *row))).collect()
-            }
+            Some(matrix) if !self.columns.is_empty() => rows
+                .iter()
+                .map(|row| (matrix.runs[*row], mean(matrix, *row)))
+                .collect(),
             _ => Vec::new(),
         };
         table.sets.iter().zip(&self.rows).map(of_set).collect()
@@ -116,8 +141,15 @@ pub(super) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Creates the frame. The tables must already know whether their metric is judged.
-    pub fn new(sets: &'a [Collected], request: &CompareRequest, tables: &[Table]) -> Result<Frame<'a>, AnalysisError> {
-        let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
+    pub fn new(
+        sets: &'a [Collected],
+        request: &CompareRequest,
+        tables: &[Table],
+    ) -> Result<Frame<'a>, AnalysisError> {
+        let first = |pairing: &str| {
+            sets.iter()
+                .position(|set| set.pairing.as_deref() == Some(pairing))
+        };
         let judged = || tables.iter().filter(|table| table.primary);
         let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
         let mut frame = Frame {
@@ -125,7 +157,10 @@ impl<'a> Frame<'a> {
             names: sets.iter().map(|set| set.name.as_str()).collect(),
             baseline: request.baseline,
             theta: request.theta,
-            pairing: sets.iter().map(|set| set.pairing.as_deref().and_then(first)).collect(),
+            pairing: sets
+                .iter()
+                .map(|set| set.pairing.as_deref().and_then(first))
+                .collect(),
             request: *request,
             page: judged().count() * pairs * request.pages,
             priors: BTreeMap::new(),
@@ -139,26 +174,40 @@ impl<'a> Frame<'a> {
                     if !b.is_compared_by_block(c)
                         && let Some(contrast) = RunContrast::between(b, c)?
                     {
-                        contrasts.entry((baseline, candidate)).or_default().push(contrast);
+                        contrasts
+                            .entry((baseline, candidate))
+                            .or_default()
+                            .push(contrast);
                     }
                 }
             }
         }
-        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| Some((*pair, RunContrast::prior(cases)?));
+        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| {
+            Some((*pair, RunContrast::prior(cases)?))
+        };
         frame.priors = contrasts.iter().filter_map(prior).collect();
         Ok(frame)
     }
 
-    /// Returns the terms for a comparison of two sets' runs. If `borrowed`, they include what other cases show about
-    /// the variances.
+    /// Returns the terms for a comparison of two sets' runs. If `borrowed`, they include what other
+    /// cases show about the variances.
     fn terms(&self, baseline: usize, candidate: usize, borrowed: bool) -> Terms {
         let (one, other) = (&self.sets[baseline], &self.sets[candidate]);
         let sessions = one.sessions_beside(other).zip(other.sessions_beside(one));
-        // Runs show how sessions vary if each run is a session of its own and there are enough of them.
-        let shows = |set: &Collected, sessions: usize| sessions >= FEWEST_RUNS_JUDGED && sessions == set.run_count();
-        let apart = sessions.filter(|((few, shared), (more, _))| !(*shared || shows(one, *few) && shows(other, *more)));
+        // Runs show how sessions vary if each run is a session of its own and there are enough of
+        // them.
+        let shows = |set: &Collected, sessions: usize| {
+            sessions >= FEWEST_RUNS_JUDGED && sessions == set.run_count()
+        };
+        let apart = sessions.filter(|((few, shared), (more, _))| {
+            !(*shared || shows(one, *few) && shows(other, *more))
+        });
         Terms {
-            prior: self.priors.get(&(baseline, candidate)).copied().filter(|_| borrowed),
+            prior: self
+                .priors
+                .get(&(baseline, candidate))
+                .copied()
+                .filter(|_| borrowed),
             between_runs: self.request.between_runs,
             between_sessions: self.request.between_sessions,
             apart: apart.map(|((one, _), (other, _))| [one, other]),
@@ -167,7 +216,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns the terms for a candidate and the baseline on a region. They borrow nothing from other cases.
+    /// Returns the terms for a candidate and the baseline on a region. They borrow nothing from
+    /// other cases.
     pub fn plain_terms(&self, candidate: usize) -> Terms {
         self.terms(self.baseline, candidate, false)
     }
@@ -178,7 +228,8 @@ impl<'a> Frame<'a> {
         (0..self.sets.len()).filter(move |set| *set != baseline)
     }
 
-    /// Returns the level at which every pair can stand at once: what holds here holds at Holm's level, too.
+    /// Returns the level at which every pair can stand at once: what holds here holds at Holm's
+    /// level, too.
     pub fn level(&self) -> f64 {
         let sets = self.sets.len();
         1.0 - (1.0 - LEVEL) / (sets * (sets - 1) / 2).max(1) as f64
@@ -204,11 +255,19 @@ impl<'a> Frame<'a> {
         let facts = &self.sets[set].runs;
         let (values, runs) = logs
             .map(|(run, log)| {
-                let value = BlockValue { slice: facts[run].slice, ..BlockValue::new(self.block(set, run), exp(log)) };
+                let value = BlockValue {
+                    slice: facts[run].slice,
+                    ..BlockValue::new(self.block(set, run), exp(log))
+                };
                 (value, facts[run].run)
             })
             .unzip();
-        Sample { shares_blocks: self.pairing[set], analyses: self.sets[set].analyses.clone(), values, runs }
+        Sample {
+            shares_blocks: self.pairing[set],
+            analyses: self.sets[set].analyses.clone(),
+            values,
+            runs,
+        }
     }
 
     pub fn samples(&self, table: &Table, columns: &[usize]) -> Vec<Sample> {
@@ -217,10 +276,17 @@ impl<'a> Frame<'a> {
             let places: Vec<usize> = means.iter().map(|(run, _)| *run).collect();
             let mut sample = self.sample(set, means.into_iter());
             // Samples are of one workload; a mean over sizes has none.
-            let of_workload = table.key.workload.as_ref().filter(|_| table.primary && table.cells.len() == 1);
-            if let Some(within) = of_workload.and_then(|workload| self.sets[set].within.get(workload)) {
+            let of_workload = table
+                .key
+                .workload
+                .as_ref()
+                .filter(|_| table.primary && table.cells.len() == 1);
+            if let Some(within) =
+                of_workload.and_then(|workload| self.sets[set].within.get(workload))
+            {
                 let of_values = sample.values.iter_mut().zip(places);
-                of_values.for_each(|(value, run)| value.within = within.get(&(run as u32)).copied());
+                of_values
+                    .for_each(|(value, run)| value.within = within.get(&(run as u32)).copied());
             }
             sample
         };
@@ -235,25 +301,45 @@ impl<'a> Frame<'a> {
         let mut ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
         let lost = |set: usize| table.unjudged(set);
         ranking.withhold_pairs(&lost);
-        let judged = ranking.pairs.iter().filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
-        let judged: BTreeSet<usize> = judged.flat_map(|pair| [pair.baseline, pair.candidate]).collect();
+        let judged = ranking
+            .pairs
+            .iter()
+            .filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
+        let judged: BTreeSet<usize> = judged
+            .flat_map(|pair| [pair.baseline, pair.candidate])
+            .collect();
         // Runs of ours that cannot be judged may be the fastest: nothing is decided without them.
         let is_open = |set: usize| {
             let of_set = |pair: &&Pair| [pair.baseline, pair.candidate].contains(&set);
             samples[set].shares_blocks.is_some()
-                && ranking.pairs.iter().filter(of_set).any(|pair| pair.comparison.unjudged.is_some())
+                && ranking
+                    .pairs
+                    .iter()
+                    .filter(of_set)
+                    .any(|pair| pair.comparison.unjudged.is_some())
         };
         let is_few = |set: usize| !judged.is_empty() && !judged.contains(&set) && !is_open(set);
-        let is_apart = |set: usize| !samples[set].values.is_empty() && (lost(set).is_some() || is_few(set));
+        let is_apart =
+            |set: usize| !samples[set].values.is_empty() && (lost(set).is_some() || is_few(set));
         if !(0..samples.len()).any(is_apart) {
             return Ok(ranking);
         }
-        // A set with too few runs, or with failed ones, may still be anything: among those that are judged it would leave all
-        // undecided. Its pairs are described. (They take no part in Holm's steps, so the others' intervals are the same.)
-        let kept = |(set, sample): (usize, &Sample)| if is_apart(set) { sample.emptied() } else { sample.clone() };
+        // A set with too few runs, or with failed ones, may still be anything: among those that are
+        // judged it would leave all undecided. Its pairs are described. (They take no part in
+        // Holm's steps, so the others' intervals are the same.)
+        let kept = |(set, sample): (usize, &Sample)| {
+            if is_apart(set) {
+                sample.emptied()
+            } else {
+                sample.clone()
+            }
+        };
         let rest: Vec<Sample> = samples.iter().enumerate().map(kept).collect();
         let rest = Ranking::of_samples(&rest, &terms, table.better, self.theta)?;
-        Ok(Ranking { pairs: ranking.pairs, ..rest })
+        Ok(Ranking {
+            pairs: ranking.pairs,
+            ..rest
+        })
     }
 
     /// Returns the comparisons of the candidates in a ranking.
@@ -263,21 +349,35 @@ impl<'a> Frame<'a> {
 
     /// Returns one entry for each set, by name.
     pub(crate) fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
-        self.names.iter().map(|name| (*name).to_owned()).zip((0..self.sets.len()).map(of)).collect()
+        self.names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip((0..self.sets.len()).map(of))
+            .collect()
     }
 }
 
 /// Returns the comparisons of all sets except the baseline in a ranking.
 pub(super) fn estimates(names: &[&str], baseline: usize, ranking: &Ranking) -> Estimates {
     let candidates = names.iter().enumerate().filter(|(set, _)| *set != baseline);
-    let against = |set: usize| ranking.comparison(baseline, set).map(|comparison| run_level(&comparison));
-    Estimates { against: candidates.map(|(set, name)| ((*name).to_owned(), against(set))).collect() }
+    let against = |set: usize| {
+        ranking
+            .comparison(baseline, set)
+            .map(|comparison| run_level(&comparison))
+    };
+    Estimates {
+        against: candidates
+            .map(|(set, name)| ((*name).to_owned(), against(set)))
+            .collect(),
+    }
 }
 
 fn run_level(comparison: &Comparison) -> RunLevel {
     RunLevel {
         ratio: comparison.ratio,
-        ci95: comparison.interval.map(|interval| [interval.lo, interval.hi]),
+        ci95: comparison
+            .interval
+            .map(|interval| [interval.lo, interval.hi]),
         n: comparison.n,
         method: comparison.method,
         verdict: comparison.verdict,
@@ -286,17 +386,23 @@ fn run_level(comparison: &Comparison) -> RunLevel {
     }
 }
 
-// Single cells: the colours of the heat map. They are no verdicts, because the cells of one run share its random
-// effects.
+// Single cells: the colours of the heat map. They are no verdicts, because the cells of one run
+// share its random effects.
 
-/// The false discovery rate of colours (Benjamini and Hochberg 1995), over the cells of one operation.
+/// The false discovery rate of colours (Benjamini and Hochberg 1995), over the cells of one
+/// operation.
 pub(super) const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// One candidate's cells, one entry per column of the table. `None` if the two sets have no block in common.
+/// One candidate's cells, one entry per column of the table. `None` if the two sets have no block
+/// in common.
 pub(super) type Looks = Vec<Option<CellAgainst>>;
 
 /// Compares every cell of one candidate with the baseline.
-pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Looks, AnalysisError> {
+pub(super) fn looks(
+    frame: &Frame,
+    table: &Table,
+    candidate: usize,
+) -> Result<Looks, AnalysisError> {
     let (Some(base), Some(other)) = (&table.sets[frame.baseline], &table.sets[candidate]) else {
         return Ok(vec![None; table.cells.len()]);
     };
@@ -306,23 +412,48 @@ pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Lo
         frame.sample(set, logs.filter(|(_, log)| !log.is_nan()))
     };
     let differences: Vec<Option<Difference>> = (0..cells)
-        .map(|cell| sample(frame.baseline, base, cell).difference(&sample(candidate, other, cell), &Terms::default()))
+        .map(|cell| {
+            sample(frame.baseline, base, cell)
+                .difference(&sample(candidate, other, cell), &Terms::default())
+        })
         .collect::<Result<_, _>>()?;
-    let rejected = rejected(&differences.iter().map(|d| d.as_ref().and_then(Difference::p_value)).collect::<Vec<_>>());
-    let is_judged = table.unjudged(frame.baseline).or(table.unjudged(candidate)).is_none();
+    let rejected = rejected(
+        &differences
+            .iter()
+            .map(|d| d.as_ref().and_then(Difference::p_value))
+            .collect::<Vec<_>>(),
+    );
+    let is_judged = table
+        .unjudged(frame.baseline)
+        .or(table.unjudged(candidate))
+        .is_none();
     let look = |(difference, rejected): (&Option<Difference>, bool)| {
         let difference = difference.as_ref()?;
         let interval = difference.interval(LEVEL).filter(|_| is_judged);
         Some(CellAgainst {
             ratio: exp(difference.mean()),
-            ci95: interval.map(Interval::exp).map(|interval| [interval.lo, interval.hi]),
-            colour: colour(frame, table, difference.mean(), interval, rejected && is_judged),
+            ci95: interval
+                .map(Interval::exp)
+                .map(|interval| [interval.lo, interval.hi]),
+            colour: colour(
+                frame,
+                table,
+                difference.mean(),
+                interval,
+                rejected && is_judged,
+            ),
         })
     };
     Ok(differences.iter().zip(rejected).map(look).collect())
 }
 
-fn colour(frame: &Frame, table: &Table, mean: f64, interval: Option<Interval>, rejected: bool) -> Colour {
+fn colour(
+    frame: &Frame,
+    table: &Table,
+    mean: f64,
+    interval: Option<Interval>,
+    rejected: bool,
+) -> Colour {
     match interval.map(|interval| Verdict::from_interval(interval, frame.theta, table.better)) {
         Some(Verdict::Equivalent) => Colour::Same,
         _ if !rejected => Colour::Uncertain,
@@ -331,15 +462,23 @@ fn colour(frame: &Frame, table: &Table, mean: f64, interval: Option<Interval>, r
     }
 }
 
-/// Returns which hypotheses are rejected at [`FALSE_DISCOVERIES`]: with m sorted p-values the largest k with p ≤ q·k/m,
-/// and all below it.
+/// Returns which hypotheses are rejected at [`FALSE_DISCOVERIES`]: with m sorted p-values the
+/// largest k with p ≤ q·k/m, and all below it.
 fn rejected(p_values: &[Option<f64>]) -> Vec<bool> {
     let mut sorted: Vec<f64> = p_values.iter().flatten().copied().collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let m = sorted.len() as f64;
     let passes = |(place, p): (usize, &f64)| *p <= FALSE_DISCOVERIES * (place + 1) as f64 / m;
-    let limit = sorted.iter().enumerate().filter(|(place, p)| passes((*place, p))).map(|(_, p)| *p).next_back();
-    p_values.iter().map(|p| p.zip(limit).is_some_and(|(p, limit)| p <= limit)).collect()
+    let limit = sorted
+        .iter()
+        .enumerate()
+        .filter(|(place, p)| passes((*place, p)))
+        .map(|(_, p)| *p)
+        .next_back();
+    p_values
+        .iter()
+        .map(|p| p.zip(limit).is_some_and(|(p, limit)| p <= limit))
+        .collect()
 }
 
 /// Counts the colours of a region, and adds the ratio and verdict of its runs.
@@ -350,7 +489,11 @@ pub(super) fn counted(
     looks: &Looks,
     columns: &[usize],
 ) -> Option<GridAgainst> {
-    let colours: Vec<Colour> = columns.iter().filter_map(|column| looks[*column]).map(|look| look.colour).collect();
+    let colours: Vec<Colour> = columns
+        .iter()
+        .filter_map(|column| looks[*column])
+        .map(|look| look.colour)
+        .collect();
     if colours.is_empty() {
         return None;
     }
@@ -358,7 +501,10 @@ pub(super) fn counted(
     let comparison = ranking.comparison(frame.baseline, candidate);
     Some(GridAgainst {
         ratio: comparison.as_ref().map(|comparison| comparison.ratio),
-        ci95: comparison.as_ref().and_then(|comparison| comparison.interval).map(|i| [i.lo, i.hi]),
+        ci95: comparison
+            .as_ref()
+            .and_then(|comparison| comparison.interval)
+            .map(|i| [i.lo, i.hi]),
         cells: colours.len(),
         faster: count(Colour::Faster),
         slower: count(Colour::Slower),
@@ -380,10 +526,18 @@ impl Single<'_> {
     }
 }
 
-/// Returns the cells for charts and tables, with every single value and its statistics if `single` asks for them.
-pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
+/// Returns the cells for charts and tables, with every single value and its statistics if `single`
+/// asks for them.
+pub(super) fn detailed(
+    frame: &Frame,
+    table: &Table,
+    looks: &[(usize, Looks)],
+    single: bool,
+) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::collected::Size)| {
-        let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
+        let against = looks
+            .iter()
+            .filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
         let column = |set: usize| {
             let matrix = table.sets[set].iter();
             matrix
@@ -398,7 +552,13 @@ pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], s
             file_size: size.file,
             record_size: size.record,
             means: frame.names.iter().enumerate().filter_map(mean).collect(),
-            values: frame.by_set(|set| if single { column(set).collect() } else { Vec::new() }),
+            values: frame.by_set(|set| {
+                if single {
+                    column(set).collect()
+                } else {
+                    Vec::new()
+                }
+            }),
             classic: single.then(|| classic(table, &[place], &frame.names, frame.baseline)),
             against: against.collect(),
         }
@@ -410,12 +570,13 @@ pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], s
 mod tests {
     use super::rejected;
 
-    /// The example of Benjamini and Hochberg 1995, section 3.2: of fifteen p-values the first four fall.
+    /// The example of Benjamini and Hochberg 1995, section 3.2: of fifteen p-values the first four
+    /// fall.
     #[test]
     fn the_published_example() {
         let p = [
-            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-            0.7590, 1.0,
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
         ];
         let rejected = rejected(&p.map(Some));
         assert_eq!(rejected.iter().filter(|rejected| **rejected).count(), 4);

@@ -1,20 +1,21 @@
 //! The significance of the largest difference among thousands of rectangles.
 //!
-//! Every rectangle of every operation gives one number per run, its mean logarithm. The statistic measures how closely
-//! those numbers follow the runs' labels: |w·u|, with the runs' centred and normed numbers u and the normed contrast w
-//! between candidate and baseline. Exchanging w gives the distribution of the largest statistic of the whole search
-//! without any difference:
+//! Every rectangle of every operation gives one number per run, its mean logarithm. The statistic
+//! measures how closely those numbers follow the runs' labels: |w·u|, with the runs' centred and
+//! normed numbers u and the normed contrast w between candidate and baseline. Exchanging w gives
+//! the distribution of the largest statistic of the whole search without any difference:
 //!
-//! * independent runs: the labels are exchanged, in all ways if these are few. This is exact, for between equals every
-//!   assignment of labels to runs is as likely as any other.
-//! * blocks: each block gives one difference, and w is turned into random directions: a rotation test (Langsrud 2005,
-//!   Statistics and Computing 15:53), exact where differences are normal. Exchanging the labels inside blocks has only
-//!   2ⁿ⁻¹ ways: with five blocks nothing could ever be found at 5 %.
+//! * independent runs: the labels are exchanged, in all ways if these are few. This is exact, for
+//!   between equals every assignment of labels to runs is as likely as any other.
+//! * blocks: each block gives one difference, and w is turned into random directions: a rotation
+//!   test (Langsrud 2005, Statistics and Computing 15:53), exact where differences are normal.
+//!   Exchanging the labels inside blocks has only 2ⁿ⁻¹ ways: with five blocks nothing could ever be
+//!   found at 5 %.
 //!
-//! There are many small rectangles with a large scatter and few large ones with a small scatter. Therefore each class
-//! of size has its own null distribution, and the classes are joined by the smallest of their p-values, which is again
-//! compared with its distribution over the exchanges (Westfall and Young 1993). So chance in single corners does not
-//! hide a loss everywhere.
+//! There are many small rectangles with a large scatter and few large ones with a small scatter.
+//! Therefore each class of size has its own null distribution, and the classes are joined by the
+//! smallest of their p-values, which is again compared with its distribution over the exchanges
+//! (Westfall and Young 1993). So chance in single corners does not hide a loss everywhere.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -28,9 +29,11 @@ const FEWEST_CELLS: u32 = 4;
 /// Classes of size: at least half of the operation's cells, at least an eighth, the rest.
 const CLASSES: usize = 3;
 
-/// All contrasts are applied to one portion of rectangles at a time. A portion fits the processor's cache.
+/// All contrasts are applied to one portion of rectangles at a time. A portion fits the processor's
+/// cache.
 const PORTION: usize = 32 * LANES;
-/// The number of rectangles that are processed together: as many as the sums of fit the processor's registers.
+/// The number of rectangles that are processed together: as many as the sums of fit the processor's
+/// registers.
 const LANES: usize = 32;
 
 /// One operation's grid, prepared for the search.
@@ -64,24 +67,41 @@ impl Ground {
             let class = [0.5, 0.125].iter().filter(|limit| share < **limit).count();
             rectangles[class].push((rectangle, count));
         }
-        Ground { layout, counts, rectangles, runs, centred }
+        Ground {
+            layout,
+            counts,
+            rectangles,
+            runs,
+            centred,
+        }
     }
 
-    /// Returns the normed numbers of a portion of rectangles: for every [`LANES`] of them one row per run.
+    /// Returns the normed numbers of a portion of rectangles: for every [`LANES`] of them one row
+    /// per run.
     fn directions(&self, rectangles: &[(Rectangle, u32)]) -> Vec<[f32; LANES]> {
         let runs = self.runs.len();
         let mut rows = vec![[0f32; LANES]; rectangles.len().div_ceil(LANES) * runs];
         let mut numbers = vec![0f64; runs];
         for (place, (rectangle, _)) in rectangles.iter().enumerate() {
-            numbers.iter_mut().zip(&self.runs).for_each(|(number, sums)| *number = sums.sum(rectangle));
+            numbers
+                .iter_mut()
+                .zip(&self.runs)
+                .for_each(|(number, sums)| *number = sums.sum(rectangle));
             if self.centred {
                 let mean = numbers.iter().sum::<f64>() / runs as f64;
                 numbers.iter_mut().for_each(|number| *number -= mean);
             }
-            let norm = numbers.iter().map(|number| number * number).sum::<f64>().sqrt();
+            let norm = numbers
+                .iter()
+                .map(|number| number * number)
+                .sum::<f64>()
+                .sqrt();
             if norm > 0.0 {
                 let group = &mut rows[place / LANES * runs..][..runs];
-                group.iter_mut().zip(&numbers).for_each(|(row, number)| row[place % LANES] = (number / norm) as f32);
+                group
+                    .iter_mut()
+                    .zip(&numbers)
+                    .for_each(|(row, number)| row[place % LANES] = (number / norm) as f32);
             }
         }
         rows
@@ -100,16 +120,24 @@ fn statistics(contrast: &[(usize, f32)], rows: &[[f32; LANES]]) -> [f32; LANES] 
     sums.map(f32::abs)
 }
 
-/// Returns the rectangles of each ground that are significant in the search of all grounds, at level `alpha`.
+/// Returns the rectangles of each ground that are significant in the search of all grounds, at
+/// level `alpha`.
 pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<Vec<Hit>> {
-    let mut search = Search { largest: vec![vec![0f32; weights.contrasts.len()]; CLASSES], observed: Vec::new() };
+    let mut search = Search {
+        largest: vec![vec![0f32; weights.contrasts.len()]; CLASSES],
+        observed: Vec::new(),
+    };
     for ground in grounds {
         search.observed.push(Vec::new());
         for class in 0..CLASSES {
             search.go_through(ground, class, weights);
         }
     }
-    let levels: Vec<Levels> = search.largest.iter().map(|largest| Levels::new(largest)).collect();
+    let levels: Vec<Levels> = search
+        .largest
+        .iter()
+        .map(|largest| Levels::new(largest))
+        .collect();
     let smallest = smallest_p(&levels);
     let adjusted = |class: usize, statistic: f32| {
         let p = levels[class].p(statistic);
@@ -124,7 +152,10 @@ pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<V
                 p: adjusted(class, *statistic),
             })
         };
-        (0..CLASSES).flat_map(of_class).filter(|hit| hit.p <= alpha).collect()
+        (0..CLASSES)
+            .flat_map(of_class)
+            .filter(|hit| hit.p <= alpha)
+            .collect()
     };
     grounds.iter().zip(&search.observed).map(hits).collect()
 }
@@ -147,7 +178,11 @@ impl Search {
                 for group in directions.chunks(ground.runs.len()) {
                     let found = statistics(contrast, group);
                     for lane in 0..LANES {
-                        largest[lane] = if found[lane] > largest[lane] { found[lane] } else { largest[lane] };
+                        largest[lane] = if found[lane] > largest[lane] {
+                            found[lane]
+                        } else {
+                            largest[lane]
+                        };
                     }
                     if place == 0 {
                         observed.extend_from_slice(&found);
@@ -164,7 +199,8 @@ impl Search {
     }
 }
 
-/// The null distribution of a class: its largest statistics, sorted and in the order of the contrasts.
+/// The null distribution of a class: its largest statistics, sorted and in the order of the
+/// contrasts.
 struct Levels {
     sorted: Vec<f32>,
     by_contrast: Vec<f32>,
@@ -174,13 +210,18 @@ impl Levels {
     fn new(largest: &[f32]) -> Levels {
         let mut sorted = largest.to_vec();
         sorted.sort_unstable_by(f32::total_cmp);
-        Levels { sorted, by_contrast: largest.to_vec() }
+        Levels {
+            sorted,
+            by_contrast: largest.to_vec(),
+        }
     }
 
-    /// Returns the share of contrasts whose largest statistic is at least this one. The tolerance keeps a contrast and
-    /// its mirror image, which differ by rounding, from counting as two.
+    /// Returns the share of contrasts whose largest statistic is at least this one. The tolerance
+    /// keeps a contrast and its mirror image, which differ by rounding, from counting as two.
     fn p(&self, statistic: f32) -> f64 {
-        let below = self.sorted.partition_point(|other| *other < statistic - 1e-5);
+        let below = self
+            .sorted
+            .partition_point(|other| *other < statistic - 1e-5);
         (self.sorted.len() - below) as f64 / self.sorted.len() as f64
     }
 }
@@ -188,16 +229,23 @@ impl Levels {
 /// Returns for each contrast the smallest p-value over the classes, sorted.
 fn smallest_p(levels: &[Levels]) -> Vec<f64> {
     let contrasts = levels.first().map_or(0, |level| level.by_contrast.len());
-    let smallest = |place: usize| levels.iter().map(|level| level.p(level.by_contrast[place])).fold(1.0, f64::min);
+    let smallest = |place: usize| {
+        levels
+            .iter()
+            .map(|level| level.p(level.by_contrast[place]))
+            .fold(1.0, f64::min)
+    };
     let mut smallest: Vec<f64> = (0..contrasts).map(smallest).collect();
     smallest.sort_unstable_by(f64::total_cmp);
     smallest
 }
 
-/// With more file sizes or record sizes than this, rectangles have coarser edges. (IOzone's longest grid has 21.)
+/// With more file sizes or record sizes than this, rectangles have coarser edges. (IOzone's longest
+/// grid has 21.)
 const MOST_SIZES: usize = 24;
 
-/// A contiguous range of file sizes × a contiguous range of record sizes, as indices into the grid's sizes.
+/// A contiguous range of file sizes × a contiguous range of record sizes, as indices into the
+/// grid's sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rectangle {
     pub files: (usize, usize),
@@ -206,19 +254,32 @@ pub(super) struct Rectangle {
 
 impl Rectangle {
     pub fn contains(&self, other: &Rectangle) -> bool {
-        let within = |outer: (usize, usize), inner: (usize, usize)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        let within =
+            |outer: (usize, usize), inner: (usize, usize)| outer.0 <= inner.0 && inner.1 <= outer.1;
         within(self.files, other.files) && within(self.records, other.records)
     }
 
-    /// Returns the four edges: the first and last file size and record size alone. Without an edge the rectangle would
-    /// be smaller.
+    /// Returns the four edges: the first and last file size and record size alone. Without an edge
+    /// the rectangle would be smaller.
     pub fn edges(&self) -> [Rectangle; 4] {
         let ((f0, f1), (r0, r1)) = (self.files, self.records);
         [
-            Rectangle { files: (f0, f0), ..*self },
-            Rectangle { files: (f1, f1), ..*self },
-            Rectangle { records: (r0, r0), ..*self },
-            Rectangle { records: (r1, r1), ..*self },
+            Rectangle {
+                files: (f0, f0),
+                ..*self
+            },
+            Rectangle {
+                files: (f1, f1),
+                ..*self
+            },
+            Rectangle {
+                records: (r0, r0),
+                ..*self
+            },
+            Rectangle {
+                records: (r1, r1),
+                ..*self
+            },
         ]
     }
 
@@ -228,12 +289,15 @@ impl Rectangle {
             let (lo, hi) = (a.0.max(b.0), a.1.min(b.1));
             (lo <= hi).then_some((lo, hi))
         };
-        Some(Rectangle { files: both(self.files, other.files)?, records: both(self.records, other.records)? })
+        Some(Rectangle {
+            files: both(self.files, other.files)?,
+            records: both(self.records, other.records)?,
+        })
     }
 }
 
-/// The sizes of a grid and the positions of its cells. Cells without sizes are in a row of one file size or record
-/// size.
+/// The sizes of a grid and the positions of its cells. Cells without sizes are in a row of one file
+/// size or record size.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub files: Vec<Option<u64>>,
@@ -256,16 +320,26 @@ impl Layout {
             let find = |sizes: &[Option<u64>], size| sizes.binary_search(&size).unwrap_or_default();
             (find(&files, size.file), find(&records, size.record))
         };
-        Layout { places: cells.iter().map(place).collect(), files, records }
+        Layout {
+            places: cells.iter().map(place).collect(),
+            files,
+            records,
+        }
     }
 
     /// Returns the smallest rectangle around all cells.
     pub fn whole(&self) -> Rectangle {
         let around = |of: fn(&(usize, usize)) -> usize| {
             let places = || self.places.iter().map(of);
-            (places().min().unwrap_or_default(), places().max().unwrap_or_default())
+            (
+                places().min().unwrap_or_default(),
+                places().max().unwrap_or_default(),
+            )
         };
-        Rectangle { files: around(|place| place.0), records: around(|place| place.1) }
+        Rectangle {
+            files: around(|place| place.0),
+            records: around(|place| place.1),
+        }
     }
 
     /// Sums of `values`, one per cell, over any rectangle.
@@ -288,14 +362,18 @@ impl Layout {
         Sums { sums, width }
     }
 
-    /// Returns every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
+    /// Returns every rectangle of at least `fewest` cells that no smaller rectangle could stand
+    /// for, and the whole.
     pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
         let whole = self.whole();
         let mut found = vec![(whole, counts.sum(&whole))];
         let (files, records) = (ranges(self.files.len()), ranges(self.records.len()));
         for files in &files {
             for records in &records {
-                let rectangle = Rectangle { files: *files, records: *records };
+                let rectangle = Rectangle {
+                    files: *files,
+                    records: *records,
+                };
                 let cells = counts.sum(&rectangle);
                 let tight = || rectangle.edges().iter().all(|edge| counts.sum(edge) > 0);
                 if cells >= fewest && rectangle != whole && tight() {
@@ -307,13 +385,17 @@ impl Layout {
     }
 }
 
-/// Returns all ranges of this number of sizes; of very many sizes those between every second, third, … only, for the
-/// number of rectangles grows with the fourth power.
+/// Returns all ranges of this number of sizes; of very many sizes those between every second,
+/// third, … only, for the number of rectangles grows with the fourth power.
 fn ranges(sizes: usize) -> Vec<(usize, usize)> {
     let step = sizes.div_ceil(MOST_SIZES).max(1);
     let starts = || (0..sizes).step_by(step);
     starts()
-        .flat_map(|first| starts().filter(move |start| *start >= first).map(move |start| (first, start)))
+        .flat_map(|first| {
+            starts()
+                .filter(move |start| *start >= first)
+                .map(move |start| (first, start))
+        })
         .map(|(first, start)| (first, (start + step).min(sizes) - 1))
         .collect()
 }
@@ -333,7 +415,8 @@ impl<N: Copy + std::ops::Add<Output = N> + std::ops::Sub<Output = N>> Sums<N> {
     }
 }
 
-// Contrasts between candidate and baseline: the observed one, and possible ones without any difference.
+// Contrasts between candidate and baseline: the observed one, and possible ones without any
+// difference.
 
 /// The maximum number of contrasts. A p-value of 5 % is then known to ±1.4 %.
 const MOST: usize = 999;
@@ -341,15 +424,16 @@ const MOST: usize = 999;
 /// The seed of the random contrasts. The same data always give the same findings.
 const SEED: u64 = 0x5eed_f00d;
 
-/// Contrasts of norm 1, the observed one first: runs with their weights, without those of weight zero.
+/// Contrasts of norm 1, the observed one first: runs with their weights, without those of weight
+/// zero.
 #[derive(Debug)]
 pub(super) struct Weights {
     pub contrasts: Vec<Vec<(usize, f32)>>,
 }
 
 impl Weights {
-    /// Exchanges labels among `baseline` + `candidate` runs, in this order: all ways if they are few, else a random
-    /// sample.
+    /// Exchanges labels among `baseline` + `candidate` runs, in this order: all ways if they are
+    /// few, else a random sample.
     pub fn of_runs(baseline: usize, candidate: usize) -> Weights {
         let runs = baseline + candidate;
         let ways = assignments(runs, candidate);
@@ -357,34 +441,58 @@ impl Weights {
             Some(ways) if ways <= MOST + 1 => every_assignment(baseline, candidate),
             _ => random_assignments(baseline, candidate),
         };
-        // The numbers of centred runs sum to zero, so the weights of one side, the smaller one, are sufficient. With
-        // the other side's share added they are (1/n + 1/m) / √(1/n + 1/m).
+        // The numbers of centred runs sum to zero, so the weights of one side, the smaller one, are
+        // sufficient. With the other side's share added they are (1/n + 1/m) / √(1/n + 1/m).
         let weight = (1.0 / baseline as f64 + 1.0 / candidate as f64).sqrt() as f32;
         let side = candidate <= baseline;
-        // Between sides of one size each assignment has a mirror image with the same |w·u|: half of them are enough.
+        // Between sides of one size each assignment has a mirror image with the same |w·u|: half of
+        // them are enough.
         let mirrored = |labels: &Vec<bool>| baseline == candidate && !labels[runs - 1];
         let contrast = |labels: Vec<bool>| -> Vec<(usize, f32)> {
-            (0..runs).filter(|run| labels[*run] == side).map(|run| (run, weight)).collect()
+            (0..runs)
+                .filter(|run| labels[*run] == side)
+                .map(|run| (run, weight))
+                .collect()
         };
-        Weights { contrasts: labels.into_iter().filter(|labels| !mirrored(labels)).map(contrast).collect() }
+        Weights {
+            contrasts: labels
+                .into_iter()
+                .filter(|labels| !mirrored(labels))
+                .map(contrast)
+                .collect(),
+        }
     }
 
     /// Returns random directions in the space of block differences, the diagonal first.
     pub(crate) fn of_blocks(blocks: usize) -> Weights {
         let mut generator = Pcg64::seed_from_u64(SEED);
         let mut direction = || {
-            let drawn: Vec<f64> = (0..blocks).map(|_| StandardNormal.sample(&mut generator)).collect();
+            let drawn: Vec<f64> = (0..blocks)
+                .map(|_| StandardNormal.sample(&mut generator))
+                .collect();
             let norm = drawn.iter().map(|x: &f64| x * x).sum::<f64>().sqrt();
-            drawn.into_iter().map(|x| (x / norm) as f32).enumerate().collect::<Vec<(usize, f32)>>()
+            drawn
+                .into_iter()
+                .map(|x| (x / norm) as f32)
+                .enumerate()
+                .collect::<Vec<(usize, f32)>>()
         };
-        let observed = (0..blocks).map(|block| (block, 1.0 / (blocks as f32).sqrt())).collect();
-        Weights { contrasts: std::iter::once(observed).chain((0..MOST).map(|_| direction())).collect() }
+        let observed = (0..blocks)
+            .map(|block| (block, 1.0 / (blocks as f32).sqrt()))
+            .collect();
+        Weights {
+            contrasts: std::iter::once(observed)
+                .chain((0..MOST).map(|_| direction()))
+                .collect(),
+        }
     }
 }
 
 /// Returns the number of ways in which runs can be chosen, or `None` if it overflows.
 fn assignments(runs: usize, chosen: usize) -> Option<usize> {
-    (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| Some(ways.checked_mul(runs - i)? / (i + 1)))
+    (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| {
+        Some(ways.checked_mul(runs - i)? / (i + 1))
+    })
 }
 
 /// Returns all assignments, the observed one (candidates last) first.
@@ -395,9 +503,16 @@ fn every_assignment(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
     loop {
         // Counted from the end, so that the first combination is the observed one.
         let mut labels = vec![false; runs];
-        chosen.iter().for_each(|place| labels[runs - 1 - place] = true);
+        chosen
+            .iter()
+            .for_each(|place| labels[runs - 1 - place] = true);
         found.push(labels);
-        let Some(last) = (0..candidate).rev().find(|i| chosen[*i] < runs - candidate + i) else { return found };
+        let Some(last) = (0..candidate)
+            .rev()
+            .find(|i| chosen[*i] < runs - candidate + i)
+        else {
+            return found;
+        };
         chosen[last] += 1;
         for i in last + 1..candidate {
             chosen[i] = chosen[i - 1] + 1;
@@ -407,7 +522,9 @@ fn every_assignment(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
 
 fn random_assignments(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
     let mut generator = Pcg64::seed_from_u64(SEED);
-    let mut labels: Vec<bool> = (0..baseline + candidate).map(|run| run >= baseline).collect();
+    let mut labels: Vec<bool> = (0..baseline + candidate)
+        .map(|run| run >= baseline)
+        .collect();
     let mut found = vec![labels.clone()];
     for _ in 0..MOST {
         // Fisher–Yates, written out so that findings do not change with a library's version.
@@ -430,26 +547,55 @@ mod tests {
         let all = every_assignment(6, 6);
         assert_eq!((all.len(), assignments(12, 6)), (924, Some(924)));
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 924);
-        assert!(all.iter().all(|labels| labels.iter().filter(|candidate| **candidate).count() == 6));
+        assert!(
+            all.iter()
+                .all(|labels| labels.iter().filter(|candidate| **candidate).count() == 6)
+        );
         assert!(all[0][6..].iter().all(|candidate| *candidate));
-        assert_eq!(every_assignment(5, 7)[0].iter().position(|candidate| *candidate), Some(5));
+        assert_eq!(
+            every_assignment(5, 7)[0]
+                .iter()
+                .position(|candidate| *candidate),
+            Some(5)
+        );
     }
 
-    /// Applied to a direction that follows the labels exactly, the observed contrast gives 1, and no other gives more.
+    /// Applied to a direction that follows the labels exactly, the observed contrast gives 1, and
+    /// no other gives more.
     #[test]
     fn contrasts_have_norm_one() {
         for (baseline, candidate) in [(5, 5), (5, 9), (9, 5), (40, 40)] {
             let (b, c) = (baseline as f32, candidate as f32);
             let norm = (b * (c / (b + c)).powi(2) + c * (b / (b + c)).powi(2)).sqrt();
-            let number = |run: usize| if run < baseline { -c / (b + c) / norm } else { b / (b + c) / norm };
-            let apply =
-                |contrast: &Vec<(usize, f32)>| contrast.iter().map(|(run, w)| w * number(*run)).sum::<f32>().abs();
+            let number = |run: usize| {
+                if run < baseline {
+                    -c / (b + c) / norm
+                } else {
+                    b / (b + c) / norm
+                }
+            };
+            let apply = |contrast: &Vec<(usize, f32)>| {
+                contrast
+                    .iter()
+                    .map(|(run, w)| w * number(*run))
+                    .sum::<f32>()
+                    .abs()
+            };
             let weights = Weights::of_runs(baseline, candidate);
-            assert!((apply(&weights.contrasts[0]) - 1.0).abs() < 1e-5, "{baseline} {candidate}");
-            assert!(weights.contrasts.len() > 100 && weights.contrasts.iter().all(|c| apply(c) < 1.0 + 1e-5));
+            assert!(
+                (apply(&weights.contrasts[0]) - 1.0).abs() < 1e-5,
+                "{baseline} {candidate}"
+            );
+            assert!(
+                weights.contrasts.len() > 100
+                    && weights.contrasts.iter().all(|c| apply(c) < 1.0 + 1e-5)
+            );
         }
         for contrast in Weights::of_blocks(5).contrasts {
-            assert!((contrast.iter().map(|(_, w)| w * w).sum::<f32>() - 1.0).abs() < 1e-5, "{contrast:?}");
+            assert!(
+                (contrast.iter().map(|(_, w)| w * w).sum::<f32>() - 1.0).abs() < 1e-5,
+                "{contrast:?}"
+            );
         }
     }
 

@@ -1,9 +1,11 @@
-//! Confinement of a worker: before it touches anything it gives up every way to write outside its target.
+//! Confinement of a worker: before it touches anything it gives up every way to write outside its
+//! target.
 //!
-//! A worker that runs programs of the user is confined further, because those programs may be hostile. It gets
-//! namespaces of its own for processes, System V and POSIX IPC, the network and users; a root without reachable Unix
-//! sockets; a new session keyring; and limits. A monitor (`fork_below`) outside these namespaces waits for it.
-//! `docs/methods/ownership.md` states what that promises and what it does not.
+//! A worker that runs programs of the user is confined further, because those programs may be
+//! hostile. It gets namespaces of its own for processes, System V and POSIX IPC, the network and
+//! users; a root without reachable Unix sockets; a new session keyring; and limits. A monitor
+//! (`fork_below`) outside these namespaces waits for it. `docs/methods/ownership.md` states what
+//! that promises and what it does not.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -17,8 +19,8 @@ use std::ptr::{null, null_mut};
 use fsb_model::workload::ProgramLimits;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -45,20 +47,24 @@ pub struct Confinement {
     /// Resources of the user's programs; `None` if the worker runs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
-    /// The directory that those programs see as their read-only root. It holds another machine's files, and mount
-    /// points for /dev, /proc, /sys, /run and /tmp of this machine. `None`: the root of this machine.
+    /// The directory that those programs see as their read-only root. It holds another machine's
+    /// files, and mount points for /dev, /proc, /sys, /run and /tmp of this machine. `None`: the
+    /// root of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
-    /// Request SIGKILL for when the *thread* that started this process ends. Needed only without a PID namespace.
+    /// Request SIGKILL for when the *thread* that started this process ends. Needed only without a
+    /// PID namespace.
     pub die_with_parent: bool,
 }
 
-/// Resources of the user's programs. In addition they get /dev/null and similar devices, and a private /dev/shm.
+/// Resources of the user's programs. In addition they get /dev/null and similar devices, and a
+/// private /dev/shm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
     /// Directories that the programs may write to, besides the target.
     pub writable: Vec<PathBuf>,
-    /// Whether the programs share this machine's network. Otherwise they have their own loopback interface.
+    /// Whether the programs share this machine's network. Otherwise they have their own loopback
+    /// interface.
     pub network: bool,
     /// Size of their /dev/shm in bytes.
     pub scratch: u64,
@@ -66,14 +72,16 @@ pub struct Programs {
     pub limits: ProgramLimits,
 }
 
-/// Processes and threads of the worker itself, which count towards [`ProgramLimits::processes`] in the kernel.
+/// Processes and threads of the worker itself, which count towards [`ProgramLimits::processes`] in
+/// the kernel.
 pub const OWN_PROCESSES: u64 = 8;
 
 /// Confines the calling process, which must have one thread. Irreversible.
 ///
-/// Everything but `writable` becomes read-only, and no device can be opened. The process changes its user, and keeps no
-/// capability and no way to new privileges. It cannot dump core, and no other process of the same user may trace it.
-/// Returns notes about the steps that the kernel refused. For root, failing to give up root is an error.
+/// Everything but `writable` becomes read-only, and no device can be opened. The process changes
+/// its user, and keeps no capability and no way to new privileges. It cannot dump core, and no
+/// other process of the same user may trace it. Returns notes about the steps that the kernel
+/// refused. For root, failing to give up root is an error.
 ///
 /// With `programs` this function forks and returns in the child only: see `fork_below`.
 ///
@@ -88,7 +96,11 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     to_memory(&confinement.memory_nodes)?;
     if root && confinement.uid != 0 {
         // Programs must not read the keys of the root session that started the run.
-        notes.extend(join_new_session_keyring().err().map(|why| format!("keys of root's session: {why}")));
+        notes.extend(
+            join_new_session_keyring()
+                .err()
+                .map(|why| format!("keys of root's session: {why}")),
+        );
     }
     let mounts = unshare_mounts(root);
     if let Some(programs) = &confinement.programs {
@@ -100,11 +112,13 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     let proc = own_proc();
     match mounts.and_then(|()| arrange_mounts(confinement, root)) {
         Ok(open) => notes.extend(open),
-        Err(error) => notes.push(format!("no read-only mounts confine the worker to its target ({error})")),
+        Err(error) => notes.push(format!(
+            "no read-only mounts confine the worker to its target ({error})"
+        )),
     }
     if confinement.programs.is_some() && root {
-        // The kernel counts processes and stores keys per user namespace: each worker has its own count and its own
-        // keys.
+        // The kernel counts processes and stores keys per user namespace: each worker has its own
+        // count and its own keys.
         let unshared = proc.and_then(|proc| unshare_users(&proc));
         notes.extend(unshared.err().map(|why| {
             format!(
@@ -114,17 +128,25 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
         }));
     }
     if let Some(root) = &confinement.root {
-        change_root(root).map_err(|why| TestbedError::machine("the worker cannot be confined").tried(why))?;
+        change_root(root)
+            .map_err(|why| TestbedError::machine("the worker cannot be confined").tried(why))?;
     }
     drop_bounding_set();
     if root {
         become_user(confinement.uid, confinement.gid)?;
     }
     drop_capabilities(confinement.uid == 0)?;
-    // SAFETY: set properties of our own process. Changing the user cleared the death signal, so it is set here.
+    // SAFETY: set properties of our own process. Changing the user cleared the death signal, so it
+    // is set here.
     unsafe {
-        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges")?;
-        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0), "forbidding to be traced")?;
+        check(
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+            "forbidding new privileges",
+        )?;
+        check(
+            libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0),
+            "forbidding to be traced",
+        )?;
         libc::umask(0o022);
         if confinement.die_with_parent {
             let parent = libc::getppid();
@@ -137,18 +159,27 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     Ok(notes)
 }
 
-/// Lifts the limit of locked memory. Memory that is registered with io_uring is locked, and unprivileged users may lock
-/// only a few MiB. Without root the limit stays. A worker that reaches it reports the error.
+/// Lifts the limit of locked memory. Memory that is registered with io_uring is locked, and
+/// unprivileged users may lock only a few MiB. Without root the limit stays. A worker that reaches
+/// it reports the error.
 fn lift_locked_memory() {
-    let _ = set_limit(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY, libc::RLIM_INFINITY);
+    let _ = set_limit(
+        libc::RLIMIT_MEMLOCK,
+        libc::RLIM_INFINITY,
+        libc::RLIM_INFINITY,
+    );
 }
 
-/// Sets the limits of programs, soft and hard, so that none can be raised again, and makes the kernel's OOM killer
-/// prefer them to anything else on this machine.
+/// Sets the limits of programs, soft and hard, so that none can be raised again, and makes the
+/// kernel's OOM killer prefer them to anything else on this machine.
 fn limit_programs(limits: &ProgramLimits) -> io::Result<()> {
     let processes = limits.processes + OWN_PROCESSES;
     set_limit(libc::RLIMIT_NPROC, processes, processes)?;
-    set_limit(libc::RLIMIT_NOFILE, limits.files.min(ProgramLimits::SOFT_FILES), limits.files)?;
+    set_limit(
+        libc::RLIMIT_NOFILE,
+        limits.files.min(ProgramLimits::SOFT_FILES),
+        limits.files,
+    )?;
     if let Some(bytes) = limits.memory {
         set_limit(libc::RLIMIT_DATA, bytes, bytes)?;
     }
@@ -157,26 +188,44 @@ fn limit_programs(limits: &ProgramLimits) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets a limit of this process. Only root can raise a hard limit. For other users a lower hard limit stays.
+/// Sets a limit of this process. Only root can raise a hard limit. For other users a lower hard
+/// limit stays.
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
-    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut now = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: valid structures; limits of our own process.
     unsafe {
         if libc::getrlimit(resource, &mut now) != 0 {
             return Err(io::Error::last_os_error());
         }
-        let wanted = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+        let wanted = libc::rlimit {
+            rlim_cur: soft,
+            rlim_max: hard,
+        };
         if libc::setrlimit(resource, &wanted) == 0 {
             return Ok(());
         }
         let hard = hard.min(now.rlim_max);
-        let allowed = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
-        if libc::setrlimit(resource, &allowed) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let allowed = libc::rlimit {
+            rlim_cur: soft.min(hard),
+            rlim_max: hard,
+        };
+        if libc::setrlimit(resource, &allowed) == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 }
 
 fn check(result: libc::c_int, step: &str) -> Result<(), TestbedError> {
-    if result == 0 { Ok(()) } else { Err(refused(step, &io::Error::last_os_error())) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(refused(step, &io::Error::last_os_error()))
+    }
 }
 
 fn refused(step: &str, error: &io::Error) -> TestbedError {
@@ -186,19 +235,33 @@ fn refused(step: &str, error: &io::Error) -> TestbedError {
 /// A detached mount, and the path where it is attached after the root was changed.
 type Kept = (OwnedFd, CString);
 
-/// Makes all mounts read-only except the target and the directories that `programs` may write to. The mount namespace
-/// must be the worker's own. Returns notes about parts of the machine that programs can still reach.
+/// Makes all mounts read-only except the target and the directories that `programs` may write to.
+/// The mount namespace must be the worker's own. Returns notes about parts of the machine that
+/// programs can still reach.
 fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, Refusal> {
     let mut notes = Vec::new();
     let null = std::ptr::null();
     // SAFETY: constant strings, or null where the kernel ignores the argument.
-    let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
+    let private = unsafe {
+        libc::mount(
+            null,
+            c"/".as_ptr(),
+            null,
+            libc::MS_REC | libc::MS_PRIVATE,
+            null.cast(),
+        )
+    };
     step("making mounts private", private)?;
     mount_isolation::detach(&mount_isolation::others(&confinement.writable));
     let writable: Vec<Kept> = confinement
         .writable
         .iter()
-        .chain(confinement.programs.iter().flat_map(|programs| &programs.writable))
+        .chain(
+            confinement
+                .programs
+                .iter()
+                .flat_map(|programs| &programs.writable),
+        )
         .map(|path| keep(path))
         .collect::<Result<_, _>>()?;
     if let Some(programs) = &confinement.programs {
@@ -211,35 +274,64 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
         show_own_processes_and_queues();
     }
     for (tree, path) in &writable {
-        move_mount(tree.as_fd(), "", CWD, path.as_c_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-            .map_err(|errno| Refusal::call(format!("binding {}", path.to_string_lossy()), &errno.into()))?;
+        move_mount(
+            tree.as_fd(),
+            "",
+            CWD,
+            path.as_c_str(),
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )
+        .map_err(|errno| {
+            Refusal::call(format!("binding {}", path.to_string_lossy()), &errno.into())
+        })?;
     }
     std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir /", &error))?;
-    let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
-    mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
-    let open = MountAttr { set: 0, clear: RDONLY };
+    let locked = MountAttr {
+        set: RDONLY | NOSUID | NODEV,
+        clear: 0,
+    };
+    mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked)
+        .map_err(|error| Refusal::call("mount_setattr", &error))?;
+    let open = MountAttr {
+        set: 0,
+        clear: RDONLY,
+    };
     for (_, path) in &writable {
         let what = format!("mount_setattr of {}", path.to_string_lossy());
         mount_setattr(path, 0, &open).map_err(|error| Refusal::call(what, &error))?;
     }
     if confinement.programs.is_some() {
-        let device = MountAttr { set: 0, clear: RDONLY | NODEV };
+        let device = MountAttr {
+            set: 0,
+            clear: RDONLY | NODEV,
+        };
         // A missing device is not an error here. A program that needs it fails.
-        DEVICES.iter().for_each(|path| drop(mount_setattr(path, 0, &device)));
-        mount_setattr(SCRATCH, 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
+        DEVICES
+            .iter()
+            .for_each(|path| drop(mount_setattr(path, 0, &device)));
+        mount_setattr(SCRATCH, 0, &open)
+            .map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
     }
     confinement.root.as_deref().map_or(Ok(()), bind_places)?;
     Ok(notes)
 }
 
 fn step(step: &str, result: libc::c_int) -> Result<(), Refusal> {
-    if result == 0 { Ok(()) } else { Err(Refusal::call(step, &io::Error::last_os_error())) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(Refusal::call(step, &io::Error::last_os_error()))
+    }
 }
 
 /// Clones the mount of `path` alone, without attaching it.
 fn keep(path: &Path) -> Result<Kept, Refusal> {
-    let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
-        .map_err(|errno| Refusal::call(format!("open_tree {}", path.display()), &errno.into()))?;
+    let tree = open_tree(
+        CWD,
+        path,
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+    )
+    .map_err(|errno| Refusal::call(format!("open_tree {}", path.display()), &errno.into()))?;
     Ok((tree, c_path(path)?))
 }
 
@@ -248,8 +340,10 @@ const SCRATCH: &CStr = c"/dev/shm";
 /// Mounts a /dev/shm of the worker's own, with room for `bytes`.
 fn mount_scratch(bytes: u64) -> Result<(), Refusal> {
     let (name, flags) = (c"tmpfs".as_ptr(), libc::MS_NOSUID | libc::MS_NODEV);
-    let options = CString::new(format!("mode=1777,size={bytes}")).map_err(|error| error.to_string())?;
-    // SAFETY: strings that live as long as the call; an empty file system in memory, in our own namespace.
+    let options =
+        CString::new(format!("mode=1777,size={bytes}")).map_err(|error| error.to_string())?;
+    // SAFETY: strings that live as long as the call; an empty file system in memory, in our own
+    // namespace.
     step("mounting a tmpfs on /dev/shm", unsafe {
         libc::mount(name, SCRATCH.as_ptr(), name, flags, options.as_ptr().cast())
     })
@@ -261,9 +355,10 @@ fn bind_places(root: &Path) -> Result<(), Refusal> {
         let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
         let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
         // SAFETY: valid paths; a bind mount in our own namespace.
-        step(&format!("binding {name} below {}", root.display()), unsafe {
-            libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast())
-        })?;
+        step(
+            &format!("binding {name} below {}", root.display()),
+            unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) },
+        )?;
     }
     Ok(())
 }
@@ -277,14 +372,28 @@ fn change_root(root: &Path) -> Result<(), Refusal> {
 pub const PLACES: [&str; 5] = ["/dev", "/proc", "/sys", "/run", "/tmp"];
 
 /// The devices that any program may expect.
-const DEVICES: [&CStr; 5] = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"];
+const DEVICES: [&CStr; 5] = [
+    c"/dev/null",
+    c"/dev/zero",
+    c"/dev/full",
+    c"/dev/random",
+    c"/dev/urandom",
+];
 
 /// Makes each device its own mount, so that it can be opened while all other devices cannot.
 fn bind_devices() {
     let null = std::ptr::null();
     for path in DEVICES {
         // SAFETY: constant strings; a bind mount of a file onto itself, in our own namespace.
-        unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
+        unsafe {
+            libc::mount(
+                path.as_ptr(),
+                path.as_ptr(),
+                null,
+                libc::MS_BIND,
+                null.cast(),
+            )
+        };
     }
 }
 
@@ -303,16 +412,28 @@ fn mount_setattr(path: &std::ffi::CStr, flags: u32, attr: &MountAttr) -> io::Res
     let raw: [u64; 4] = [attr.set, attr.clear, 0, 0];
     // SAFETY: a valid path and a structure of the size that is passed.
     let result = unsafe {
-        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, raw.as_ptr(), size_of_val(&raw))
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            raw.as_ptr(),
+            size_of_val(&raw),
+        )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn c_path(path: &Path) -> Result<CString, Refusal> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".into())
 }
 
-/// Group before user: afterwards the process may change neither. Raw system calls, because this process has one thread.
+/// Group before user: afterwards the process may change neither. Raw system calls, because this
+/// process has one thread.
 fn become_user(uid: u32, gid: u32) -> Result<(), TestbedError> {
     // SAFETY: changes only our own credentials.
     unsafe {
@@ -324,18 +445,21 @@ fn become_user(uid: u32, gid: u32) -> Result<(), TestbedError> {
         // SAFETY: must fail; if it does not, this process is still root.
         let regained = unsafe { libc::setresuid(0, 0, 0) } == 0;
         if regained {
-            return Err(TestbedError::machine("the worker cannot be confined").tried("it could become root again"));
+            return Err(TestbedError::machine("the worker cannot be confined")
+                .tried("it could become root again"));
         }
     }
     Ok(())
 }
 
-/// The capabilities that a worker keeps if it must run as root: power over files, none over the machine.
-/// CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID (linux/capability.h: 0 to 4).
+/// The capabilities that a worker keeps if it must run as root: power over files, none over the
+/// machine. CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID
+/// (linux/capability.h: 0 to 4).
 const FILE_CAPABILITIES: u32 = 0b1_1111;
 
-/// Empties the bounding set, so that no exec can regain a capability. An error means that the process may not drop
-/// capabilities, and so cannot regain any either, or that the number is beyond the last capability.
+/// Empties the bounding set, so that no exec can regain a capability. An error means that the
+/// process may not drop capabilities, and so cannot regain any either, or that the number is beyond
+/// the last capability.
 fn drop_bounding_set() {
     for capability in 0..64 {
         // SAFETY: drops a right of our own process.
@@ -352,10 +476,14 @@ fn drop_capabilities(keep_files: bool) -> Result<(), TestbedError> {
     /// `_LINUX_CAPABILITY_VERSION_3`.
     const VERSION: u32 = 0x2008_0522;
     let keep = if keep_files { FILE_CAPABILITIES } else { 0 };
-    let header = Header { version: VERSION, pid: 0 };
+    let header = Header {
+        version: VERSION,
+        pid: 0,
+    };
     // {effective, permitted, inheritable}, of the low and of the high 32 capabilities.
     let mut data = [[0u32; 3]; 2];
-    // SAFETY: structures as capget(2) and capset(2) have them for version 3. Only existing capabilities are kept.
+    // SAFETY: structures as capget(2) and capset(2) have them for version 3. Only existing
+    // capabilities are kept.
     unsafe {
         let got = libc::syscall(libc::SYS_capget, &header, data.as_mut_ptr());
         check(got as libc::c_int, "reading capabilities")?;
@@ -374,28 +502,44 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let fail = |tried: Refusal| TestbedError::trial("the worker cannot be bound to its processors").tried(tried);
+    let fail = |tried: Refusal| {
+        TestbedError::trial("the worker cannot be bound to its processors").tried(tried)
+    };
     let known = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU;
     if !cpus.iter().all(known) {
-        return Err(fail(format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into()));
+        return Err(fail(
+            format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into(),
+        ));
     }
     let mut wanted = CpuSet::new();
     cpus.iter().for_each(|cpu| wanted.set(*cpu as usize));
-    sched_setaffinity(None, &wanted).map_err(|errno| fail(Refusal::call("sched_setaffinity", &errno.into())))?;
+    sched_setaffinity(None, &wanted)
+        .map_err(|errno| fail(Refusal::call("sched_setaffinity", &errno.into())))?;
     // A cpuset may reduce the set without an error.
     match sched_getaffinity(None) {
         Ok(bound) if bound == wanted => Ok(()),
-        Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()).into())),
+        Ok(bound) => Err(fail(
+            format!(
+                "only {} of {} are allowed here",
+                bound.count(),
+                wanted.count()
+            )
+            .into(),
+        )),
         Err(errno) => Err(fail(Refusal::call("sched_getaffinity", &errno.into()))),
     }
 }
 
 /// Binds this process's memory to `nodes`. Changes nothing if the list is empty.
 fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
-    let Some(last) = nodes.iter().max() else { return Ok(()) };
+    let Some(last) = nodes.iter().max() else {
+        return Ok(());
+    };
     const BITS: usize = libc::c_ulong::BITS as usize;
     let mut mask = vec![0 as libc::c_ulong; *last as usize / BITS + 1];
-    nodes.iter().for_each(|node| mask[*node as usize / BITS] |= 1 << (*node as usize % BITS));
+    nodes
+        .iter()
+        .for_each(|node| mask[*node as usize / BITS] |= 1 << (*node as usize % BITS));
     // The kernel takes one bit less than the given number.
     let bits = mask.len() * BITS + 1;
     // SAFETY: a mask of at least that many bits less one, read only.
@@ -403,33 +547,39 @@ fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
     if answer == 0 {
         return Ok(());
     }
-    Err(TestbedError::trial("the worker's memory cannot be bound to its NUMA nodes")
-        .tried(Refusal::call("set_mempolicy", &io::Error::last_os_error())))
+    Err(
+        TestbedError::trial("the worker's memory cannot be bound to its NUMA nodes")
+            .tried(Refusal::call("set_mempolicy", &io::Error::last_os_error())),
+    )
 }
 
-/// Number of steps after which the monitor kills a stopped worker. Steps are counted, not time: while the monitor
-/// itself is stopped with the worker, at most one step passes. The other steps are long enough for a run that is
-/// stopped and continued, where the monitor continues an instant before the worker.
+/// Number of steps after which the monitor kills a stopped worker. Steps are counted, not time:
+/// while the monitor itself is stopped with the worker, at most one step passes. The other steps
+/// are long enough for a run that is stopped and continued, where the monitor continues an instant
+/// before the worker.
 const STOPPED: u32 = 5;
-static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+static STEP: libc::timespec = libc::timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
-/// Forks. Returns in the child. The parent becomes the monitor and never returns. The calling process must have one
-/// thread.
+/// Forks. Returns in the child. The parent becomes the monitor and never returns. The calling
+/// process must have one thread.
 ///
 /// # Errors
 ///
 /// The kernel's answer to `fork`: the limit of processes, or no memory.
 ///
-/// A worker that runs programs of the user is PID 1 of its own PID namespace if the kernel allows one. When the worker
-/// ends, the kernel then ends everything that its programs started, and those programs can neither stop nor kill the
-/// worker. A process enters a new PID namespace only by being forked into it. The parent stays outside as the monitor:
-/// it has no open file, keeps the rights of the agent, kills a worker that another process stopped, and ends as the
-/// worker ended.
+/// A worker that runs programs of the user is PID 1 of its own PID namespace if the kernel allows
+/// one. When the worker ends, the kernel then ends everything that its programs started, and those
+/// programs can neither stop nor kill the worker. A process enters a new PID namespace only by
+/// being forked into it. The parent stays outside as the monitor: it has no open file, keeps the
+/// rights of the agent, kills a worker that another process stopped, and ends as the worker ended.
 fn fork_below() -> io::Result<()> {
     let heard = signals(&[libc::SIGCHLD, libc::SIGTERM]);
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: this process has one thread by contract. Signals are blocked before the fork, so that a SIGTERM that
-    // arrives early is one that the monitor handles.
+    // SAFETY: this process has one thread by contract. Signals are blocked before the fork, so that
+    // a SIGTERM that arrives early is one that the monitor handles.
     unsafe {
         libc::sigprocmask(libc::SIG_BLOCK, &heard, before.as_mut_ptr());
         let parent = libc::getpid();
@@ -465,9 +615,11 @@ fn signals(numbers: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Runs the monitor. SIGTERM asks it to kill the worker. It ends only after the worker, and with the same status.
+/// Runs the monitor. SIGTERM asks it to kill the worker. It ends only after the worker, and with
+/// the same status.
 fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
-    // SAFETY: properties and descriptors of our own process. Standard error stays open, for the reason of a kill.
+    // SAFETY: properties and descriptors of our own process. Standard error stays open, for the
+    // reason of a kill.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::syscall(libc::SYS_close_range, 0, 1, 0);
@@ -477,7 +629,14 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
     loop {
         let mut status = 0;
         // SAFETY: waits for our own child without blocking; `status` is valid.
-        while unsafe { libc::waitpid(worker, &mut status, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED) } > 0 {
+        while unsafe {
+            libc::waitpid(
+                worker,
+                &mut status,
+                libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED,
+            )
+        } > 0
+        {
             if libc::WIFSTOPPED(status) {
                 steps_left = Some(STOPPED);
             } else if libc::WIFCONTINUED(status) {
@@ -496,7 +655,11 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
             }
             continue;
         }
-        let time = if steps_left.is_some() { &raw const STEP } else { null() };
+        let time = if steps_left.is_some() {
+            &raw const STEP
+        } else {
+            null()
+        };
         // SAFETY: waits for blocked signals; the time is valid or absent.
         let signal = unsafe { libc::sigtimedwait(heard, null_mut(), time) };
         if signal < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
@@ -509,7 +672,8 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
     }
 }
 
-/// Ends this process as its child ended, so that the agent, which waits for it, sees the child's status.
+/// Ends this process as its child ended, so that the agent, which waits for it, sees the child's
+/// status.
 fn end_as(status: libc::c_int) -> ! {
     // SAFETY: signals of our own process; then it ends without running destructors.
     unsafe {
@@ -525,13 +689,22 @@ fn end_as(status: libc::c_int) -> ! {
 
 // Namespaces that separate a worker from the rest of the machine.
 
-/// Gives this process its own mount namespace. Without root, it also gets a user namespace, in which it may change
-/// mounts.
+/// Gives this process its own mount namespace. Without root, it also gets a user namespace, in
+/// which it may change mounts.
 fn unshare_mounts(root: bool) -> Result<(), Refusal> {
-    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    unshare(if root { libc::CLONE_NEWNS } else { libc::CLONE_NEWUSER | libc::CLONE_NEWNS })?;
+    let own = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    unshare(if root {
+        libc::CLONE_NEWNS
+    } else {
+        libc::CLONE_NEWUSER | libc::CLONE_NEWNS
+    })?;
     if !root {
-        let write = |path: &str, text: String| fs::write(path, text).map_err(|error| Refusal::call(path, &error));
+        let write = |path: &str, text: String| {
+            fs::write(path, text).map_err(|error| Refusal::call(path, &error))
+        };
         write("/proc/self/setgroups", "deny".to_owned())?;
         write("/proc/self/uid_map", format!("{0} {0} 1", own.0))?;
         write("/proc/self/gid_map", format!("{0} {0} 1", own.1))?;
@@ -547,19 +720,28 @@ fn unshare(flags: libc::c_int) -> Result<(), Refusal> {
     }
 }
 
-/// Gives programs their own IPC objects, network and process numbers. Process numbers take effect at the next fork.
-/// Returns notes about namespaces that the kernel refused.
+/// Gives programs their own IPC objects, network and process numbers. Process numbers take effect
+/// at the next fork. Returns notes about namespaces that the kernel refused.
 fn unshare_for_programs(network: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let mut attempt = |flag: libc::c_int, what: &str| {
         let unshared = unshare(flag);
-        notes.extend(unshared.as_ref().err().map(|why| format!("{what} are shared with the machine ({why})")));
+        notes.extend(
+            unshared
+                .as_ref()
+                .err()
+                .map(|why| format!("{what} are shared with the machine ({why})")),
+        );
         unshared.is_ok()
     };
-    attempt(libc::CLONE_NEWIPC, "semaphores and message queues (ipcs lists what is left)");
+    attempt(
+        libc::CLONE_NEWIPC,
+        "semaphores and message queues (ipcs lists what is left)",
+    );
     attempt(libc::CLONE_NEWPID, "process numbers");
     if !network && attempt(libc::CLONE_NEWNET, "the network and abstract Unix sockets") {
-        // Servers and their clients need the loopback interface. If it stays down they report the error.
+        // Servers and their clients need the loopback interface. If it stays down they report the
+        // error.
         let _ = crate::network::bring_loopback_up();
     }
     notes
@@ -573,7 +755,13 @@ pub fn join_new_session_keyring() -> io::Result<()> {
     /// linux/keyctl.h
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: no name is given; concerns our own process.
-    let joined = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<u8>()) };
+    let joined = unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            KEYCTL_JOIN_SESSION_KEYRING,
+            std::ptr::null::<u8>(),
+        )
+    };
     match io::Error::last_os_error() {
         _ if joined >= 0 => Ok(()),
         error if error.raw_os_error() == Some(libc::ENOSYS) => Ok(()),
@@ -581,32 +769,47 @@ pub fn join_new_session_keyring() -> io::Result<()> {
     }
 }
 
-/// Opens this process's directory in /proc on a private copy of the mount, which later changes of mounts do not affect.
+/// Opens this process's directory in /proc on a private copy of the mount, which later changes of
+/// mounts do not affect.
 fn own_proc() -> Result<OwnedFd, Refusal> {
-    let refused = |errno: rustix::io::Errno| attempt("open", Path::new("/proc/self"), &errno.into());
+    let refused =
+        |errno: rustix::io::Errno| attempt("open", Path::new("/proc/self"), &errno.into());
     let proc = clone_of(Path::new("/proc")).map_err(refused)?;
-    rustix::fs::openat(&proc, "self", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(refused)
+    rustix::fs::openat(
+        &proc,
+        "self",
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(refused)
 }
 
-/// Gives this process a user namespace in which every user and group keeps its number. Nothing looks different, but the
-/// kernel counts processes per user and namespace, and stores users' keyrings per namespace. Only a process outside may
-/// write such a map, so a child forked before writes it. `proc` is from [`own_proc`].
+/// Gives this process a user namespace in which every user and group keeps its number. Nothing
+/// looks different, but the kernel counts processes per user and namespace, and stores users'
+/// keyrings per namespace. Only a process outside may write such a map, so a child forked before
+/// writes it. `proc` is from [`own_proc`].
 fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     const ALL: &str = "0 0 4294967295";
     let refused = |what: &str| Refusal::call(what, &io::Error::last_os_error());
     let (ready, ready_writer) = super::pipe()?;
-    // SAFETY: this process has one thread by contract; the child makes system calls and ends without destructors.
+    // SAFETY: this process has one thread by contract; the child makes system calls and ends
+    // without destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         drop(ready_writer);
         let write = |name: &str| {
-            let file = rustix::fs::openat(proc, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let file =
+                rustix::fs::openat(proc, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             File::from(file).write_all(ALL.as_bytes())
         };
         let mut byte = [0];
-        let mapped =
-            File::from(ready).read_exact(&mut byte).and_then(|()| write("gid_map")).and_then(|()| write("uid_map"));
-        let errno = mapped.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        let mapped = File::from(ready)
+            .read_exact(&mut byte)
+            .and_then(|()| write("gid_map"))
+            .and_then(|()| write("uid_map"));
+        let errno = mapped
+            .err()
+            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         // SAFETY: ends the child.
         unsafe { libc::_exit(errno) };
     }
@@ -628,17 +831,29 @@ fn unshare_users(proc: &OwnedFd) -> Result<(), Refusal> {
     unshared?;
     match super::exit_code(status) {
         0 => Ok(()),
-        errno => Err(Refusal::call("mapping users", &io::Error::from_raw_os_error(errno))),
+        errno => Err(Refusal::call(
+            "mapping users",
+            &io::Error::from_raw_os_error(errno),
+        )),
     }
 }
 
-/// Mounts a /proc of our own PID namespace and a /dev/mqueue of our own IPC namespace over those of the machine. If the
-/// kernel refuses, the machine's stay visible; their objects are still not ours.
+/// Mounts a /proc of our own PID namespace and a /dev/mqueue of our own IPC namespace over those of
+/// the machine. If the kernel refuses, the machine's stay visible; their objects are still not
+/// ours.
 fn show_own_processes_and_queues() {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let mount = |name: &std::ffi::CStr, point: &std::ffi::CStr| {
         // SAFETY: constant strings; a mount in our own namespace.
-        unsafe { libc::mount(name.as_ptr(), point.as_ptr(), name.as_ptr(), flags, std::ptr::null()) };
+        unsafe {
+            libc::mount(
+                name.as_ptr(),
+                point.as_ptr(),
+                name.as_ptr(),
+                flags,
+                std::ptr::null(),
+            )
+        };
     };
     if rustix::process::getpid().is_init() {
         mount(c"proc", c"/proc");
@@ -648,14 +863,17 @@ fn show_own_processes_and_queues() {
     }
 }
 
-/// Returns whether a file system may hold Unix sockets of users of this machine and can be a lower layer of an overlay.
-/// Network and FUSE file systems are excluded: an overlay reads with root's rights, which those often refuse. `known`
-/// is /proc/filesystems.
+/// Returns whether a file system may hold Unix sockets of users of this machine and can be a lower
+/// layer of an overlay. Network and FUSE file systems are excluded: an overlay reads with root's
+/// rights, which those often refuse. `known` is /proc/filesystems.
 fn may_hold_sockets(mount: &Mount, known: &str) -> bool {
-    const WITHOUT_SOCKETS: [&str; 6] = ["fuseblk", "squashfs", "erofs", "iso9660", "cramfs", "romfs"];
+    const WITHOUT_SOCKETS: [&str; 6] =
+        ["fuseblk", "squashfs", "erofs", "iso9660", "cramfs", "romfs"];
     let kind = mount.kind.as_str();
     // File systems without a device have `nodev` before the name.
-    let has_device = known.lines().any(|line| line.strip_prefix('\t') == Some(kind));
+    let has_device = known
+        .lines()
+        .any(|line| line.strip_prefix('\t') == Some(kind));
     matches!(kind, "tmpfs" | OVERLAY) || (has_device && !WITHOUT_SOCKETS.contains(&kind))
 }
 
@@ -664,62 +882,98 @@ const OVERLAY: &str = "overlay";
 /// The directory on which the new root is built, on a tmpfs that is unmounted afterwards.
 const STAGING: &str = "/dev/shm";
 
-/// Replaces the root by one in which Unix sockets with a path cannot be reached, including those bound later: a
-/// descriptor sent through one would keep the target's file system in use. Returns notes about sockets that stay
-/// reachable.
+/// Replaces the root by one in which Unix sockets with a path cannot be reached, including those
+/// bound later: a descriptor sent through one would keep the target's file system in use. Returns
+/// notes about sockets that stay reachable.
 ///
-/// Each file system appears through a read-only overlay. It shows the same files with other inodes, and the kernel
-/// finds a socket by its inode.
+/// Each file system appears through a read-only overlay. It shows the same files with other inodes,
+/// and the kernel finds a socket by its inode.
 fn hide_sockets() -> Vec<String> {
     match root_without_sockets() {
         Ok(notes) => notes,
-        Err(why) => vec![format!("Unix sockets of the machine can be reached ({why})")],
+        Err(why) => vec![format!(
+            "Unix sockets of the machine can be reached ({why})"
+        )],
     }
 }
 
 fn root_without_sockets() -> Result<Vec<String>, Refusal> {
     let staging = Path::new(STAGING);
     let (empty, root) = (staging.join("empty"), staging.join("root"));
-    let refused = |what: &'static str| move |errno: rustix::io::Errno| Refusal::call(what, &errno.into());
+    let refused =
+        |what: &'static str| move |errno: rustix::io::Errno| Refusal::call(what, &errno.into());
     let (tmpfs, none) = (c"tmpfs".as_ptr(), std::ptr::null());
     // SAFETY: constant strings; a mount in our own namespace.
-    if unsafe { libc::mount(tmpfs, c"/dev/shm".as_ptr(), tmpfs, libc::MS_NOSUID | libc::MS_NODEV, none) } != 0 {
-        return Err(Refusal::call("mounting a tmpfs", &io::Error::last_os_error()));
+    if unsafe {
+        libc::mount(
+            tmpfs,
+            c"/dev/shm".as_ptr(),
+            tmpfs,
+            libc::MS_NOSUID | libc::MS_NODEV,
+            none,
+        )
+    } != 0
+    {
+        return Err(Refusal::call(
+            "mounting a tmpfs",
+            &io::Error::last_os_error(),
+        ));
     }
     let built = (|| {
         for directory in [&empty, &root] {
             fs::create_dir(directory).map_err(|error| attempt("make", directory, &error))?;
         }
         let mut notes = Vec::new();
-        attach(&overlay(Path::new("/"), &empty, false).map_err(refused("an overlay of /"))?, &root)
-            .map_err(refused("mounting the new root"))?;
+        attach(
+            &overlay(Path::new("/"), &empty, false).map_err(refused("an overlay of /"))?,
+            &root,
+        )
+        .map_err(refused("mounting the new root"))?;
         let mounts = mountinfo::read();
         let known = crate::read_text("/proc/filesystems").unwrap_or_default();
         // Targets are mounted below a directory that only root can use.
-        let targets = mounts.iter().find(|mount| mount_isolation::is_root(mount)).map(|mount| mount.point.clone());
+        let targets = mounts
+            .iter()
+            .find(|mount| mount_isolation::is_root(mount))
+            .map(|mount| mount.point.clone());
         for (at, mount) in mounts.iter().enumerate() {
             let point = &mount.point;
             let covered = mounts[at + 1..].iter().any(|other| other.point == *point);
-            let Ok(below) = point.strip_prefix("/") else { continue };
+            let Ok(below) = point.strip_prefix("/") else {
+                continue;
+            };
             if covered || below.as_os_str().is_empty() || point.starts_with(staging) {
                 continue;
             }
             // A mount point that cannot be examined is hidden by another mount.
-            let Ok(kind) = fs::symlink_metadata(point).map(|found| found.file_type()) else { continue };
+            let Ok(kind) = fs::symlink_metadata(point).map(|found| found.file_type()) else {
+                continue;
+            };
             if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
                 continue;
             }
-            let is_target = targets.as_ref().is_some_and(|targets| point.starts_with(targets));
+            let is_target = targets
+                .as_ref()
+                .is_some_and(|targets| point.starts_with(targets));
             let covering = kind.is_dir() && !is_target && may_hold_sockets(mount, &known);
             let tree = if covering {
-                overlay(point, &empty, mount.options.iter().any(|option| option == "noexec")).or_else(|errno| {
-                    notes.push(format!("Unix sockets below {} can be reached (overlay: {errno})", point.display()));
+                overlay(
+                    point,
+                    &empty,
+                    mount.options.iter().any(|option| option == "noexec"),
+                )
+                .or_else(|errno| {
+                    notes.push(format!(
+                        "Unix sockets below {} can be reached (overlay: {errno})",
+                        point.display()
+                    ));
                     clone_of(point)
                 })
             } else {
                 clone_of(point)
             };
-            // A mount that cannot be attached is left out, for example one whose mount point is below a hidden one.
+            // A mount that cannot be attached is left out, for example one whose mount point is
+            // below a hidden one.
             let _ = tree.and_then(|tree| attach(&tree, &root.join(below)));
         }
         std::env::set_current_dir(&root).map_err(|error| attempt("change to", &root, &error))?;
@@ -736,12 +990,19 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
     built
 }
 
-/// Makes a read-only overlay of a directory, without attaching it. The kernel requires two layers: the second is
-/// `empty`.
+/// Makes a read-only overlay of a directory, without attaching it. The kernel requires two layers:
+/// the second is `empty`.
 fn overlay(directory: &Path, empty: &Path, noexec: bool) -> rustix::io::Result<OwnedFd> {
-    let escaped = directory.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:");
+    let escaped = directory
+        .to_string_lossy()
+        .replace('\\', "\\\\")
+        .replace(':', "\\:");
     let context = fsopen(OVERLAY, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(context.as_fd(), "lowerdir", format!("{escaped}:{}", empty.display()))?;
+    fsconfig_set_string(
+        context.as_fd(),
+        "lowerdir",
+        format!("{escaped}:{}", empty.display()),
+    )?;
     fsconfig_create(context.as_fd())?;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
     attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, noexec);
@@ -750,12 +1011,20 @@ fn overlay(directory: &Path, empty: &Path, noexec: bool) -> rustix::io::Result<O
 
 /// Clones the mount at `point`, without the mounts below it and without attaching it.
 fn clone_of(point: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_NO_AUTOMOUNT;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_NO_AUTOMOUNT;
     open_tree(CWD, point, flags)
 }
 
 fn attach(tree: &OwnedFd, point: &Path) -> rustix::io::Result<()> {
-    move_mount(tree.as_fd(), "", CWD, point, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    move_mount(
+        tree.as_fd(),
+        "",
+        CWD,
+        point,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
 }
 
 #[cfg(test)]

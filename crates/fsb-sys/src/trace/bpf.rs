@@ -1,13 +1,15 @@
-//! The parts of eBPF programs: the assembler of their instructions, the maps and the ring that they write, and the tracepoints
-//! and timers that they run at.
+//! The parts of eBPF programs: the assembler of their instructions, the maps and the ring that they
+//! write, and the tracepoints and timers that they run at.
 //!
-//! The programs are written as instructions. They are a few hundred and need no compiler for another machine. The layout
-//! of an instruction and the numbers of helpers are those of `linux/bpf.h`.
+//! The programs are written as instructions. They are a few hundred and need no compiler for
+//! another machine. The layout of an instruction and the numbers of helpers are those of
+//! `linux/bpf.h`.
 //!
-//! Programs, maps and attachments are descriptors of this process. They end with it, however it ends.
+//! Programs, maps and attachments are descriptors of this process. They end with it, however it
+//! ends.
 //!
-//! The ids of tracepoints, and the offsets of fields in their records, are read from tracefs. It need not be mounted: a
-//! detached mount is sufficient and ends with its descriptor.
+//! The ids of tracepoints, and the offsets of fields in their records, are read from tracefs. It
+//! need not be mounted: a detached mount is sufficient and ends with its descriptor.
 
 use std::ffi::CStr;
 use std::io::{self, Read};
@@ -50,20 +52,45 @@ fn device(number: u64) -> u64 {
 }
 
 pub(super) fn load(kind: u64, code: &[u64]) -> io::Result<OwnedFd> {
-    let words = [kind | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
+    let words = [
+        kind | (code.len() as u64) << 32,
+        code.as_ptr() as u64,
+        LICENCE.as_ptr() as u64,
+    ];
     bpf(PROGRAM_LOAD, &words).map_err(|error| {
-        // Load again with a log, to get the reason. The verifier's messages are for developers of fsb.
+        // Load again with a log, to get the reason. The verifier's messages are for developers of
+        // fsb.
         let mut said = vec![0u8; 1 << 16];
-        let loud = [words[0], words[1], words[2], 1 | (said.len() as u64) << 32, said.as_mut_ptr() as u64];
+        let loud = [
+            words[0],
+            words[1],
+            words[2],
+            1 | (said.len() as u64) << 32,
+            said.as_mut_ptr() as u64,
+        ];
         let _ = bpf(PROGRAM_LOAD, &loud);
-        let said = String::from_utf8_lossy(&said).trim_end_matches('\0').trim().to_owned();
-        let last = said.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-        if last.is_empty() { error } else { io::Error::other(format!("{error}: {last}")) }
+        let said = String::from_utf8_lossy(&said)
+            .trim_end_matches('\0')
+            .trim()
+            .to_owned();
+        let last = said
+            .lines()
+            .rev()
+            .find(|line| !line.starts_with("processed"))
+            .unwrap_or_default();
+        if last.is_empty() {
+            error
+        } else {
+            io::Error::other(format!("{error}: {last}"))
+        }
     })
 }
 
 pub(super) fn attach(tracepoint: &CStr, program: &OwnedFd) -> io::Result<OwnedFd> {
-    bpf(RAW_TRACEPOINT_OPEN, &[tracepoint.as_ptr() as u64, program.as_raw_fd() as u64])
+    bpf(
+        RAW_TRACEPOINT_OPEN,
+        &[tracepoint.as_ptr() as u64, program.as_raw_fd() as u64],
+    )
 }
 
 /// Runs a bpf(2) command that creates a descriptor.
@@ -77,21 +104,42 @@ pub(super) fn bpf(command: i32, words: &[u64]) -> io::Result<OwnedFd> {
 pub(super) fn number(command: i32, words: &[u64]) -> io::Result<i32> {
     let mut attributes = [0u64; 16];
     attributes[..words.len()].copy_from_slice(words);
-    // SAFETY: addresses among the words are of memory that outlives the call and is as large as the command expects.
-    let answer = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of_val(&attributes)) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+    // SAFETY: addresses among the words are of memory that outlives the call and is as large as the
+    // command expects.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            attributes.as_mut_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer as i32)
+    }
 }
 
-/// Lets the kernel count how long programs run, until the returned descriptor is closed (Linux 5.8).
+/// Lets the kernel count how long programs run, until the returned descriptor is closed (Linux
+/// 5.8).
 pub(super) fn count_run_time() -> io::Result<OwnedFd> {
     bpf(ENABLE_STATISTICS, &[0])
 }
 
-/// Returns the nanoseconds that a program has run on all processors, as far as the kernel [counts](count_run_time) them.
+/// Returns the nanoseconds that a program has run on all processors, as far as the kernel
+/// [counts](count_run_time) them.
 pub(super) fn run_time_ns(program: &OwnedFd) -> io::Result<u64> {
-    // The begin of `struct bpf_prog_info`, up to `run_time_ns`. No sizes are set, so the kernel writes no arrays.
+    // The begin of `struct bpf_prog_info`, up to `run_time_ns`. No sizes are set, so the kernel
+    // writes no arrays.
     let mut info = [0u64; 25];
-    number(OBJECT_INFO, &[program.as_raw_fd() as u64 | (size_of_val(&info) as u64) << 32, info.as_mut_ptr() as u64])?;
+    number(
+        OBJECT_INFO,
+        &[
+            program.as_raw_fd() as u64 | (size_of_val(&info) as u64) << 32,
+            info.as_mut_ptr() as u64,
+        ],
+    )?;
     Ok(info[24])
 }
 
@@ -124,7 +172,11 @@ impl Tracefs {
     pub(super) fn mount() -> io::Result<Tracefs> {
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(context.as_fd())?;
-        let root = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+        let root = fsmount(
+            context.as_fd(),
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            MountAttrFlags::MOUNT_ATTR_RDONLY,
+        )?;
         Ok(Tracefs { root })
     }
 
@@ -136,12 +188,20 @@ impl Tracefs {
         let text = |file: &str| -> io::Result<String> {
             let path = format!("events/{name}/{file}");
             let mut text = String::new();
-            let file = openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let file = openat(
+                &self.root,
+                path,
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
             std::fs::File::from(file).read_to_string(&mut text)?;
             Ok(text)
         };
         let id = text("id")?.trim().parse().map_err(|_| unknown())?;
-        Ok(Tracepoint { id, format: text("format")? })
+        Ok(Tracepoint {
+            id,
+            format: text("format")?,
+        })
     }
 }
 
@@ -158,13 +218,15 @@ impl Tracepoint {
         offset(&self.format, field, size).ok_or_else(unknown)
     }
 
-    /// Returns the offset of the text that describes the operation of a block request, such as `WFS`. Its size differs
-    /// between kernels.
+    /// Returns the offset of the text that describes the operation of a block request, such as
+    /// `WFS`. Its size differs between kernels.
     ///
     /// # Errors
     /// Fails if the kernel's records have no such field.
     pub(super) fn flags(&self) -> io::Result<i16> {
-        let offsets = [8, 10].into_iter().find_map(|size| offset(&self.format, &format!("char rwbs[{size}]"), size));
+        let offsets = [8, 10]
+            .into_iter()
+            .find_map(|size| offset(&self.format, &format!("char rwbs[{size}]"), size));
         offsets.ok_or_else(unknown)
     }
 
@@ -175,19 +237,27 @@ impl Tracepoint {
     }
 }
 
-/// Returns the offset of a field from a line such as `field:pid_t pid; offset:24; size:4; signed:1;`, whose parts are
-/// separated by tabs.
+/// Returns the offset of a field from a line such as `field:pid_t pid; offset:24; size:4;
+/// signed:1;`, whose parts are separated by tabs.
 fn offset(format: &str, field: &str, size: u32) -> Option<i16> {
     let begin = format!("field:{field};");
-    let line = format.lines().find(|line| line.trim_start().starts_with(&begin))?;
+    let line = format
+        .lines()
+        .find(|line| line.trim_start().starts_with(&begin))?;
     let rest = line.split("offset:").nth(1)?;
     let (offset, rest) = rest.split_once(';')?;
-    rest.contains(&format!("size:{size};")).then(|| offset.parse().ok()).flatten()
+    rest.contains(&format!("size:{size};"))
+        .then(|| offset.parse().ok())
+        .flatten()
 }
 
-/// Runs the program on that processor each time the processor was busy for `period_ns`, until the returned descriptor is
-/// closed. Needs no hardware counter.
-pub(super) fn sample_processor(processor: u32, period_ns: u64, program: &OwnedFd) -> io::Result<OwnedFd> {
+/// Runs the program on that processor each time the processor was busy for `period_ns`, until the
+/// returned descriptor is closed. Needs no hardware counter.
+pub(super) fn sample_processor(
+    processor: u32,
+    period_ns: u64,
+    program: &OwnedFd,
+) -> io::Result<OwnedFd> {
     let mut attributes = [0u64; 3];
     (attributes[0], attributes[2]) = (TYPE_SOFTWARE | SIZE << 32, period_ns);
     run_at(event(attributes, processor)?, program)
@@ -199,7 +269,11 @@ fn run_at(event: OwnedFd, program: &OwnedFd) -> io::Result<OwnedFd> {
         libc::ioctl(event.as_raw_fd(), SET_PROGRAM as _, program.as_raw_fd()) == 0
             && libc::ioctl(event.as_raw_fd(), ENABLE as _, 0) == 0
     };
-    if attached { Ok(event) } else { Err(io::Error::last_os_error()) }
+    if attached {
+        Ok(event)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Opens an event of all tasks on one processor. `first` are the first words of its attributes.
@@ -207,8 +281,16 @@ fn event<const N: usize>(first: [u64; N], processor: u32) -> io::Result<OwnedFd>
     let mut attributes = [0u64; SIZE as usize / 8];
     attributes[..N].copy_from_slice(&first);
     // SAFETY: attributes as large as they say; of all tasks, on one processor, in no group.
-    let made =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_mut_ptr(), -1, processor, -1, CLOSE_ON_EXEC) };
+    let made = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_mut_ptr(),
+            -1,
+            processor,
+            -1,
+            CLOSE_ON_EXEC,
+        )
+    };
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -216,8 +298,8 @@ fn event<const N: usize>(first: [u64; N], processor: u32) -> io::Result<OwnedFd>
     Ok(unsafe { OwnedFd::from_raw_fd(made as i32) })
 }
 
-/// Registers. A helper takes its arguments in R1 to R5 and returns its result in R0. R6 to R9 survive the call. R10 is
-/// the end of the stack.
+/// Registers. A helper takes its arguments in R1 to R5 and returns its result in R0. R6 to R9
+/// survive the call. R10 is the end of the stack.
 pub(super) type Register = u8;
 pub(super) const R0: Register = 0;
 pub(super) const R1: Register = 1;
@@ -254,7 +336,14 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    pub(super) fn push(&mut self, code: u8, to: Register, from: Register, offset: i16, number: i32) {
+    pub(super) fn push(
+        &mut self,
+        code: u8,
+        to: Register,
+        from: Register,
+        offset: i16,
+        number: i32,
+    ) {
         let word = u64::from(code)
             | u64::from(to) << 8
             | u64::from(from) << 12
@@ -342,7 +431,8 @@ impl Assembler {
         self.push(0x05, 0, 0, 0, 0);
     }
 
-    /// Jumps forward to where [`Assembler::land`] is called with the result, if the register equals `number`.
+    /// Jumps forward to where [`Assembler::land`] is called with the result, if the register equals
+    /// `number`.
     pub(super) fn jump_if_equal(&mut self, register: Register, number: i32) -> usize {
         self.push(0x15, register, 0, 0, number);
         self.code.len() - 1
@@ -389,8 +479,9 @@ impl Assembler {
         self.code
     }
 
-    /// Writes the numbers of the current task and of its process, as the namespace counts them, into the last eight
-    /// bytes of the stack: the process in the upper half. Ends in another namespace.
+    /// Writes the numbers of the current task and of its process, as the namespace counts them,
+    /// into the last eight bytes of the stack: the process in the upper half. Ends in another
+    /// namespace.
     pub(super) fn number_task(&mut self, namespace: (u64, u64)) {
         self.call_number_task(namespace);
         self.end_unless_equal(R0, 0);
@@ -413,8 +504,8 @@ const DISCARDED: u32 = 1 << 30;
 /// The size of the header of each record in bytes.
 const HEAD: u64 = 8;
 
-/// The reader's mappings of the ring. The first page holds the read position, the second the write position. The
-/// records follow, mapped twice in a row so that none is split.
+/// The reader's mappings of the ring. The first page holds the read position, the second the write
+/// position. The records follow, mapped twice in a row so that none is split.
 #[derive(Debug)]
 pub(super) struct Ring {
     read: *mut u8,
@@ -429,29 +520,48 @@ impl Ring {
         let map = |length, protection, at: usize| {
             // SAFETY: a new mapping at an address that the kernel chooses; failure is checked.
             let address = unsafe {
-                libc::mmap(null_mut(), length, protection, libc::MAP_SHARED, ring.as_raw_fd(), at as libc::off_t)
+                libc::mmap(
+                    null_mut(),
+                    length,
+                    protection,
+                    libc::MAP_SHARED,
+                    ring.as_raw_fd(),
+                    at as libc::off_t,
+                )
             };
-            if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast::<u8>()) }
+            if address == libc::MAP_FAILED {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(address.cast::<u8>())
+            }
         };
         let read = map(page, libc::PROT_READ | libc::PROT_WRITE, 0)?;
         let written = map(page + 2 * size, libc::PROT_READ, page).inspect_err(|_| {
             // SAFETY: the mapping above.
             unsafe { libc::munmap(read.cast(), page) };
         })?;
-        Ok(Ring { read, written, page, size })
+        Ok(Ring {
+            read,
+            written,
+            page,
+            size,
+        })
     }
 
-    /// Removes all records that were written before this call. Each is an `R`, as the programs wrote it: any bits must be
-    /// valid in it.
+    /// Removes all records that were written before this call. Each is an `R`, as the programs
+    /// wrote it: any bits must be valid in it.
     pub(super) fn drain<R: Copy>(&mut self, mut each: impl FnMut(R)) {
-        // SAFETY: the counters are at the beginning of pages that are mapped as long as this lives, and so are records
-        // below `until`. The kernel writes no record again before the reader's counter has passed it.
+        // SAFETY: the counters are at the beginning of pages that are mapped as long as this lives,
+        // and so are records below `until`. The kernel writes no record again before the reader's
+        // counter has passed it.
         unsafe {
             let read = &*self.read.cast::<AtomicU64>();
             let until = (*self.written.cast::<AtomicU64>()).load(Ordering::Acquire);
             let mut at = read.load(Ordering::Relaxed);
             while at < until {
-                let head = self.written.add(self.page + (at as usize & (self.size - 1)));
+                let head = self
+                    .written
+                    .add(self.page + (at as usize & (self.size - 1)));
                 let mut length = (*head.cast::<AtomicU32>()).load(Ordering::Acquire);
                 while length & BUSY != 0 {
                     // The program on another processor is still writing the record.
@@ -488,7 +598,14 @@ mod tests {
         \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n";
         assert_eq!(offset(format, "pid_t pid", 4), Some(24));
         assert_eq!(offset(format, "pid_t prev_pid", 4), None);
-        assert_eq!(offset("field:pid_t pid;\toffset:24;\tsize:8;\tsigned:1;", "pid_t pid", 4), None);
+        assert_eq!(
+            offset(
+                "field:pid_t pid;\toffset:24;\tsize:8;\tsigned:1;",
+                "pid_t pid",
+                4
+            ),
+            None
+        );
         assert_eq!(offset("", "pid_t pid", 4), None);
     }
 }

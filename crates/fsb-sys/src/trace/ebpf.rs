@@ -1,17 +1,19 @@
-//! Traces system calls without stopping the tasks that make them: eBPF programs run at the kernel's raw tracepoints of
-//! system calls, and at the tracepoint at which a task wakes another one.
+//! Traces system calls without stopping the tasks that make them: eBPF programs run at the kernel's
+//! raw tracepoints of system calls, and at the tracepoint at which a task wakes another one.
 //!
-//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Task numbers are those of this process's namespace. The kernel
-//! reports woken tasks by the numbers of its first PID namespace, so wakes are not traced in another namespace.
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Task numbers are those of this process's
+//! namespace. The kernel reports woken tasks by the numbers of its first PID namespace, so wakes
+//! are not traced in another namespace.
 
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::bpf::{
-    Assembler, CALL_MAP_LOOKUP, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE, MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, R0, R1,
-    R2, R3, R6, R7, R8, R9, R10, RAW_TRACEPOINT, READ_KERNEL, RING_BUFFER, RING_RESERVE, RING_SUBMIT, Ring, TRACEPOINT,
-    Tracefs, attach, bpf, load, number, own_namespace,
+    Assembler, CALL_MAP_LOOKUP, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE, MAP_LOOKUP,
+    MAP_UPDATE, NO_WAKEUP, R0, R1, R2, R3, R6, R7, R8, R9, R10, RAW_TRACEPOINT, READ_KERNEL,
+    RING_BUFFER, RING_RESERVE, RING_SUBMIT, Ring, TRACEPOINT, Tracefs, attach, bpf, load, number,
+    own_namespace,
 };
 
 /// Size of the ring in bytes. It holds more than two hundred thousand calls between two drains.
@@ -68,18 +70,31 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts without tasks. `numbers` are call numbers of this machine. Memory that arguments point to is not read.
+    /// Starts without tasks. `numbers` are call numbers of this machine. Memory that arguments
+    /// point to is not read.
     ///
     /// # Errors
-    /// Fails if the kernel is too old or was built without eBPF, or if this process lacks the privileges.
+    /// Fails if the kernel is too old or was built without eBPF, or if this process lacks the
+    /// privileges.
     pub fn open(numbers: &[i32]) -> io::Result<Watch> {
-        let tasks = bpf(MAP_CREATE, &[HASH | 4 << 32, state::SIZE as u64 | u64::from(MOST_TASKS) << 32])?;
+        let tasks = bpf(
+            MAP_CREATE,
+            &[
+                HASH | 4 << 32,
+                state::SIZE as u64 | u64::from(MOST_TASKS) << 32,
+            ],
+        )?;
         let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
-        let known = Known { namespace: own_namespace()?, tasks: tasks.as_raw_fd(), ring: ring.as_raw_fd() };
+        let known = Known {
+            namespace: own_namespace()?,
+            tasks: tasks.as_raw_fd(),
+            ring: ring.as_raw_fd(),
+        };
         let begins = load(RAW_TRACEPOINT, &begins(&known, numbers))?;
         let ends = load(RAW_TRACEPOINT, &ends(&known))?;
         let mapped = Ring::map(&ring, RING)?;
-        // Attach the end first. Otherwise a call could be recorded that no program at its end removes.
+        // Attach the end first. Otherwise a call could be recorded that no program at its end
+        // removes.
         let at_end = attach(c"sys_exit", &ends)?;
         let at_begin = attach(c"sys_enter", &begins)?;
         let mut kept = vec![at_end, at_begin, begins, ends, ring];
@@ -87,7 +102,14 @@ impl Watch {
         let wakes = attach_wakes(|number_at| load(TRACEPOINT, &wakes(&known, number_at)));
         let sees_wakes = wakes.is_ok();
         kept.extend(wakes.into_iter().flatten());
-        Ok(Watch { ring: mapped, tasks, watched: HashSet::new(), lost: 0, sees_wakes, _kept: kept })
+        Ok(Watch {
+            ring: mapped,
+            tasks,
+            watched: HashSet::new(),
+            lost: 0,
+            sees_wakes,
+            _kept: kept,
+        })
     }
 
     /// Returns whether wakes are traced.
@@ -100,7 +122,8 @@ impl Watch {
     /// # Errors
     /// Fails if too many tasks are traced.
     pub fn add(&mut self, task: i32) -> io::Result<()> {
-        // This keeps the count of lost records when a task is added again because it executed another program.
+        // This keeps the count of lost records when a task is added again because it executed
+        // another program.
         self.remove(task);
         let state = [0u64; state::SIZE / 8];
         self.map(MAP_UPDATE, task, state.as_ptr() as u64)?;
@@ -143,19 +166,37 @@ impl Watch {
 
     /// Returns the number of records that were lost because the ring was full.
     pub fn lost(&self) -> u64 {
-        self.lost + self.watched.iter().map(|task| self.lost_by(*task)).sum::<u64>()
+        self.lost
+            + self
+                .watched
+                .iter()
+                .map(|task| self.lost_by(*task))
+                .sum::<u64>()
     }
 
     fn lost_by(&self, task: i32) -> u64 {
         let mut state = [0u64; state::SIZE / 8];
         let found = self.map(MAP_LOOKUP, task, state.as_mut_ptr() as u64);
-        if found.is_ok() { state[state::LOST as usize / 8] } else { 0 }
+        if found.is_ok() {
+            state[state::LOST as usize / 8]
+        } else {
+            0
+        }
     }
 
-    /// Runs a map command on a task's entry. The kernel reads or writes the value at address `value`.
+    /// Runs a map command on a task's entry. The kernel reads or writes the value at address
+    /// `value`.
     fn map(&self, command: i32, task: i32, value: u64) -> io::Result<()> {
         let key = task as u32;
-        number(command, &[self.tasks.as_raw_fd() as u64, (&raw const key) as u64, value]).map(drop)
+        number(
+            command,
+            &[
+                self.tasks.as_raw_fd() as u64,
+                (&raw const key) as u64,
+                value,
+            ],
+        )
+        .map(drop)
     }
 }
 
@@ -165,32 +206,39 @@ const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// Attaches the wake program. `program` loads it for the offset of the woken task's number.
 ///
 /// # Errors
-/// Fails if the tracepoint does not exist, this process lacks the privileges, or task numbers are of another namespace.
+/// Fails if the tracepoint does not exist, this process lacks the privileges, or task numbers are
+/// of another namespace.
 fn attach_wakes(program: impl FnOnce(i16) -> io::Result<OwnedFd>) -> io::Result<[OwnedFd; 2]> {
     if std::fs::read_link("/proc/self/ns/pid")?.as_os_str() != FIRST_NAMESPACE {
-        return Err(io::Error::other("numbers of tasks are of another namespace"));
+        return Err(io::Error::other(
+            "numbers of tasks are of another namespace",
+        ));
     }
     let waking = Tracefs::mount()?.tracepoint("sched/sched_waking")?;
     let program = program(waking.offset("pid_t pid", 4)?)?;
     Ok([waking.attach(&program)?, program])
 }
 
-// The eBPF programs. One runs at the start of a call, one at its end, and one when a task wakes another one.
+// The eBPF programs. One runs at the start of a call, one at its end, and one when a task wakes
+// another one.
 
-/// The number of a record of a wake. The result is the number of the woken task, the end is the number of the waking
-/// task's call, and the registers are those of that call.
+/// The number of a record of a wake. The result is the number of the woken task, the end is the
+/// number of the waking task's call, and the registers are those of that call.
 const WAKES: i32 = 1 << 30;
 
-/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them all.
+/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them
+/// all.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: (i32, i32) = (56, 64);
-/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them all.
+/// The offset of the argument registers in `struct pt_regs`, and the number of bytes that hold them
+/// all.
 #[cfg(not(target_arch = "x86_64"))]
 const REGISTERS: (i32, i32) = (0, 64);
 
 /// Selects a call's arguments from the registers that were read.
 fn arguments(registers: &[u64; 8]) -> [u64; 6] {
-    // The registers are in the order r10, r9, r8, rax, rcx, rdx, rsi, rdi; arguments are in rdi, rsi, rdx, r10, r8, r9.
+    // The registers are in the order r10, r9, r8, rax, rcx, rdx, rsi, rdi; arguments are in rdi,
+    // rsi, rdx, r10, r8, r9.
     #[cfg(target_arch = "x86_64")]
     let order = [7, 6, 5, 0, 2, 1];
     #[cfg(not(target_arch = "x86_64"))]
@@ -198,7 +246,8 @@ fn arguments(registers: &[u64; 8]) -> [u64; 6] {
     order.map(|at: usize| registers[at])
 }
 
-/// The layout of a task's state between the start of a call and its end. All fields have eight bytes.
+/// The layout of a task's state between the start of a call and its end. All fields have eight
+/// bytes.
 mod state {
     /// The start time of the call.
     pub(super) const START: i16 = 0;
@@ -213,7 +262,8 @@ mod state {
 }
 
 impl Assembler {
-    /// Reserves an empty record in R0. If the ring is full, counts a lost record in the state at R8 and ends.
+    /// Reserves an empty record in R0. If the ring is full, counts a lost record in the state at R8
+    /// and ends.
     fn reserve(&mut self, known: &Known) {
         self.wide(R1, known.ring as u64, MAP);
         self.set(R2, size_of::<Record>() as i32);
@@ -226,7 +276,8 @@ impl Assembler {
         self.end();
     }
 
-    /// Submits the record in R0 with the number of the current task and the registers in the state at R8.
+    /// Submits the record in R0 with the number of the current task and the registers in the state
+    /// at R8.
     fn submit(&mut self) {
         self.load(R1, R10, -8);
         self.store(R0, 32, R1);
@@ -260,7 +311,8 @@ struct Known {
     ring: i32,
 }
 
-/// Builds the program that runs at the start of a call. It stores the time, the call number and the arguments.
+/// Builds the program that runs at the start of a call. It stores the time, the call number and the
+/// arguments.
 fn begins(known: &Known, numbers: &[i32]) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
@@ -307,10 +359,10 @@ fn ends(known: &Known) -> Vec<u64> {
     asm.finish(0)
 }
 
-/// Builds the program that runs when a task wakes another one, whose number is at offset `number_at` of the event. It
-/// writes a record with the call of the waking task if both tasks are watched and in watched calls. A task that an
-/// interrupt wakes appears to be woken by the interrupted task. Such a wake is left out if the interrupted task is in
-/// no watched call.
+/// Builds the program that runs when a task wakes another one, whose number is at offset
+/// `number_at` of the event. It writes a record with the call of the waking task if both tasks are
+/// watched and in watched calls. A task that an interrupt wakes appears to be woken by the
+/// interrupted task. Such a wake is left out if the interrupted task is in no watched call.
 fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);

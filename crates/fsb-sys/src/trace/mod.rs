@@ -1,4 +1,5 @@
-//! Traces calls of another process with ptrace(2), and with the seccomp filter that limits its stops to chosen calls.
+//! Traces calls of another process with ptrace(2), and with the seccomp filter that limits its
+//! stops to chosen calls.
 //!
 //! These functions are safe wrappers of the system calls. The tracer interprets the stops.
 
@@ -15,8 +16,8 @@ use crate::sandbox::join_new_session_keyring;
 
 pub use ebpf::{Ended, Event, Watch, Woken};
 
-/// Options of PTRACE_SEIZE. They make stops at calls differ from stops at signals, and report new tasks, exec and stops
-/// of the filter as events.
+/// Options of PTRACE_SEIZE. They make stops at calls differ from stops at signals, and report new
+/// tasks, exec and stops of the filter as events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
@@ -58,9 +59,11 @@ extern "C" fn ask(_: c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Makes SIGINT and SIGTERM interrupt the wait for a stop instead of ending this process: see [`asked_to_end`].
+/// Makes SIGINT and SIGTERM interrupt the wait for a stop instead of ending this process: see
+/// [`asked_to_end`].
 pub fn catch_ends() {
-    // SAFETY: a zeroed structure with a handler that stores one flag; without SA_RESTART waits are interrupted.
+    // SAFETY: a zeroed structure with a handler that stores one flag; without SA_RESTART waits are
+    // interrupted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = ask as *const () as usize;
@@ -83,8 +86,14 @@ extern "C" fn tick(_: c_int) {
 
 /// Limits each wait for a stop to `milliseconds`. Children do not inherit the timer.
 pub fn tick_every(milliseconds: u32) {
-    let time = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(milliseconds) * 1000 };
-    let timer = libc::itimerval { it_interval: time, it_value: time };
+    let time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: libc::suseconds_t::from(milliseconds) * 1000,
+    };
+    let timer = libc::itimerval {
+        it_interval: time,
+        it_value: time,
+    };
     // SAFETY: as above.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -103,7 +112,8 @@ pub fn monotonic_ns() -> u64 {
 /// Waits until any traced task stops.
 ///
 /// # Errors
-/// Fails if no traced task is left (ECHILD), if this process was asked to end, or if the timer expired (EINTR).
+/// Fails if no traced task is left (ECHILD), if this process was asked to end, or if the timer
+/// expired (EINTR).
 pub fn wait() -> io::Result<(i32, Stop)> {
     loop {
         let mut status = 0;
@@ -122,17 +132,23 @@ pub fn wait() -> io::Result<(i32, Stop)> {
 
 fn meaning(status: c_int) -> Stop {
     if libc::WIFEXITED(status) {
-        return Stop::Ended { code: libc::WEXITSTATUS(status) };
+        return Stop::Ended {
+            code: libc::WEXITSTATUS(status),
+        };
     }
     if libc::WIFSIGNALED(status) {
-        return Stop::Ended { code: 128 + libc::WTERMSIG(status) };
+        return Stop::Ended {
+            code: 128 + libc::WTERMSIG(status),
+        };
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
         libc::PTRACE_EVENT_SECCOMP => Stop::Filtered,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Made,
         libc::PTRACE_EVENT_EXEC => Stop::Executed,
-        libc::PTRACE_EVENT_STOP => Stop::Paused { job: signal != libc::SIGTRAP },
+        libc::PTRACE_EVENT_STOP => Stop::Paused {
+            job: signal != libc::SIGTRAP,
+        },
         _ if signal == libc::SIGTRAP | 0x80 => Stop::Call,
         _ => Stop::Signal(signal),
     }
@@ -152,7 +168,11 @@ pub fn wait_until_stopped(child: i32) -> io::Result<()> {
         }
         let error = io::Error::last_os_error();
         if got == child || error.kind() != io::ErrorKind::Interrupted {
-            return Err(if got == child { io::Error::other("it ended before it began") } else { error });
+            return Err(if got == child {
+                io::Error::other("it ended before it began")
+            } else {
+                error
+            });
         }
     }
 }
@@ -201,13 +221,19 @@ pub fn resume(task: i32, until: Until, signal: i32) -> io::Result<()> {
     request(how as c_int, task, 0, signal as usize).map(drop)
 }
 
-/// Returns the number that belongs to an event: the task that was created, or the one that executed a program.
+/// Returns the number that belongs to an event: the task that was created, or the one that executed
+/// a program.
 ///
 /// # Errors
 /// Fails if the task is not stopped at an event.
 pub fn event_message(task: i32) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;
-    request(libc::PTRACE_GETEVENTMSG as c_int, task, 0, (&raw mut message) as usize)?;
+    request(
+        libc::PTRACE_GETEVENTMSG as c_int,
+        task,
+        0,
+        (&raw mut message) as usize,
+    )?;
     Ok(message)
 }
 
@@ -238,34 +264,55 @@ pub enum CallInfo {
 pub fn call_info(task: i32) -> io::Result<CallInfo> {
     // struct ptrace_syscall_info: op and architecture, two pointers, then a union of numbers.
     let mut raw = [0u64; 11];
-    request(GET_SYSCALL_INFO, task, size_of_val(&raw), raw.as_mut_ptr() as usize)?;
+    request(
+        GET_SYSCALL_INFO,
+        task,
+        size_of_val(&raw),
+        raw.as_mut_ptr() as usize,
+    )?;
     Ok(match raw[0] as u8 {
         1 | 3 => CallInfo::Entry {
             architecture: (raw[0] >> 32) as u32,
             number: raw[3],
             arguments: [raw[4], raw[5], raw[6], raw[7], raw[8], raw[9]],
         },
-        2 => CallInfo::Exit { result: raw[3] as i64 },
+        2 => CallInfo::Exit {
+            result: raw[3] as i64,
+        },
         _ => CallInfo::None,
     })
 }
 
 fn request(request: c_int, task: i32, address: usize, data: usize) -> io::Result<i64> {
-    // SAFETY: addresses are numbers, or pointers to memory of ours that is as large as the request writes.
+    // SAFETY: addresses are numbers, or pointers to memory of ours that is as large as the request
+    // writes.
     let answer = unsafe { libc::ptrace(request as _, task, address, data) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer as i64)
+    }
 }
 
-/// Reads memory of another process. Returns the number of bytes read, which may be less than requested.
+/// Reads memory of another process. Returns the number of bytes read, which may be less than
+/// requested.
 ///
 /// # Errors
 /// Fails if nothing could be read.
 pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let remote = libc::iovec { iov_base: address as *mut _, iov_len: into.len() };
+    let remote = libc::iovec {
+        iov_base: address as *mut _,
+        iov_len: into.len(),
+    };
     let mut local = [IoSliceMut::new(into)];
-    // SAFETY: the slice is ours and layout-compatible with an iovec; the other address is only read by the kernel.
+    // SAFETY: the slice is ours and layout-compatible with an iovec; the other address is only read
+    // by the kernel.
     let read = unsafe { libc::process_vm_readv(task, local.as_mut_ptr().cast(), 1, &remote, 1, 0) };
-    if read < 0 { Err(io::Error::last_os_error()) } else { Ok(read as usize) }
+    if read < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(read as usize)
+    }
 }
 
 /// Writes eight bytes of a stopped task's memory, even if the task itself may only read them.
@@ -273,10 +320,17 @@ pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize
 /// # Errors
 /// Fails if the task has ended, or has no memory there.
 pub fn write_memory(task: i32, address: u64, word: u64) -> io::Result<()> {
-    request(libc::PTRACE_POKEDATA as c_int, task, address as usize, word as usize).map(drop)
+    request(
+        libc::PTRACE_POKEDATA as c_int,
+        task,
+        address as usize,
+        word as usize,
+    )
+    .map(drop)
 }
 
-/// Requests of `linux/ptrace.h` that read and write a set of registers, and the set of the general ones.
+/// Requests of `linux/ptrace.h` that read and write a set of registers, and the set of the general
+/// ones.
 const GET_REGISTERS: c_int = 0x4204;
 const SET_REGISTERS: c_int = 0x4205;
 const GENERAL: usize = 1;
@@ -296,7 +350,10 @@ pub const KEEPS_FIRST_ARGUMENT: bool = cfg!(target_arch = "x86_64");
 pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
     // The array is larger than the set of any machine.
     let mut registers = [0u64; 64];
-    let mut part = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
+    let mut part = libc::iovec {
+        iov_base: registers.as_mut_ptr().cast(),
+        iov_len: size_of_val(&registers),
+    };
     // The kernel sets the length to that of its set.
     request(GET_REGISTERS, task, GENERAL, (&raw mut part) as usize)?;
     // SAFETY: the array is ours, and lives as long as `part` points to it.
@@ -323,7 +380,8 @@ pub struct Rule {
     pub except: Option<(u8, u32)>,
 }
 
-/// The bit in call numbers of x32 programs, whose `architecture` is the same as that of native ones.
+/// The bit in call numbers of x32 programs, whose `architecture` is the same as that of native
+/// ones.
 pub const X32: u32 = 0x4000_0000;
 
 /// Offsets in `struct seccomp_data` on little-endian machines.
@@ -342,17 +400,32 @@ pub const HERE: u32 = 0xc000_00b7;
 pub const HERE: u32 = 0;
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+    libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    }
 }
 
 /// Skips `equal` statements if the loaded number is `k`, else `other` statements.
 fn jump(k: u32, equal: u8, other: u8) -> libc::sock_filter {
-    libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: equal, jf: other, k }
+    libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt: equal,
+        jf: other,
+        k,
+    }
 }
 
 /// Skips `at_least` statements if the loaded number is `k` or more, else `below` statements.
 fn jump_unless_below(k: u32, at_least: u8, below: u8) -> libc::sock_filter {
-    libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16, jt: at_least, jf: below, k }
+    libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16,
+        jt: at_least,
+        jf: below,
+        k,
+    }
 }
 
 fn load(offset: u32) -> libc::sock_filter {
@@ -404,14 +477,17 @@ fn program(rules: &[Rule]) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Makes these calls of this process and of all processes that it starts stop for its tracer. Irreversible. The process
-/// also gives up gaining new privileges (setuid programs).
+/// Makes these calls of this process and of all processes that it starts stop for its tracer.
+/// Irreversible. The process also gives up gaining new privileges (setuid programs).
 ///
 /// # Errors
 /// Fails if the kernel has no seccomp, or refuses it.
 pub fn install(rules: &[Rule]) -> io::Result<()> {
     let program = program(rules);
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_ptr().cast_mut(),
+    };
     // SAFETY: properties of our own process; the kernel copies the program.
     unsafe {
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
@@ -431,28 +507,48 @@ pub fn install(rules: &[Rule]) -> io::Result<()> {
 const DESCRIBE: libc::c_long = 6;
 const SESSION_KEYRING: libc::c_long = -3;
 
-/// Replaces the session keyring by a new, empty one if it belongs to another user than this process runs as. A user's
-/// own keyring is kept because programs need its keys (Kerberos, fscrypt).
+/// Replaces the session keyring by a new, empty one if it belongs to another user than this process
+/// runs as. A user's own keyring is kept because programs need its keys (Kerberos, fscrypt).
 ///
 /// # Errors
 /// Fails if the kernel refuses a new keyring. The old one then stays.
 pub fn leave_keyring_of_others() -> io::Result<()> {
     let mut text = [0u8; 256];
     // SAFETY: the kernel writes no more than the given length.
-    let length = unsafe { libc::syscall(libc::SYS_keyctl, DESCRIBE, SESSION_KEYRING, text.as_mut_ptr(), text.len()) };
+    let length = unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            DESCRIBE,
+            SESSION_KEYRING,
+            text.as_mut_ptr(),
+            text.len(),
+        )
+    };
     if length < 0 {
         let error = io::Error::last_os_error();
-        // Without keyrings, or in a sandbox that forbids keyctl(2), the program cannot read any key either.
+        // Without keyrings, or in a sandbox that forbids keyctl(2), the program cannot read any key
+        // either.
         let none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
-        return if none { Ok(()) } else { join_new_session_keyring() };
+        return if none {
+            Ok(())
+        } else {
+            join_new_session_keyring()
+        };
     }
     let owner = owner(&text[..text.len().min(length as usize)]);
-    if owner == Some(rustix::process::getuid().as_raw()) { Ok(()) } else { join_new_session_keyring() }
+    if owner == Some(rustix::process::getuid().as_raw()) {
+        Ok(())
+    } else {
+        join_new_session_keyring()
+    }
 }
 
 /// Parses the owner from a description such as `keyring;1000;1000;3f030000;_ses`.
 fn owner(description: &[u8]) -> Option<u32> {
-    std::str::from_utf8(description.split(|byte| *byte == b';').nth(1)?).ok()?.parse().ok()
+    std::str::from_utf8(description.split(|byte| *byte == b';').nth(1)?)
+        .ok()?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -476,7 +572,11 @@ mod tests {
                 }
                 _ => {
                     let at_least = u32::from(step.code) & 0xf0 == libc::BPF_JGE;
-                    let jumps = if at_least { held >= step.k } else { held == step.k };
+                    let jumps = if at_least {
+                        held >= step.k
+                    } else {
+                        held == step.k
+                    };
                     at += usize::from(if jumps { step.jt } else { step.jf });
                 }
             }
@@ -485,16 +585,39 @@ mod tests {
 
     #[test]
     fn chosen_calls_stop_and_others_run() {
-        let only = Rule { number: 72, only: Some((1, &[0, 2, 1030])), except: None };
-        let except = Rule { number: 9, only: None, except: Some((4, u32::MAX)) };
-        let rules = [Rule { number: 3, only: None, except: None }, only, except];
+        let only = Rule {
+            number: 72,
+            only: Some((1, &[0, 2, 1030])),
+            except: None,
+        };
+        let except = Rule {
+            number: 9,
+            only: None,
+            except: Some((4, u32::MAX)),
+        };
+        let rules = [
+            Rule {
+                number: 3,
+                only: None,
+                except: None,
+            },
+            only,
+            except,
+        ];
         let program = program(&rules);
         let stops = |number, arguments| run(&program, number, arguments) == libc::SECCOMP_RET_TRACE;
         assert!(stops(3, [0; 6]) && !stops(4, [0; 6]));
-        assert!(stops(72, [0, 0, 0, 0, 0, 0]) && stops(72, [0, 1030, 0, 0, 0, 0]) && stops(72, [0, 2, 0, 0, 0, 0]));
+        assert!(
+            stops(72, [0, 0, 0, 0, 0, 0])
+                && stops(72, [0, 1030, 0, 0, 0, 0])
+                && stops(72, [0, 2, 0, 0, 0, 0])
+        );
         assert!(!stops(72, [0, 6, 0, 0, 0, 0]));
         assert!(stops(9, [0, 0, 0, 0, 5, 0]) && !stops(9, [0, 0, 0, 0, u32::MAX, 0]));
-        assert!(stops(X32 | 4, [0; 6]), "calls of x32 programs are others than ours");
+        assert!(
+            stops(X32 | 4, [0; 6]),
+            "calls of x32 programs are others than ours"
+        );
     }
 
     #[test]

@@ -1,19 +1,22 @@
-//! Traces the waits and the CPU time of the threads of a process, with their kernel stacks. The eBPF programs run when the
-//! kernel switches a thread off a processor or on again, when another task wakes it, and at a timer while it runs. More of
-//! them trace contended locks, the requests and cache flushes that block devices serve, commits of file systems, and the
-//! waits of the kernel's threads that work for these.
+//! Traces the waits and the CPU time of the threads of a process, with their kernel stacks. The
+//! eBPF programs run when the kernel switches a thread off a processor or on again, when another
+//! task wakes it, and at a timer while it runs. More of them trace contended locks, the requests
+//! and cache flushes that block devices serve, commits of file systems, and the waits of the
+//! kernel's threads that work for these.
 //!
-//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8, but no BTF, no kprobes and no hardware counters. Process numbers are
-//! those of this process's PID namespace. Of other namespaces, only threads with the names of kernel threads are traced.
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8, but no BTF, no kprobes and no hardware
+//! counters. Process numbers are those of this process's PID namespace. Of other namespaces, only
+//! threads with the names of kernel threads are traced.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::bpf::{
-    ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE,
-    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, RANDOM, RING_BUFFER,
-    RING_RESERVE, RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, count_run_time, load,
-    number, own_namespace, run_time_ns, sample_processor,
+    ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP,
+    MAP_CREATE, MAP_DELETE, MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6,
+    R7, R8, R9, R10, RANDOM, RING_BUFFER, RING_RESERVE, RING_SUBMIT, Register, Ring, STACK_ID,
+    STACK_TRACE, TRACEPOINT, Tracefs, bpf, count_run_time, load, number, own_namespace,
+    run_time_ns, sample_processor,
 };
 use crate::read_text;
 
@@ -21,8 +24,9 @@ use crate::read_text;
 const RING: usize = 16 << 20;
 /// The most threads that are off their processors at a time.
 const MOST_TASKS: u64 = 16_384;
-/// The most different stacks. The place of a stack in the map is a hash value, and a stack whose place is taken has no id. With
-/// this number, that concerns less than one in a hundred, if a trial has some hundred stacks.
+/// The most different stacks. The place of a stack in the map is a hash value, and a stack whose
+/// place is taken has no id. With this number, that concerns less than one in a hundred, if a trial
+/// has some hundred stacks.
 const MOST_STACKS: u64 = 65_536;
 /// The most block requests under way, and the most locks that threads wait for.
 const MOST_UNDER_WAY: u64 = 16_384;
@@ -38,9 +42,11 @@ pub enum Observation {
     Off {
         /// The number of the thread.
         thread: u32,
-        /// The number of its process; 0 for a thread of another PID namespace, whose own number is that of the first one.
+        /// The number of its process; 0 for a thread of another PID namespace, whose own number is
+        /// that of the first one.
         process: u32,
-        /// The first letters of its name, if they are among [`KERNEL_THREADS`] and its process is not followed.
+        /// The first letters of its name, if they are among [`KERNEL_THREADS`] and its process is
+        /// not followed.
         named: Option<[u8; 4]>,
         out_ns: u64,
         /// When another task or an interrupt woke it; `None` if it could run all the time.
@@ -48,7 +54,8 @@ pub enum Observation {
         in_ns: u64,
         /// Whether it waited for something else than a processor.
         blocked: bool,
-        /// The stack of the wait; none if it could run. A thread of the kernel that waits for work has [none](StackId::is_user).
+        /// The stack of the wait; none if it could run. A thread of the kernel that waits for work
+        /// has [none](StackId::is_user).
         stack: StackId,
     },
     /// A thread ran.
@@ -120,17 +127,20 @@ pub const COMMITS: [(&str, bool); 4] = [
 /// The begin of the names of kernel threads that are traced.
 pub const KERNEL_THREADS: [&[u8; 4]; 6] = [b"jbd2", b"xfsa", b"btrf", b"f2fs", b"loop", b"kwor"];
 
-/// The number of a kernel stack, valid as long as its [`StackWatch`]; negative if the kernel recorded none.
+/// The number of a kernel stack, valid as long as its [`StackWatch`]; negative if the kernel
+/// recorded none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub i64);
 
 impl StackId {
-    /// Returns whether a sampled thread ran in user mode, or a waiting thread of the kernel waited for work.
+    /// Returns whether a sampled thread ran in user mode, or a waiting thread of the kernel waited
+    /// for work.
     pub fn is_user(self) -> bool {
         self.0 == -i64::from(libc::EFAULT)
     }
 
-    /// Returns whether the programs left the stack out, to save time. They do so for most waits of kernel threads.
+    /// Returns whether the programs left the stack out, to save time. They do so for most waits of
+    /// kernel threads.
     pub fn is_left_out(self) -> bool {
         self.0 == i64::from(NO_STACK)
     }
@@ -156,7 +166,8 @@ impl StackWatch {
     /// Starts without a process.
     ///
     /// # Errors
-    /// Fails if the kernel is too old or was built without eBPF or tracepoints, or if this process lacks the privileges.
+    /// Fails if the kernel is too old or was built without eBPF or tracepoints, or if this process
+    /// lacks the privileges.
     pub fn open() -> io::Result<StackWatch> {
         StackWatch::with_room(MOST_STACKS)
     }
@@ -167,9 +178,15 @@ impl StackWatch {
             bpf(MAP_CREATE, &[kind | key << 32, value | entries << 32])
         };
         let (followed, devices) = (map(HASH, [4, 8], 4)?, map(HASH, [4, 8], 4)?);
-        let (asleep, issued) = (map(HASH, [4, asleep::SIZE], MOST_TASKS)?, map(HASH, [8, 8], MOST_UNDER_WAY)?);
+        let (asleep, issued) = (
+            map(HASH, [4, asleep::SIZE], MOST_TASKS)?,
+            map(HASH, [8, 8], MOST_UNDER_WAY)?,
+        );
         let contended = map(HASH, [16, 16], MOST_UNDER_WAY)?;
-        let (stacks, lost) = (map(STACK_TRACE, [4, 8 * DEEPEST as u64], most_stacks)?, map(ARRAY, [4, 8], 1)?);
+        let (stacks, lost) = (
+            map(STACK_TRACE, [4, 8 * DEEPEST as u64], most_stacks)?,
+            map(ARRAY, [4, 8], 1)?,
+        );
         let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
         let known = Known {
             namespace: own_namespace()?,
@@ -193,8 +210,14 @@ impl StackWatch {
         };
         let waking = tracefs.tracepoint("sched/sched_waking")?;
         let woken = waking.offset("pid_t pid", 4)?;
-        let mut programs = vec![(waking, wakes(&known, woken)), (switch, switches(&known, &at))];
-        for (name, kind) in [("block/block_rq_complete", kind::FLUSHED), ("block/block_rq_issue", kind::FLUSHES)] {
+        let mut programs = vec![
+            (waking, wakes(&known, woken)),
+            (switch, switches(&known, &at)),
+        ];
+        for (name, kind) in [
+            ("block/block_rq_complete", kind::FLUSHED),
+            ("block/block_rq_issue", kind::FLUSHES),
+        ] {
             let request = tracefs.tracepoint(name)?;
             let at = Request {
                 device: request.offset("dev_t dev", 4)?,
@@ -202,23 +225,46 @@ impl StackWatch {
                 sectors: request.offset("unsigned int nr_sector", 4)?,
                 flags: request.flags()?,
             };
-            let timed = if kind == kind::FLUSHES { issues(&known, &at) } else { completes(&known, &at) };
+            let timed = if kind == kind::FLUSHES {
+                issues(&known, &at)
+            } else {
+                completes(&known, &at)
+            };
             programs.push((request.clone(), timed));
             programs.push((request, flushes(&known, &at, kind)));
         }
         // Linux 5.19 and later report contention.
-        let contention = ["lock/contention_end", "lock/contention_begin"].map(|name| tracefs.tracepoint(name));
+        let contention =
+            ["lock/contention_end", "lock/contention_begin"].map(|name| tracefs.tracepoint(name));
         let reports_contention = contention.iter().all(Result::is_ok);
-        for (tracepoint, begins) in contention.into_iter().flatten().zip([false, true]).filter(|_| reports_contention) {
+        for (tracepoint, begins) in contention
+            .into_iter()
+            .flatten()
+            .zip([false, true])
+            .filter(|_| reports_contention)
+        {
             let lock = tracepoint.offset("void * lock_addr", 8)?;
-            let code = if begins { contends(&known, lock) } else { acquires(&known, lock) };
+            let code = if begins {
+                contends(&known, lock)
+            } else {
+                acquires(&known, lock)
+            };
             programs.push((tracepoint, code));
         }
         for (place, (name, has_device)) in COMMITS.into_iter().enumerate() {
             // A file system that is not loaded has no tracepoints.
-            let Ok(commit) = tracefs.tracepoint(name) else { continue };
-            let device = if has_device { Some(commit.offset("dev_t dev", 4)?) } else { None };
-            programs.push((commit, commits(&known, device, kind::COMMITTED + place as u64)));
+            let Ok(commit) = tracefs.tracepoint(name) else {
+                continue;
+            };
+            let device = if has_device {
+                Some(commit.offset("dev_t dev", 4)?)
+            } else {
+                None
+            };
+            programs.push((
+                commit,
+                commits(&known, device, kind::COMMITTED + place as u64),
+            ));
         }
         let mapped = Ring::map(&ring, RING)?;
         let mut loaded = Vec::new();
@@ -254,19 +300,32 @@ impl StackWatch {
         self.reports_contention
     }
 
-    /// Follows the threads of this process and the requests of this device instead of the previous ones.
+    /// Follows the threads of this process and the requests of this device instead of the previous
+    /// ones.
     ///
     /// # Errors
     /// Fails if the kernel does not take the numbers.
     pub fn follow(&mut self, process: Option<u32>, device: Option<(u32, u32)>) -> io::Result<()> {
         exchange(&self.followed, &mut self.process, process)?;
-        exchange(&self.devices, &mut self.device, device.map(|(major, minor)| major << 20 | minor))
+        exchange(
+            &self.devices,
+            &mut self.device,
+            device.map(|(major, minor)| major << 20 | minor),
+        )
     }
 
     /// Removes all observations so far and passes them to `each`, in the order of their ends.
     pub fn drain(&mut self, mut each: impl FnMut(Observation)) {
         self.ring.drain(|record: Record| {
-            let Record { kind, out_ns, woken_ns, in_ns, stack, task, state } = record;
+            let Record {
+                kind,
+                out_ns,
+                woken_ns,
+                in_ns,
+                stack,
+                task,
+                state,
+            } = record;
             let (thread, process) = (task as u32, (task >> 32) as u32);
             each(match kind {
                 kind::OFF => Observation::Off {
@@ -279,7 +338,11 @@ impl StackWatch {
                     blocked: state & BLOCKED != 0,
                     stack: StackId(stack),
                 },
-                kind::RAN => Observation::Ran { process, at_ns: out_ns, stack: StackId(stack) },
+                kind::RAN => Observation::Ran {
+                    process,
+                    at_ns: out_ns,
+                    stack: StackId(stack),
+                },
                 kind::REQUEST => Observation::Request {
                     issued_ns: out_ns,
                     completed_ns: in_ns,
@@ -287,39 +350,69 @@ impl StackWatch {
                     sectors: woken_ns as u32,
                     operation: state as u8,
                 },
-                kind::CONTENDED => {
-                    Observation::Contended { thread, process, from_ns: out_ns, to_ns: in_ns, stack: StackId(stack) }
-                }
-                kind::FLUSHES | kind::FLUSHED => {
-                    Observation::Flush { device: device(task), at_ns: out_ns, began: kind == kind::FLUSHES }
-                }
+                kind::CONTENDED => Observation::Contended {
+                    thread,
+                    process,
+                    from_ns: out_ns,
+                    to_ns: in_ns,
+                    stack: StackId(stack),
+                },
+                kind::FLUSHES | kind::FLUSHED => Observation::Flush {
+                    device: device(task),
+                    at_ns: out_ns,
+                    began: kind == kind::FLUSHES,
+                },
                 _ => {
                     let kind = (kind - kind::COMMITTED) as usize;
-                    Observation::Committed { kind, device: device(task), at_ns: out_ns }
+                    Observation::Committed {
+                        kind,
+                        device: device(task),
+                        at_ns: out_ns,
+                    }
                 }
             });
         });
     }
 
-    /// Returns the addresses of a stack's functions, the innermost first. Returns `None` if the kernel recorded none.
+    /// Returns the addresses of a stack's functions, the innermost first. Returns `None` if the
+    /// kernel recorded none.
     pub fn addresses(&self, stack: StackId) -> Option<Vec<u64>> {
         let id = u32::try_from(stack.0).ok()?;
         let mut addresses = [0u64; DEEPEST];
-        let words = [self.stacks.as_raw_fd() as u64, (&raw const id) as u64, addresses.as_mut_ptr() as u64];
+        let words = [
+            self.stacks.as_raw_fd() as u64,
+            (&raw const id) as u64,
+            addresses.as_mut_ptr() as u64,
+        ];
         number(MAP_LOOKUP, &words).ok()?;
-        Some(addresses.into_iter().take_while(|address| *address != 0).collect())
+        Some(
+            addresses
+                .into_iter()
+                .take_while(|address| *address != 0)
+                .collect(),
+        )
     }
 
-    /// Returns the nanoseconds that the programs have run on all processors. Returns `None` if the kernel does not count them.
+    /// Returns the nanoseconds that the programs have run on all processors. Returns `None` if the
+    /// kernel does not count them.
     pub fn run_time_ns(&self) -> Option<u64> {
         self.counts_run_time.as_ref()?;
-        self.programs.iter().map(run_time_ns).sum::<io::Result<u64>>().ok()
+        self.programs
+            .iter()
+            .map(run_time_ns)
+            .sum::<io::Result<u64>>()
+            .ok()
     }
 
-    /// Returns the number of observations or stacks that were lost because the ring or a map was full.
+    /// Returns the number of observations or stacks that were lost because the ring or a map was
+    /// full.
     pub fn lost(&self) -> u64 {
         let (id, mut count) = (0u32, 0u64);
-        let words = [self.lost.as_raw_fd() as u64, (&raw const id) as u64, (&raw mut count) as u64];
+        let words = [
+            self.lost.as_raw_fd() as u64,
+            (&raw const id) as u64,
+            (&raw mut count) as u64,
+        ];
         number(MAP_LOOKUP, &words).map_or(0, |_| count)
     }
 }
@@ -333,7 +426,11 @@ fn device(number: u64) -> (u32, u32) {
 fn exchange(map: &OwnedFd, own: &mut Option<u32>, key: Option<u32>) -> io::Result<()> {
     let command = |command: i32, key: u32| {
         let value = 1u64;
-        let words = [map.as_raw_fd() as u64, (&raw const key) as u64, (&raw const value) as u64];
+        let words = [
+            map.as_raw_fd() as u64,
+            (&raw const key) as u64,
+            (&raw const value) as u64,
+        ];
         number(command, &words[..if command == MAP_DELETE { 2 } else { 3 }])
     };
     if let Some(previous) = own.take() {
@@ -344,8 +441,8 @@ fn exchange(map: &OwnedFd, own: &mut Option<u32>, key: Option<u32>) -> io::Resul
     key.map_or(Ok(0), |key| command(MAP_UPDATE, key)).map(drop)
 }
 
-/// Returns the numbers of the processors that are online. Without /sys, returns as many numbers from 0 on as this
-/// process may use processors.
+/// Returns the numbers of the processors that are online. Without /sys, returns as many numbers
+/// from 0 on as this process may use processors.
 fn processors() -> Vec<u32> {
     let text = read_text("/sys/devices/system/cpu/online").unwrap_or_default();
     let range = |part: &str| {
@@ -354,7 +451,11 @@ fn processors() -> Vec<u32> {
     };
     let online: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
     let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-    if online.is_empty() { (0..count).collect() } else { online }
+    if online.is_empty() {
+        (0..count).collect()
+    } else {
+        online
+    }
 }
 
 /// The names of the kernel's functions by their addresses.
@@ -372,18 +473,22 @@ impl Symbols {
     pub fn read() -> io::Result<Symbols> {
         let symbols = Symbols::parse(&read_text("/proc/kallsyms")?);
         if symbols.functions.is_empty() {
-            return Err(io::Error::other("the kernel hides addresses in /proc/kallsyms (kernel.kptr_restrict)"));
+            return Err(io::Error::other(
+                "the kernel hides addresses in /proc/kallsyms (kernel.kptr_restrict)",
+            ));
         }
         Ok(symbols)
     }
 
-    /// Parses lines such as `ffffffff812197ac t jbd2_journal_commit_transaction [jbd2]`. Leaves out data, and addresses
-    /// that are hidden.
+    /// Parses lines such as `ffffffff812197ac t jbd2_journal_commit_transaction [jbd2]`. Leaves out
+    /// data, and addresses that are hidden.
     fn parse(text: &str) -> Symbols {
         let function = |line: &str| {
             let mut fields = line.split_ascii_whitespace();
             let (address, kind, name) = (fields.next()?, fields.next()?, fields.next()?);
-            let address = u64::from_str_radix(address, 16).ok().filter(|address| *address > 0)?;
+            let address = u64::from_str_radix(address, 16)
+                .ok()
+                .filter(|address| *address > 0)?;
             matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.into()))
         };
         let mut functions: Vec<(u64, Box<str>)> = text.lines().filter_map(function).collect();
@@ -391,25 +496,30 @@ impl Symbols {
         Symbols { functions }
     }
 
-    /// Returns the name of the function that an address is in, without the suffix of a part that the compiler made
-    /// (`.cold`, `.constprop.0`). Returns `None` for an address below all functions.
+    /// Returns the name of the function that an address is in, without the suffix of a part that
+    /// the compiler made (`.cold`, `.constprop.0`). Returns `None` for an address below all
+    /// functions.
     pub fn name(&self, address: u64) -> Option<&str> {
-        let after = self.functions.partition_point(|(start, _)| *start <= address);
+        let after = self
+            .functions
+            .partition_point(|(start, _)| *start <= address);
         let (_, name) = self.functions.get(after.checked_sub(1)?)?;
         name.split('.').next()
     }
 }
 
-// The eBPF programs. A thread that is switched off gets an entry in a map, under the number that the first PID namespace
-// gives it, because the tracepoints know only that number. The entry becomes a record when the thread is switched on.
+// The eBPF programs. A thread that is switched off gets an entry in a map, under the number that
+// the first PID namespace gives it, because the tracepoints know only that number. The entry
+// becomes a record when the thread is switched on.
 
-/// The bits of a thread's state in which it waits for something else than a processor: sleeping, with signals or without,
-/// stopped, traced, parked, or idle.
+/// The bits of a thread's state in which it waits for something else than a processor: sleeping,
+/// with signals or without, stopped, traced, parked, or idle.
 const BLOCKED: u64 = 0xcf;
-/// The bits of the state in which a thread of the kernel waits for work: it sleeps and admits signals, or is idle. It waits
-/// for disks, locks and memory in another state.
+/// The bits of the state in which a thread of the kernel waits for work: it sleeps and admits
+/// signals, or is idle. It waits for disks, locks and memory in another state.
 const FOR_WORK: i32 = 0x81;
-/// A flag of STACK_ID: the stack in user mode. Threads of the kernel have none, and the kernel answers EFAULT at once.
+/// A flag of STACK_ID: the stack in user mode. Threads of the kernel have none, and the kernel
+/// answers EFAULT at once.
 const USER_STACK: i32 = 1 << 8;
 /// The number of waits of kernel threads of which one has a stack, at random. A power of two.
 const KERNEL_STACKS: i32 = 8;
@@ -457,7 +567,8 @@ struct Record {
     stack: i64,
     /// The thread, with its process in the upper half; of a flush or a commit, the device.
     task: u64,
-    /// The name of a thread of the kernel is in its upper half. Of a request, the first letter of its operation.
+    /// The name of a thread of the kernel is in its upper half. Of a request, the first letter of
+    /// its operation.
     state: u64,
 }
 
@@ -493,7 +604,8 @@ struct Known {
     asleep: i32,
     /// When each request was issued, by its first sector.
     issued: i32,
-    /// When a thread began to wait for a lock, and its stack, by the address of the lock and the thread.
+    /// When a thread began to wait for a lock, and its stack, by the address of the lock and the
+    /// thread.
     contended: i32,
     stacks: i32,
     lost: i32,
@@ -516,7 +628,8 @@ struct Request {
     flags: i16,
 }
 
-/// Offsets on the stack, from its end. [`Assembler::number_task`] writes the number of the current thread.
+/// Offsets on the stack, from its end. [`Assembler::number_task`] writes the number of the current
+/// thread.
 const CURRENT: i16 = -8;
 const ENTRY: i16 = -56;
 const KEY: i16 = -64;
@@ -545,8 +658,8 @@ impl Assembler {
         self.call(CALL_MAP_DELETE);
     }
 
-    /// Ends unless the context in R6 is that of a request of a followed device, other than a flush. The first letter of its
-    /// operation is in R7, and its first sector on the stack, at [`KEY`].
+    /// Ends unless the context in R6 is that of a request of a followed device, other than a flush.
+    /// The first letter of its operation is in R7, and its first sector on the stack, at [`KEY`].
     fn expect_request(&mut self, known: &Known, at: &Request) {
         self.load_half(R1, R6, at.device);
         self.store_half(R10, KEY, R1);
@@ -561,8 +674,8 @@ impl Assembler {
         self.store(R10, KEY, R1);
     }
 
-    /// Ends unless the current thread is followed. Stores the lock of the context in R6 and the thread on the stack, at
-    /// [`LOCK`].
+    /// Ends unless the current thread is followed. Stores the lock of the context in R6 and the
+    /// thread on the stack, at [`LOCK`].
     fn expect_lock(&mut self, known: &Known, lock: i16) {
         self.expect_followed(known);
         self.load(R1, R6, lock);
@@ -571,7 +684,8 @@ impl Assembler {
         self.store(R10, LOCK + 8, R1);
     }
 
-    /// Looks up the key at `key` on the stack. Sets R0 to the address of the value, or to 0 if the map has no such key.
+    /// Looks up the key at `key` on the stack. Sets R0 to the address of the value, or to 0 if the
+    /// map has no such key.
     fn look_up(&mut self, map: i32, key: i16) {
         self.wide(R1, map as u64, MAP);
         self.copy(R2, R10);
@@ -586,8 +700,9 @@ impl Assembler {
         self.end_if_equal(R0, 0);
     }
 
-    /// Stores the id of the kernel stack of the context in R6 into R0. The id is negative if there is none. If the place of
-    /// the stack in the map is taken, uses the place that it has without its innermost function.
+    /// Stores the id of the kernel stack of the context in R6 into R0. The id is negative if there
+    /// is none. If the place of the stack in the map is taken, uses the place that it has without
+    /// its innermost function.
     fn stack_id(&mut self, known: &Known) {
         let found = [0, 1].map(|skipped| {
             self.call_stack_id(known, skipped);
@@ -598,7 +713,8 @@ impl Assembler {
         found.into_iter().for_each(|jump| self.land(jump));
     }
 
-    /// Stores the answer of STACK_ID for the context in R6 into R0. The low bits of `flags` are the number of functions to skip.
+    /// Stores the answer of STACK_ID for the context in R6 into R0. The low bits of `flags` are the
+    /// number of functions to skip.
     fn call_stack_id(&mut self, known: &Known, flags: i32) {
         self.copy(R1, R6);
         self.wide(R2, known.stacks as u64, MAP);
@@ -707,7 +823,9 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     let walked = asm.jump();
     asm.land(for_work);
     asm.call_stack_id(known, USER_STACK);
-    [runnable, left_out, walked].into_iter().for_each(|jump| asm.land(jump));
+    [runnable, left_out, walked]
+        .into_iter()
+        .for_each(|jump| asm.land(jump));
     asm.store(R10, ENTRY + asleep::STACK, R0);
     asm.load(R1, R10, CURRENT);
     asm.store(R10, ENTRY + asleep::TASK, R1);
@@ -723,8 +841,8 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.finish(1)
 }
 
-/// Builds the program that runs when a thread is woken, whose number is at offset `number_at`. It notes the time in the
-/// entry of a followed thread.
+/// Builds the program that runs when a thread is woken, whose number is at offset `number_at`. It
+/// notes the time in the entry of a followed thread.
 fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.load_half(R1, R1, number_at);
@@ -757,8 +875,9 @@ fn samples(known: &Known) -> Vec<u64> {
     asm.finish(0)
 }
 
-/// Builds the program that runs when a block device gets a request or has served one. Only cache flushes are recorded:
-/// their flags begin with `F`, and no `W` follows, which would be a write that a flush precedes.
+/// Builds the program that runs when a block device gets a request or has served one. Only cache
+/// flushes are recorded: their flags begin with `F`, and no `W` follows, which would be a write
+/// that a flush precedes.
 fn flushes(known: &Known, at: &Request, kind: u64) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.load_byte(R7, R1, at.flags);
@@ -768,11 +887,19 @@ fn flushes(known: &Known, at: &Request, kind: u64) -> Vec<u64> {
     asm.load_half(R7, R1, at.device);
     asm.call(KTIME_NS);
     asm.copy(R8, R0);
-    asm.write_record(known, kind, &[(record::OUT, Origin::Register(R8)), (record::TASK, Origin::Register(R7))]);
+    asm.write_record(
+        known,
+        kind,
+        &[
+            (record::OUT, Origin::Register(R8)),
+            (record::TASK, Origin::Register(R7)),
+        ],
+    );
     asm.finish(1)
 }
 
-/// Builds the program that runs when a block device gets a request. It notes the time of a followed device's.
+/// Builds the program that runs when a block device gets a request. It notes the time of a followed
+/// device's.
 fn issues(known: &Known, at: &Request) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
@@ -805,8 +932,9 @@ fn completes(known: &Known, at: &Request) -> Vec<u64> {
     asm.finish(1)
 }
 
-/// Builds the program that runs when a thread begins to wait for a lock, whose address is at offset `lock`. It notes the time
-/// and the stack. A lock that is first spun for and then slept for begins twice, and the first time counts.
+/// Builds the program that runs when a thread begins to wait for a lock, whose address is at offset
+/// `lock`. It notes the time and the stack. A lock that is first spun for and then slept for begins
+/// twice, and the first time counts.
 fn contends(known: &Known, lock: i16) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
@@ -843,7 +971,8 @@ fn acquires(known: &Known, lock: i16) -> Vec<u64> {
     asm.finish(1)
 }
 
-/// Builds the program that runs when a file system has committed. `device` is the offset of its device in the record.
+/// Builds the program that runs when a file system has committed. `device` is the offset of its
+/// device in the record.
 fn commits(known: &Known, device: Option<i16>, kind: u64) -> Vec<u64> {
     let mut asm = Assembler::default();
     match device {
@@ -852,7 +981,14 @@ fn commits(known: &Known, device: Option<i16>, kind: u64) -> Vec<u64> {
     }
     asm.call(KTIME_NS);
     asm.copy(R8, R0);
-    asm.write_record(known, kind, &[(record::OUT, Origin::Register(R8)), (record::TASK, Origin::Register(R7))]);
+    asm.write_record(
+        known,
+        kind,
+        &[
+            (record::OUT, Origin::Register(R8)),
+            (record::TASK, Origin::Register(R7)),
+        ],
+    );
     asm.finish(1)
 }
 
@@ -871,7 +1007,10 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("sync_it"));
         assert_eq!(symbols.name(0xffff_ffff_c000_0010), Some("xfs_log_force"));
         assert_eq!(symbols.name(0x10), None);
-        assert_eq!(Symbols::parse("0000000000000000 T _text\n").functions.len(), 0);
+        assert_eq!(
+            Symbols::parse("0000000000000000 T _text\n").functions.len(),
+            0
+        );
     }
 
     /// With room for one stack, that of the wait below or that of a sample has none.
@@ -881,7 +1020,9 @@ mod tests {
             return;
         }
         let mut watch = StackWatch::with_room(1).expect("programs that the kernel accepts");
-        watch.follow(Some(std::process::id()), None).expect("follow");
+        watch
+            .follow(Some(std::process::id()), None)
+            .expect("follow");
         let file = tempfile::NamedTempFile::new().expect("file");
         let mut stacks = std::collections::BTreeSet::new();
         for _ in 0..200 {
@@ -900,10 +1041,15 @@ mod tests {
                 break;
             }
         }
-        assert!(stacks.contains(&StackId(PLACE_TAKEN.into())) && watch.lost() > 0, "{stacks:?}, {} lost", watch.lost());
+        assert!(
+            stacks.contains(&StackId(PLACE_TAKEN.into())) && watch.lost() > 0,
+            "{stacks:?}, {} lost",
+            watch.lost()
+        );
     }
 
-    /// A child that waits for its standard input is off its processor until this process writes there.
+    /// A child that waits for its standard input is off its processor until this process writes
+    /// there.
     #[test]
     fn a_thread_that_waits_for_a_pipe_is_seen_with_its_stack() {
         if !fsb_testkit::root_for("a_thread_that_waits_for_a_pipe_is_seen_with_its_stack") {
@@ -917,11 +1063,19 @@ mod tests {
             .spawn()
             .expect("cat");
         watch.follow(Some(child.id()), None).expect("follow");
-        let (mut input, mut output) = (child.stdin.take().expect("pipe"), child.stdout.take().expect("pipe"));
+        let (mut input, mut output) = (
+            child.stdin.take().expect("pipe"),
+            child.stdout.take().expect("pipe"),
+        );
         let mut byte = [0u8];
-        let state = || crate::process::state(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?);
+        let state = || {
+            crate::process::state(
+                &std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?,
+            )
+        };
         for _ in 0..100 {
-            // On a shared processor each byte could otherwise be there before the child asks for it.
+            // On a shared processor each byte could otherwise be there before the child asks for
+            // it.
             while state() != Some('S') {
                 std::thread::yield_now();
             }
@@ -933,17 +1087,32 @@ mod tests {
         watch.follow(None, None).expect("no process");
         let mut waits = Vec::new();
         watch.drain(|observation| {
-            if let Observation::Off { process, named: None, out_ns, woken_ns, in_ns, blocked: true, stack, .. } =
-                observation
+            if let Observation::Off {
+                process,
+                named: None,
+                out_ns,
+                woken_ns,
+                in_ns,
+                blocked: true,
+                stack,
+                ..
+            } = observation
             {
                 assert_eq!(process, child.id());
-                assert!(out_ns < in_ns && woken_ns.is_none_or(|woken| (out_ns..=in_ns).contains(&woken)));
+                assert!(
+                    out_ns < in_ns
+                        && woken_ns.is_none_or(|woken| (out_ns..=in_ns).contains(&woken))
+                );
                 waits.push(stack);
             }
         });
         let is_read = |stack: &StackId| {
             let addresses = watch.addresses(*stack).unwrap_or_default();
-            addresses.iter().any(|address| symbols.name(*address).is_some_and(|name| name.contains("pipe_read")))
+            addresses.iter().any(|address| {
+                symbols
+                    .name(*address)
+                    .is_some_and(|name| name.contains("pipe_read"))
+            })
         };
         assert!(waits.iter().any(is_read), "{} waits", waits.len());
         assert_eq!(watch.lost(), 0);
@@ -953,7 +1122,9 @@ mod tests {
     /// Two threads that make and remove a directory in the same one need its lock.
     #[test]
     fn a_lock_that_two_threads_want_is_seen_with_the_function_that_requested_it() {
-        if !fsb_testkit::root_for("a_lock_that_two_threads_want_is_seen_with_the_function_that_requested_it") {
+        if !fsb_testkit::root_for(
+            "a_lock_that_two_threads_want_is_seen_with_the_function_that_requested_it",
+        ) {
             return;
         }
         let mut watch = StackWatch::open().expect("programs that the kernel accepts");
@@ -963,7 +1134,9 @@ mod tests {
         }
         let symbols = Symbols::read().expect("names of functions");
         let place = tempfile::tempdir().expect("directory");
-        watch.follow(Some(std::process::id()), None).expect("follow");
+        watch
+            .follow(Some(std::process::id()), None)
+            .expect("follow");
         let mut stacks = Vec::new();
         for _ in 0..200 {
             std::thread::scope(|scope| {
@@ -978,7 +1151,14 @@ mod tests {
                 }
             });
             watch.drain(|observation| {
-                if let Observation::Contended { process, from_ns, to_ns, stack, .. } = observation {
+                if let Observation::Contended {
+                    process,
+                    from_ns,
+                    to_ns,
+                    stack,
+                    ..
+                } = observation
+                {
                     assert_eq!(process, std::process::id());
                     assert!(from_ns <= to_ns);
                     stacks.push(stack);
@@ -986,7 +1166,9 @@ mod tests {
             });
             let requested = |stack: &StackId| {
                 let addresses = watch.addresses(*stack).unwrap_or_default();
-                let mut names = addresses.iter().filter_map(|address| symbols.name(*address));
+                let mut names = addresses
+                    .iter()
+                    .filter_map(|address| symbols.name(*address));
                 names.any(|name| name.contains("rmdir") || name.contains("mkdir"))
             };
             if stacks.iter().any(requested) {

@@ -1,5 +1,5 @@
-//! The controls that are set for a run, or for a program that measures without a run. Also checks the requested values
-//! before anything is changed.
+//! The controls that are set for a run, or for a program that measures without a run. Also checks
+//! the requested values before anything is changed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,7 +27,8 @@ pub(crate) struct ActiveControls {
     pub warnings: Vec<Warning>,
     /// The restrictions on the processes that measure.
     pub held: Held,
-    /// The time limit for setting each control, as far as the control can stop early. `None` means no limit.
+    /// The time limit for setting each control, as far as the control can stop early. `None` means
+    /// no limit.
     pub patience: Option<Duration>,
     /// Bytes of memory that the run may use at once. `None` if that is unknown.
     pub memory_needed: Option<u64>,
@@ -36,8 +37,8 @@ pub(crate) struct ActiveControls {
 }
 
 impl ActiveControls {
-    /// Sets every control of `scope` to the requested value, or to its default. Controls that were set before an error
-    /// stay set until they are restored.
+    /// Sets every control of `scope` to the requested value, or to its default. Controls that were
+    /// set before an error stay set until they are restored.
     pub(crate) fn set_all(
         &mut self,
         scope: Scope,
@@ -46,7 +47,10 @@ impl ActiveControls {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
-        let controls = REGISTRY.iter().copied().filter(|control| control.scope() == scope);
+        let controls = REGISTRY
+            .iter()
+            .copied()
+            .filter(|control| control.scope() == scope);
         self.set_each(controls, requested, place, ledger, progress)
     }
 
@@ -60,7 +64,13 @@ impl ActiveControls {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
         for control in controls {
-            self.set(control, &value_of(control, requested), place, ledger, progress)?;
+            self.set(
+                control,
+                &value_of(control, requested),
+                place,
+                ledger,
+                progress,
+            )?;
         }
         Ok(())
     }
@@ -74,7 +84,14 @@ impl ActiveControls {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
         let roots = Roots::default();
-        let mut context = Context::new(control.name(), &roots, ledger, progress, place, &mut self.held);
+        let mut context = Context::new(
+            control.name(),
+            &roots,
+            ledger,
+            progress,
+            place,
+            &mut self.held,
+        );
         context.patience = self.patience.unwrap_or(Duration::MAX);
         context.memory_needed = self.memory_needed;
         let applied = control.set(value, &mut context);
@@ -82,25 +99,36 @@ impl ActiveControls {
         // Also on failure, so that [`ActiveControls::restore`] undoes a partial change, too.
         self.set.push((control, context.into_tickets()));
         let applied = applied?;
-        let record =
-            ControlRecord { requested: value.to_owned(), observed: applied.observed, effective: applied.effective };
+        let record = ControlRecord {
+            requested: value.to_owned(),
+            observed: applied.observed,
+            effective: applied.effective,
+        };
         self.records.insert(control.name().to_owned(), record);
         self.warnings.extend(applied.warnings);
         self.memory = applied.memory.or(self.memory);
         Ok(())
     }
 
-    /// Restores all controls, the last one first. Returns the errors of changes that could not be undone; their entries
-    /// stay in the ledger.
+    /// Restores all controls, the last one first. Returns the errors of changes that could not be
+    /// undone; their entries stay in the ledger.
     pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
         let active = std::mem::take(self);
-        active.set.into_iter().rev().flat_map(|(control, handles)| control.restore(handles, ledger)).collect()
+        active
+            .set
+            .into_iter()
+            .rev()
+            .flat_map(|(control, handles)| control.restore(handles, ledger))
+            .collect()
     }
 }
 
 /// Returns the requested value, or the default.
 pub(crate) fn value_of(control: &dyn Control, requested: &BTreeMap<String, String>) -> String {
-    requested.get(control.name()).cloned().unwrap_or_else(|| default_of(control).to_owned())
+    requested
+        .get(control.name())
+        .cloned()
+        .unwrap_or_else(|| default_of(control).to_owned())
 }
 
 fn default_of(control: &dyn Control) -> &'static str {
@@ -108,7 +136,10 @@ fn default_of(control: &dyn Control) -> &'static str {
 }
 
 /// Refuses names and values that no control has, and controls that exclude each other.
-pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
+pub(crate) fn check(
+    requested: &BTreeMap<String, String>,
+    roots: &Roots,
+) -> Result<(), TestbedError> {
     for (name, value) in requested {
         let control = find(name)?;
         control.check(value, roots)?;
@@ -120,24 +151,37 @@ pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Resu
     Ok(())
 }
 
-fn check_excluded(control: &dyn Control, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
-    let Some(other) = control.excludes() else { return Ok(()) };
+fn check_excluded(
+    control: &dyn Control,
+    requested: &BTreeMap<String, String>,
+) -> Result<(), TestbedError> {
+    let Some(other) = control.excludes() else {
+        return Ok(());
+    };
     if value_of(find(other)?, requested) == default_of(find(other)?) {
         return Ok(());
     }
-    Err(TestbedError::request(format!("the controls {} and {other} exclude each other", control.name()))
-        .coded(&fsb_model::error::CONTROL_CONFLICT)
-        .advice("leave one of them out"))
+    Err(TestbedError::request(format!(
+        "the controls {} and {other} exclude each other",
+        control.name()
+    ))
+    .coded(&fsb_model::error::CONTROL_CONFLICT)
+    .advice("leave one of them out"))
 }
 
 /// Like [`check`], for the controls of a single target, which must end with the target.
-pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
+pub(crate) fn check_target(
+    requested: &BTreeMap<String, String>,
+    roots: &Roots,
+) -> Result<(), TestbedError> {
     for name in requested.keys() {
         if find(name)?.scope() == Scope::Run {
-            return Err(TestbedError::request(format!("the control {name} holds for the whole run, for all targets"))
-                .coded(&fsb_model::error::CONTROL_OF_RUN)
-                .field("control", name.as_str())
-                .advice("move it to [controls]"));
+            return Err(TestbedError::request(format!(
+                "the control {name} holds for the whole run, for all targets"
+            ))
+            .coded(&fsb_model::error::CONTROL_OF_RUN)
+            .field("control", name.as_str())
+            .advice("move it to [controls]"));
         }
     }
     check(requested, roots)
@@ -158,8 +202,9 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// The controls of a run that are set. [`Machine::release`] or dropping the value restores them. The next `fsb` undoes
-/// the changes that a killed process left or that could not be undone, as it does after a run.
+/// The controls of a run that are set. [`Machine::release`] or dropping the value restores them.
+/// The next `fsb` undoes the changes that a killed process left or that could not be undone, as it
+/// does after a run.
 pub struct Machine {
     controls: ActiveControls,
     ledger: Ledger,
@@ -171,15 +216,30 @@ impl Machine {
     /// # Errors
     /// Fails if a control is unknown, does not accept the value, or could not be set.
     pub fn hold(asked: &[(&str, &str)], patience: Duration) -> Result<Machine, TestbedError> {
-        let asked: BTreeMap<String, String> =
-            asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let asked: BTreeMap<String, String> = asked
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
         super::check(&asked, &fsb_sys::Roots::default())?;
-        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), super::RULES)?;
-        let controls = ActiveControls { patience: Some(patience), ..ActiveControls::default() };
+        let ledger = Ledger::open(
+            &ledger::default_directory()?,
+            Owner::current(),
+            super::RULES,
+        )?;
+        let controls = ActiveControls {
+            patience: Some(patience),
+            ..ActiveControls::default()
+        };
         // Built before anything is set, so that dropping it also undoes a partial change.
         let mut machine = Machine { controls, ledger };
         let mut quiet = |_: Progress| {};
-        machine.controls.set_all(Scope::Run, &asked, &TargetDevice::default(), &machine.ledger, &mut quiet)?;
+        machine.controls.set_all(
+            Scope::Run,
+            &asked,
+            &TargetDevice::default(),
+            &machine.ledger,
+            &mut quiet,
+        )?;
         Ok(machine)
     }
 

@@ -1,14 +1,18 @@
-//! Barriers off: the control marks the device's cache as not volatile, so that the kernel sends it no flushes.
+//! Barriers off: the control marks the device's cache as not volatile, so that the kernel sends it
+//! no flushes.
 //!
-//! The mount options for this are gone from xfs, and every published figure of 2011 was measured this way. A power
-//! failure may then lose synced data. The control therefore refuses a device that also holds other data.
+//! The mount options for this are gone from xfs, and every published figure of 2011 was measured
+//! this way. A power failure may then lose synced data. The control therefore refuses a device that
+//! also holds other data.
 
 use std::path::{Path, PathBuf};
 
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting};
+use super::interface::{
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
+};
 use super::read_ahead;
 use crate::ledger::Action;
 
@@ -21,17 +25,22 @@ fn file(device: &Path) -> PathBuf {
     device.join("queue/write_cache")
 }
 
-/// Makes `change` and then writes the read-ahead again, because new kernels reset the read-ahead whenever a limit of
-/// the queue changes, in both directions. The undo entry is recorded *before* the change, because the ledger undoes the
-/// last entry first.
+/// Makes `change` and then writes the read-ahead again, because new kernels reset the read-ahead
+/// whenever a limit of the queue changes, in both directions. The undo entry is recorded *before*
+/// the change, because the ledger undoes the last entry first.
 fn keep_read_ahead(
     context: &mut Context<'_>,
     device: &Path,
     change: impl FnOnce(&mut Context<'_>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let path = read_ahead::file(device);
-    let Some(before) = read_trimmed(&path) else { return change(context) };
-    context.record(Action::WriteFile { path: path.clone(), value: before.clone() })?;
+    let Some(before) = read_trimmed(&path) else {
+        return change(context);
+    };
+    context.record(Action::WriteFile {
+        path: path.clone(),
+        value: before.clone(),
+    })?;
     change(context)?;
     if read_trimmed(&path).as_ref() == Some(&before) {
         return Ok(());
@@ -55,18 +64,30 @@ impl Control for Barriers {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(KEEP, "unchanged: the kernel flushes the device wherever data must be durable (default)"),
+                Value::word(
+                    KEEP,
+                    "unchanged: the kernel flushes the device wherever data must be durable (default)",
+                ),
                 Value::word(OFF, "no flushes: a power failure may lose durable data"),
             ]
         }
     }
 
-    fn check_place(&self, value: &str, place: &TargetDevice, _: &Roots) -> Result<(), TestbedError> {
+    fn check_place(
+        &self,
+        value: &str,
+        place: &TargetDevice,
+        _: &Roots,
+    ) -> Result<(), TestbedError> {
         match &place.shared_with {
             Some(others) if value == OFF => {
-                let what = format!("barriers=off would put others' data at risk: the device is shared with {others}");
+                let what = format!(
+                    "barriers=off would put others' data at risk: the device is shared with {others}"
+                );
                 let error = TestbedError::request(what).coded(&fsb_model::error::RISKS_DATA);
-                let error = error.field("control", "barriers").field("shared_with", others.as_str());
+                let error = error
+                    .field("control", "barriers")
+                    .field("shared_with", others.as_str());
                 Err(error.advice("use an image (@loop) or a disk of its own"))
             }
             _ => Ok(()),
@@ -82,19 +103,25 @@ impl Control for Barriers {
         self.check_place(value, context.place, context.roots)?;
         let device = context.place.device()?.to_owned();
         if read_trimmed(&file(&device)).is_some_and(|now| now != NO_FLUSHES) {
-            keep_read_ahead(context, &device, |context| context.change_file(&file(&device), NO_FLUSHES))?;
+            keep_read_ahead(context, &device, |context| {
+                context.change_file(&file(&device), NO_FLUSHES)
+            })?;
         }
         match read_trimmed(&file(&device)) {
             Some(now) if now == NO_FLUSHES => {
                 context.held.no_flushes = true;
                 Ok(self.observe(context.roots, context.place))
             }
-            now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()).into())),
+            now => Err(Stop::Lacks(
+                format!("the kernel kept '{}'", now.unwrap_or_default()).into(),
+            )),
         }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        [file, read_ahead::file].iter().any(|file| is_device_setting(action, roots, *file))
+        [file, read_ahead::file]
+            .iter()
+            .any(|file| is_device_setting(action, roots, *file))
     }
 
     fn concerns_device(&self) -> bool {
@@ -125,31 +152,59 @@ mod tests {
         bench.write("sys/devices/disk/queue/write_cache", "write back");
         bench.write("sys/devices/disk/queue/read_ahead_kb", "8192");
         let held = bench.set(&Barriers, OFF, |applied, handles| {
-            assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write through");
+            assert_eq!(
+                bench.read("sys/devices/disk/queue/write_cache"),
+                "write through"
+            );
             assert!(applied.effective);
             // Undone last, because undoing the other changes resets it.
-            assert!(handles[0].action().to_string().starts_with("write '8192' back to"), "{handles:?}");
+            assert!(
+                handles[0]
+                    .action()
+                    .to_string()
+                    .starts_with("write '8192' back to"),
+                "{handles:?}"
+            );
             assert_eq!(handles.len(), 2);
         });
         assert!(held.no_flushes);
-        assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write back");
-        assert!(!bench.set(&Barriers, KEEP, |applied, _| assert_eq!(applied.observed, "on (write back)")).no_flushes);
+        assert_eq!(
+            bench.read("sys/devices/disk/queue/write_cache"),
+            "write back"
+        );
+        assert!(
+            !bench
+                .set(&Barriers, KEEP, |applied, _| assert_eq!(
+                    applied.observed,
+                    "on (write back)"
+                ))
+                .no_flushes
+        );
     }
 
     #[test]
     fn a_device_without_a_cache_needs_nothing() {
         let bench = Bench::with_disk();
         bench.write("sys/devices/disk/queue/write_cache", "write through");
-        let held = bench.set(&Barriers, OFF, |applied, handles| assert!(applied.effective && handles.is_empty()));
+        let held = bench.set(&Barriers, OFF, |applied, handles| {
+            assert!(applied.effective && handles.is_empty())
+        });
         assert!(held.no_flushes);
     }
 
     #[test]
     fn others_on_the_device_are_not_put_at_risk() {
-        let place = TargetDevice { shared_with: Some("sda1 in use".to_owned()), ..TargetDevice::default() };
-        let refused = Barriers.check_place(OFF, &place, &Roots::default()).unwrap_err();
+        let place = TargetDevice {
+            shared_with: Some("sda1 in use".to_owned()),
+            ..TargetDevice::default()
+        };
+        let refused = Barriers
+            .check_place(OFF, &place, &Roots::default())
+            .unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
         assert!(refused.to_string().contains("sda1 in use"), "{refused}");
-        Barriers.check_place(KEEP, &place, &Roots::default()).unwrap();
+        Barriers
+            .check_place(KEEP, &place, &Roots::default())
+            .unwrap();
     }
 }

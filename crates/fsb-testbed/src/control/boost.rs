@@ -1,4 +1,5 @@
-//! Frequencies above the nominal one. They depend on temperature, and therefore on the previous load.
+//! Frequencies above the nominal one. They depend on temperature, and therefore on the previous
+//! load.
 //!
 //! Untested on hardware: no test machine has cpufreq.
 
@@ -7,7 +8,9 @@ use std::path::PathBuf;
 use fsb_sys::error::Refusal;
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, writable};
+use super::interface::{
+    Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, writable,
+};
 use crate::ledger::Action;
 
 pub(super) struct Boost;
@@ -16,11 +19,17 @@ const ON: &str = "on";
 const OFF: &str = "off";
 const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost exists";
 
-/// Returns the files, each with its contents for boost on and boost off: `no_turbo` of intel_pstate and `boost`.
+/// Returns the files, each with its contents for boost on and boost off: `no_turbo` of intel_pstate
+/// and `boost`.
 fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])> {
     let cpu = roots.sys.join("devices/system/cpu");
-    let files = [("intel_pstate/no_turbo", ["0", "1"]), ("cpufreq/boost", ["1", "0"])];
-    files.into_iter().map(move |(file, values)| (cpu.join(file), values))
+    let files = [
+        ("intel_pstate/no_turbo", ["0", "1"]),
+        ("cpufreq/boost", ["1", "0"]),
+    ];
+    files
+        .into_iter()
+        .map(move |(file, values)| (cpu.join(file), values))
 }
 
 /// Returns the switch that this machine has.
@@ -45,7 +54,10 @@ impl Control for Boost {
         const {
             &[
                 Value::word(KEEP, "unchanged (default)"),
-                Value::word(OFF, "at most the nominal frequency: slower, but constant for hours"),
+                Value::word(
+                    OFF,
+                    "at most the nominal frequency: slower, but constant for hours",
+                ),
                 Value::word(ON, "as fast as temperature allows"),
             ]
         }
@@ -62,7 +74,13 @@ impl Control for Boost {
         context.change_file(&path, wanted)?;
         match read_trimmed(&path).as_deref() {
             Some(now) if now == wanted => Ok(self.observe(context.roots, context.place)),
-            _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()).into())),
+            _ => Err(Stop::Lacks(
+                format!(
+                    "{} kept its value: the firmware may forbid it",
+                    path.display()
+                )
+                .into(),
+            )),
         }
     }
 
@@ -79,7 +97,9 @@ impl Control for Boost {
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
-        let Some((path, [on, _])) = switch(roots) else { return LACKING.to_owned() };
+        let Some((path, [on, _])) = switch(roots) else {
+            return LACKING.to_owned();
+        };
         let is_on = read_trimmed(&path).as_deref() == Some(on);
         if is_on { ON.to_owned() } else { OFF.to_owned() }
     }
@@ -92,7 +112,10 @@ mod tests {
 
     #[test]
     fn both_switches_are_known() {
-        for (file, on, off) in [("intel_pstate/no_turbo", "0", "1"), ("cpufreq/boost", "1", "0")] {
+        for (file, on, off) in [
+            ("intel_pstate/no_turbo", "0", "1"),
+            ("cpufreq/boost", "1", "0"),
+        ] {
             let bench = Bench::new();
             let file = format!("sys/devices/system/cpu/{file}");
             bench.write(&file, on);
@@ -108,6 +131,8 @@ mod tests {
     #[test]
     fn without_a_switch_it_is_not_available() {
         let bench = Bench::new();
-        bench.set(&Boost, OFF, |applied, _| assert!(!applied.effective && applied.warnings.len() == 1));
+        bench.set(&Boost, OFF, |applied, _| {
+            assert!(!applied.effective && applied.warnings.len() == 1)
+        });
     }
 }

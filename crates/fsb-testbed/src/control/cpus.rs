@@ -1,5 +1,5 @@
-//! The processors that measuring processes run on. Also parses and formats lists of processors and nodes as the kernel
-//! writes them: `0-3,5`.
+//! The processors that measuring processes run on. Also parses and formats lists of processors and
+//! nodes as the kernel writes them: `0-3,5`.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,10 @@ fn online(roots: &Roots) -> Option<Vec<u32>> {
 
 /// Returns the processors that `controls` leave to workers. Returns `None` if they leave all.
 pub(super) fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u32>> {
-    controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| parse(value))
+    controls
+        .get(CPUS)
+        .filter(|value| *value != KEEP)
+        .and_then(|value| parse(value))
 }
 
 /// Refuses a value that is not a list of processors, or that names a processor that is not online.
@@ -30,16 +33,22 @@ pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<()
         return Ok(());
     }
     let asked = parse(value).ok_or_else(|| {
-        TestbedError::request(format!("{control}={value}: that is not a list of processors"))
-            .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("write numbers and ranges, such as 0-3,5")
+        TestbedError::request(format!(
+            "{control}={value}: that is not a list of processors"
+        ))
+        .coded(&fsb_model::error::CONTROL_VALUE)
+        .advice("write numbers and ranges, such as 0-3,5")
     })?;
-    let Some(online) = online(roots) else { return Ok(()) };
+    let Some(online) = online(roots) else {
+        return Ok(());
+    };
     match asked.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(TestbedError::request(format!("{control}={value}: no processor {cpu}"))
-            .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice(format!("this machine has {}", show(&online)))),
+        Some(cpu) => Err(
+            TestbedError::request(format!("{control}={value}: no processor {cpu}"))
+                .coded(&fsb_model::error::CONTROL_VALUE)
+                .advice(format!("this machine has {}", show(&online))),
+        ),
     }
 }
 
@@ -73,13 +82,17 @@ impl Control for Cpus {
         Ok(())
     }
 
-    /// Changes nothing on the machine: each worker binds itself before it touches anything, and fails if it cannot.
+    /// Changes nothing on the machine: each worker binds itself before it touches anything, and
+    /// fails if it cannot.
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         context.held.cpus = parse(value).unwrap_or_default();
-        Ok(Applied::so(format!("workers on {}", show(&context.held.cpus))))
+        Ok(Applied::so(format!(
+            "workers on {}",
+            show(&context.held.cpus)
+        )))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
@@ -99,7 +112,13 @@ pub(super) fn show(numbers: &[u32]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let show = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let show = |(first, last): &(u32, u32)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
     ranges.iter().map(show).collect::<Vec<_>>().join(",")
 }
 
@@ -115,8 +134,13 @@ mod tests {
         Cpus.check("0,2-3", &bench.roots).unwrap();
         let refused = Cpus.check("2-4", &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
-        assert!(refused.to_string().contains("no processor 4") && refused.to_string().contains("0-3"), "{refused}");
-        let held = bench.set(&Cpus, "2,0", |applied, handles| assert!(applied.effective && handles.is_empty()));
+        assert!(
+            refused.to_string().contains("no processor 4") && refused.to_string().contains("0-3"),
+            "{refused}"
+        );
+        let held = bench.set(&Cpus, "2,0", |applied, handles| {
+            assert!(applied.effective && handles.is_empty())
+        });
         assert_eq!(held.cpus, [0, 2]);
         assert!(bench.set(&Cpus, KEEP, |_, _| {}).cpus.is_empty());
     }
@@ -125,7 +149,17 @@ mod tests {
     fn lists_are_read_and_written() {
         assert_eq!(parse("0-3,5"), Some(vec![0, 1, 2, 3, 5]));
         assert_eq!(parse("5,1,1-2\n"), Some(vec![1, 2, 5]));
-        for text in ["", ",", "1-", "3-1", "a", "+1", "0-4294967295", "1, 2", "-1"] {
+        for text in [
+            "",
+            ",",
+            "1-",
+            "3-1",
+            "a",
+            "+1",
+            "0-4294967295",
+            "1, 2",
+            "-1",
+        ] {
             assert_eq!(parse(text), None, "{text:?}");
         }
         assert_eq!(show(&[0, 1, 2, 3, 5]), "0-3,5");

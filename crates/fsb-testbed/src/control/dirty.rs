@@ -1,7 +1,8 @@
-//! The sysctls `vm.dirty_*`, which decide when the kernel writes dirty pages back. Each is a control.
+//! The sysctls `vm.dirty_*`, which decide when the kernel writes dirty pages back. Each is a
+//! control.
 //!
-//! In the kernel, a ratio and its byte count exclude each other: writing one sets the other to 0. The undo entry
-//! therefore always writes back the one that was in force.
+//! In the kernel, a ratio and its byte count exclude each other: writing one sets the other to 0.
+//! The undo entry therefore always writes back the one that was in force.
 
 use std::path::PathBuf;
 
@@ -24,30 +25,50 @@ pub(super) struct Dirty {
 
 /// The unit of a sysctl, and the sysctl that excludes it.
 enum LimitKind {
-    /// Percent of available memory. `bytes` is the file of the byte count that replaces it; `excludes` is the control
-    /// of that file.
-    Ratio { bytes: &'static str, excludes: &'static str },
-    /// Bytes. `ratio` is the file of the ratio that it replaces, `excludes` the control of that file, and `pages` the
-    /// smallest number of pages that the kernel accepts.
-    Bytes { ratio: &'static str, excludes: &'static str, pages: u64 },
+    /// Percent of available memory. `bytes` is the file of the byte count that replaces it;
+    /// `excludes` is the control of that file.
+    Ratio {
+        bytes: &'static str,
+        excludes: &'static str,
+    },
+    /// Bytes. `ratio` is the file of the ratio that it replaces, `excludes` the control of that
+    /// file, and `pages` the smallest number of pages that the kernel accepts.
+    Bytes {
+        ratio: &'static str,
+        excludes: &'static str,
+        pages: u64,
+    },
     /// Hundredths of a second.
     Time,
 }
 
-/// The largest time that the kernel accepts, in seconds: it stores hundredths in a signed 32-bit number.
+/// The largest time that the kernel accepts, in seconds: it stores hundredths in a signed 32-bit
+/// number.
 const LONGEST: f64 = i32::MAX as f64 / 100.0;
 
 const RATIO: &[Value] = &[
     Value::word(KEEP, "unchanged (default)"),
-    Value::form("PERCENT", OptionKind::WholePercent, "percent of the memory that is available, such as 20%"),
+    Value::form(
+        "PERCENT",
+        OptionKind::WholePercent,
+        "percent of the memory that is available, such as 20%",
+    ),
 ];
 const BYTES: &[Value] = &[
     Value::word(KEEP, "unchanged (default)"),
-    Value::form("SIZE", OptionKind::Size(0..=u64::MAX), "a size, such as 256M; replaces the ratio"),
+    Value::form(
+        "SIZE",
+        OptionKind::Size(0..=u64::MAX),
+        "a size, such as 256M; replaces the ratio",
+    ),
 ];
 const TIME: &[Value] = &[
     Value::word(KEEP, "unchanged (default)"),
-    Value::form("TIME", OptionKind::Time(0.0..=LONGEST), "a time, such as 5s or 500ms"),
+    Value::form(
+        "TIME",
+        OptionKind::Time(0.0..=LONGEST),
+        "a time, such as 5s or 500ms",
+    ),
 ];
 
 pub(super) static DIRTY_RATIO: Dirty = Dirty {
@@ -55,7 +76,10 @@ pub(super) static DIRTY_RATIO: Dirty = Dirty {
     about: "Share of memory that may be dirty before writers must write back themselves.",
     values: RATIO,
     file: "dirty_ratio",
-    kind: LimitKind::Ratio { bytes: "dirty_bytes", excludes: "dirty-bytes" },
+    kind: LimitKind::Ratio {
+        bytes: "dirty_bytes",
+        excludes: "dirty-bytes",
+    },
 };
 
 pub(super) static DIRTY_BYTES: Dirty = Dirty {
@@ -63,7 +87,11 @@ pub(super) static DIRTY_BYTES: Dirty = Dirty {
     about: "Bytes that may be dirty before writers must write back themselves.",
     values: BYTES,
     file: "dirty_bytes",
-    kind: LimitKind::Bytes { ratio: "dirty_ratio", excludes: "dirty-ratio", pages: 2 },
+    kind: LimitKind::Bytes {
+        ratio: "dirty_ratio",
+        excludes: "dirty-ratio",
+        pages: 2,
+    },
 };
 
 pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
@@ -71,7 +99,10 @@ pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
     about: "Share of memory that may be dirty before the kernel writes back in the background.",
     values: RATIO,
     file: "dirty_background_ratio",
-    kind: LimitKind::Ratio { bytes: "dirty_background_bytes", excludes: "dirty-background-bytes" },
+    kind: LimitKind::Ratio {
+        bytes: "dirty_background_bytes",
+        excludes: "dirty-background-bytes",
+    },
 };
 
 pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
@@ -79,7 +110,11 @@ pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
     about: "Bytes that may be dirty before the kernel writes back in the background.",
     values: BYTES,
     file: "dirty_background_bytes",
-    kind: LimitKind::Bytes { ratio: "dirty_background_ratio", excludes: "dirty-background-ratio", pages: 1 },
+    kind: LimitKind::Bytes {
+        ratio: "dirty_background_ratio",
+        excludes: "dirty-background-ratio",
+        pages: 1,
+    },
 };
 
 pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
@@ -112,7 +147,11 @@ impl Dirty {
         match (&self.kind, parse(self.values, value)?) {
             (LimitKind::Bytes { pages, .. }, OptionValue::Number(bytes)) => {
                 let least = pages * rustix::param::page_size() as u64;
-                if bytes < least { Err(format!("the kernel accepts {least} bytes or more").into()) } else { Ok(bytes) }
+                if bytes < least {
+                    Err(format!("the kernel accepts {least} bytes or more").into())
+                } else {
+                    Ok(bytes)
+                }
             }
             (_, OptionValue::Number(percent)) => Ok(percent),
             (_, OptionValue::Time(time)) => {
@@ -133,7 +172,11 @@ impl Dirty {
             LimitKind::Bytes { ratio, .. } => (ratio, self.file),
             LimitKind::Time => return self.file,
         };
-        if number(roots, bytes).is_some_and(|bytes| bytes > 0) { bytes } else { ratio }
+        if number(roots, bytes).is_some_and(|bytes| bytes > 0) {
+            bytes
+        } else {
+            ratio
+        }
     }
 
     fn show(&self, number: u64) -> String {
@@ -190,16 +233,24 @@ impl Control for Dirty {
         let roots = context.roots;
         let own = path(roots, self.file);
         let in_force = self.in_force(roots);
-        let back = number(roots, in_force)
-            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display()).into()))?;
+        let back = number(roots, in_force).ok_or_else(|| {
+            Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display()).into())
+        })?;
         if in_force != self.file || back != wanted {
-            context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
+            context.write_file(
+                &own,
+                &wanted.to_string(),
+                &path(roots, in_force),
+                &back.to_string(),
+            )?;
         }
         // If 0 is written over 0, the kernel sees no change and the other file stays in force.
         let in_force = wanted > 0 || self.in_force(roots) == self.file;
         match number(roots, self.file) {
             Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
-            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {wanted}").into())),
+            now => Err(Stop::Lacks(
+                format!("the kernel stored {now:?} instead of {wanted}").into(),
+            )),
         }
     }
 
@@ -208,9 +259,11 @@ impl Control for Dirty {
             LimitKind::Ratio { bytes: other, .. } | LimitKind::Bytes { ratio: other, .. } => other,
             LimitKind::Time => self.file,
         };
-        action
-            .written()
-            .is_some_and(|written| [self.file, other].map(|file| path(roots, file)).contains(&written.into()))
+        action.written().is_some_and(|written| {
+            [self.file, other]
+                .map(|file| path(roots, file))
+                .contains(&written.into())
+        })
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
@@ -228,8 +281,8 @@ mod tests {
     use super::*;
     use crate::control::testing::Bench;
 
-    /// Builds a pair of files. Unlike in the kernel, writing one does not clear the other here, so the test reads the
-    /// recorded entry.
+    /// Builds a pair of files. Unlike in the kernel, writing one does not clear the other here, so
+    /// the test reads the recorded entry.
     fn bench(ratio: &str, bytes: &str) -> Bench {
         let bench = Bench::new();
         bench.write("proc/sys/vm/dirty_ratio", ratio);
@@ -241,20 +294,59 @@ mod tests {
     #[test]
     fn the_one_that_was_in_force_comes_back() {
         for (ratio, bytes, control, value, file, restored) in [
-            ("20", "0", &DIRTY_RATIO, "40%", "dirty_ratio", "write '20' back to"),
-            ("20", "0", &DIRTY_BYTES, "256M", "dirty_bytes", "write '20' back to"),
-            ("0", "8388608", &DIRTY_BYTES, "256M", "dirty_bytes", "write '8388608' back to"),
-            ("0", "8388608", &DIRTY_RATIO, "40%", "dirty_ratio", "write '8388608' back to"),
+            (
+                "20",
+                "0",
+                &DIRTY_RATIO,
+                "40%",
+                "dirty_ratio",
+                "write '20' back to",
+            ),
+            (
+                "20",
+                "0",
+                &DIRTY_BYTES,
+                "256M",
+                "dirty_bytes",
+                "write '20' back to",
+            ),
+            (
+                "0",
+                "8388608",
+                &DIRTY_BYTES,
+                "256M",
+                "dirty_bytes",
+                "write '8388608' back to",
+            ),
+            (
+                "0",
+                "8388608",
+                &DIRTY_RATIO,
+                "40%",
+                "dirty_ratio",
+                "write '8388608' back to",
+            ),
         ] {
             let bench = bench(ratio, bytes);
             bench.set(control, value, |applied, handles| {
-                let wanted = if file == "dirty_ratio" { "40" } else { "268435456" };
+                let wanted = if file == "dirty_ratio" {
+                    "40"
+                } else {
+                    "268435456"
+                };
                 assert_eq!(bench.read(&format!("proc/sys/vm/{file}")), wanted);
                 // In a fixture the old byte count stays in force beside a new ratio.
                 assert!(applied.effective, "{applied:?}");
-                let in_force = if bytes == "0" { "dirty_ratio" } else { "dirty_bytes" };
+                let in_force = if bytes == "0" {
+                    "dirty_ratio"
+                } else {
+                    "dirty_bytes"
+                };
                 let way_back = handles[0].action().to_string();
-                assert!(way_back.starts_with(restored) && way_back.ends_with(in_force), "{way_back}");
+                assert!(
+                    way_back.starts_with(restored) && way_back.ends_with(in_force),
+                    "{way_back}"
+                );
             });
         }
     }
@@ -284,7 +376,11 @@ mod tests {
             assert_eq!(refused.kind, crate::Kind::Request);
             assert!(refused.to_string().contains(word), "{refused}");
         }
-        for (control, value) in [(&DIRTY_RATIO, "0"), (&DIRTY_WRITEBACK, "0s"), (&DIRTY_BYTES, "1G")] {
+        for (control, value) in [
+            (&DIRTY_RATIO, "0"),
+            (&DIRTY_WRITEBACK, "0s"),
+            (&DIRTY_BYTES, "1G"),
+        ] {
             control.check(value, &roots).unwrap();
         }
     }
@@ -292,7 +388,9 @@ mod tests {
     #[test]
     fn ratio_and_bytes_exclude_each_other() {
         let asked = |pairs: [(&str, &str); 2]| {
-            let asked = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let asked = pairs
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into();
             crate::control::check(&asked, &Roots::default())
         };
         assert!(asked([("dirty-ratio", "10%"), ("dirty-bytes", "1G")]).is_err());

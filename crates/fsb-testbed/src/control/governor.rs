@@ -1,7 +1,7 @@
 //! The frequency governor of the processors.
 //!
-//! Untested on hardware: no test machine has cpufreq. The tests build trees like those of `intel_pstate` and
-//! `acpi-cpufreq`.
+//! Untested on hardware: no test machine has cpufreq. The tests build trees like those of
+//! `intel_pstate` and `acpi-cpufreq`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, is_numbered, numbered, writable,
+    Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, is_numbered,
+    numbered, writable,
 };
 use crate::declared::OptionKind;
 use crate::ledger::Action;
@@ -20,12 +21,20 @@ pub(super) struct Governor;
 const LACKING: &str = "no cpufreq: this kernel does not set frequencies";
 
 /// Governors of known kernels. If the machine lists its own governors, that list decides.
-const KNOWN: [&str; 6] = ["performance", "powersave", "ondemand", "conservative", "schedutil", "userspace"];
+const KNOWN: [&str; 6] = [
+    "performance",
+    "powersave",
+    "ondemand",
+    "conservative",
+    "schedutil",
+    "userspace",
+];
 
 /// The prefix of the names of policy directories.
 const POLICY: &str = "policy";
 
-/// Returns the directories of frequency policies: sets of processors that change frequency together.
+/// Returns the directories of frequency policies: sets of processors that change frequency
+/// together.
 fn policies(roots: &Roots) -> Vec<PathBuf> {
     numbered(&directory(roots), POLICY)
 }
@@ -60,27 +69,39 @@ impl Control for Governor {
             &[
                 Value::word(KEEP, "unchanged (default)"),
                 Value::word("performance", "always the highest frequency"),
-                Value::form("GOVERNOR", OptionKind::Text("name of a governor"), "any governor of this machine"),
+                Value::form(
+                    "GOVERNOR",
+                    OptionKind::Text("name of a governor"),
+                    "any governor of this machine",
+                ),
             ]
         }
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
         let policies = policies(roots);
-        let available: Vec<String> =
-            policies.iter().filter_map(|policy| read_trimmed(&policy.join("scaling_available_governors"))).collect();
+        let available: Vec<String> = policies
+            .iter()
+            .filter_map(|policy| read_trimmed(&policy.join("scaling_available_governors")))
+            .collect();
         let mut known: Vec<&str> = match available.first() {
             Some(first) => first.split_whitespace().collect(),
             None => KNOWN.to_vec(),
         };
-        known.retain(|name| available.iter().all(|list| list.split_whitespace().any(|other| other == *name)));
+        known.retain(|name| {
+            available
+                .iter()
+                .all(|list| list.split_whitespace().any(|other| other == *name))
+        });
         if value == KEEP || known.contains(&value) {
             return Ok(());
         }
         known.push(KEEP);
-        Err(TestbedError::request(nearest::unknown("governor", value, known.iter().copied()))
-            .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("choose a governor of this machine"))
+        Err(
+            TestbedError::request(nearest::unknown("governor", value, known.iter().copied()))
+                .coded(&fsb_model::error::CONTROL_VALUE)
+                .advice("choose a governor of this machine"),
+        )
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
@@ -97,20 +118,30 @@ impl Control for Governor {
         for policy in &policies {
             context.change_file(&setting(policy), value)?;
         }
-        let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
+        let kept = policies
+            .iter()
+            .find(|policy| current(policy).as_deref() != Some(value));
         match kept {
             None => Ok(self.observe(context.roots, context.place)),
-            Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()).into())),
+            Some(policy) => Err(Stop::Lacks(
+                format!("{} kept its governor", policy.display()).into(),
+            )),
         }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        let Some(path) = action.written() else { return false };
-        path.parent().is_some_and(|policy| is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path)
+        let Some(path) = action.written() else {
+            return false;
+        };
+        path.parent().is_some_and(|policy| {
+            is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path
+        })
     }
 
     fn interferes(&self, roots: &Roots) -> Option<PossibleInterference> {
-        let changing = policies(roots).iter().any(|policy| current(policy).is_some_and(|name| name != "performance"));
+        let changing = policies(roots)
+            .iter()
+            .any(|policy| current(policy).is_some_and(|name| name != "performance"));
         changing.then_some(PossibleInterference {
             what: "frequencies change while fsb measures",
             advice: "fsb run --control governor=performance",
@@ -118,10 +149,17 @@ impl Control for Governor {
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
-        let mut governors: Vec<String> = policies(roots).iter().filter_map(|policy| current(policy)).collect();
+        let mut governors: Vec<String> = policies(roots)
+            .iter()
+            .filter_map(|policy| current(policy))
+            .collect();
         governors.sort();
         governors.dedup();
-        if governors.is_empty() { LACKING.to_owned() } else { governors.join(", ") }
+        if governors.is_empty() {
+            LACKING.to_owned()
+        } else {
+            governors.join(", ")
+        }
     }
 }
 
@@ -137,7 +175,10 @@ mod tests {
         for (index, governor) in governors.iter().enumerate() {
             let policy = format!("sys/devices/system/cpu/cpufreq/policy{index}");
             bench.write(&format!("{policy}/scaling_governor"), governor);
-            bench.write(&format!("{policy}/scaling_available_governors"), "performance powersave schedutil");
+            bench.write(
+                &format!("{policy}/scaling_available_governors"),
+                "performance powersave schedutil",
+            );
         }
         bench
     }
@@ -147,11 +188,21 @@ mod tests {
         let bench = machine(&["powersave", "schedutil", "performance"]);
         bench.set(&Governor, "performance", |applied, handles| {
             assert!(applied.effective);
-            assert_eq!((applied.observed.as_str(), handles.len()), ("performance", 2));
+            assert_eq!(
+                (applied.observed.as_str(), handles.len()),
+                ("performance", 2)
+            );
         });
-        assert_eq!(Governor.observe(&bench.roots, &bench.place), "performance, powersave, schedutil");
+        assert_eq!(
+            Governor.observe(&bench.roots, &bench.place),
+            "performance, powersave, schedutil"
+        );
         assert!(Governor.interferes(&bench.roots).is_some());
-        assert!(Governor.interferes(&machine(&["performance"]).roots).is_none());
+        assert!(
+            Governor
+                .interferes(&machine(&["performance"]).roots)
+                .is_none()
+        );
     }
 
     #[test]
@@ -159,9 +210,20 @@ mod tests {
         let bench = machine(&["powersave"]);
         let refused = Governor.check("ondemand", &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
-        assert!(refused.to_string().contains("performance, powersave, schedutil"), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains("performance, powersave, schedutil"),
+            "{refused}"
+        );
         Governor.check("schedutil", &bench.roots).unwrap();
-        assert!(Governor.check("performence", &Bench::new().roots).unwrap_err().to_string().contains("performance"));
+        assert!(
+            Governor
+                .check("performence", &Bench::new().roots)
+                .unwrap_err()
+                .to_string()
+                .contains("performance")
+        );
     }
 
     #[test]
@@ -172,6 +234,8 @@ mod tests {
             assert!(!applied.effective && handles.is_empty());
             assert!(matches!(&applied.warnings[0], Warning::ControlUnavailable { reason, .. } if reason.contains("no cpufreq")), "{applied:?}");
         });
-        bench.set(&Governor, KEEP, |applied, _| assert!(applied.effective && applied.warnings.is_empty()));
+        bench.set(&Governor, KEEP, |applied, _| {
+            assert!(applied.effective && applied.warnings.is_empty())
+        });
     }
 }

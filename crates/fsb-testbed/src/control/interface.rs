@@ -1,4 +1,5 @@
-//! The trait that every control implements, the types of its methods, and the context that a control works with.
+//! The trait that every control implements, the types of its methods, and the context that a
+//! control works with.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,8 @@ use crate::Progress;
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::{Action, EntryHandle, Ledger};
 
-/// The value that leaves a condition unchanged: the default of every control that measurements do not need.
+/// The value that leaves a condition unchanged: the default of every control that measurements do
+/// not need.
 pub const KEEP: &str = "keep";
 
 /// The part of a run for which a control is set.
@@ -27,8 +29,8 @@ pub const KEEP: &str = "keep";
 pub enum Scope {
     /// From before the media are made until the run ends: the control changes the whole machine.
     Run,
-    /// From before a target is formatted until it is torn down: the control changes the target's device or the workers.
-    /// Targets of one run may have different values.
+    /// From before a target is formatted until it is torn down: the control changes the target's
+    /// device or the workers. Targets of one run may have different values.
     Target,
 }
 
@@ -46,12 +48,20 @@ pub struct Value {
 impl Value {
     /// Returns a value that is written as its name.
     pub(crate) const fn word(name: &'static str, about: &'static str) -> Value {
-        Value { name, about, kind: None }
+        Value {
+            name,
+            about,
+            kind: None,
+        }
     }
 
     /// Returns a form, such as `SIZE`.
     pub(crate) const fn form(name: &'static str, kind: OptionKind, about: &'static str) -> Value {
-        Value { name, about, kind: Some(kind) }
+        Value {
+            name,
+            about,
+            kind: Some(kind),
+        }
     }
 
     /// Returns whether it is a form, such as `SIZE`.
@@ -66,7 +76,10 @@ impl Value {
 ///
 /// If no word and no form of the table accepts it. The text is that of the first form.
 pub(crate) fn parse(values: &[Value], text: &str) -> Result<OptionValue, Refusal> {
-    if values.iter().any(|value| value.kind.is_none() && value.name == text) {
+    if values
+        .iter()
+        .any(|value| value.kind.is_none() && value.name == text)
+    {
         return Ok(OptionValue::Text(text.to_owned()));
     }
     let mut first = None;
@@ -111,11 +124,20 @@ pub struct Applied {
 impl Applied {
     /// Returns the result for a requested value that is in force; `observed` describes it.
     pub fn so(observed: impl Into<String>) -> Applied {
-        Applied { effective: true, observed: observed.into(), ..Applied::default() }
+        Applied {
+            effective: true,
+            observed: observed.into(),
+            ..Applied::default()
+        }
     }
 
-    /// Returns the result of setting `control` to `value`: the observed state, or the reason why it is unavailable.
-    pub fn new(control: &str, value: &str, ended: Result<String, Stop>) -> Result<Applied, TestbedError> {
+    /// Returns the result of setting `control` to `value`: the observed state, or the reason why it
+    /// is unavailable.
+    pub fn new(
+        control: &str,
+        value: &str,
+        ended: Result<String, Stop>,
+    ) -> Result<Applied, TestbedError> {
         match ended {
             Ok(observed) => Ok(Applied::so(observed)),
             Err(Stop::Lacks(why)) => Ok(Applied::unavailable(control, value, why)),
@@ -123,13 +145,23 @@ impl Applied {
         }
     }
 
-    /// Returns the result for a value that the machine lacks or refuses. The warning is part of the record.
+    /// Returns the result for a value that the machine lacks or refuses. The warning is part of the
+    /// record.
     pub fn unavailable(control: &str, value: &str, why: impl fmt::Display) -> Applied {
         let reason = why.to_string();
         let observed = format!("not available: {reason}");
         let (control, value) = (control.to_owned(), value.to_owned());
-        let warnings = vec![Warning::ControlUnavailable { control, value, reason }];
-        Applied { effective: false, warnings, observed, memory: None }
+        let warnings = vec![Warning::ControlUnavailable {
+            control,
+            value,
+            reason,
+        }];
+        Applied {
+            effective: false,
+            warnings,
+            observed,
+            memory: None,
+        }
     }
 }
 
@@ -156,14 +188,21 @@ pub trait Control: Sync {
     fn excludes(&self) -> Option<&'static str> {
         None
     }
-    /// Checks `value` before anything is changed. A value that is invalid everywhere is a wrong request; one that would
-    /// harm this machine is an error of the machine. A missing feature is not an error: [`Control::set`] reports it.
+    /// Checks `value` before anything is changed. A value that is invalid everywhere is a wrong
+    /// request; one that would harm this machine is an error of the machine. A missing feature is
+    /// not an error: [`Control::set`] reports it.
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
         let _ = roots;
         check_value(self.name(), self.values(), value)
     }
-    /// Checks `value` for the device of a target, as far as it already exists. Only for [`Scope::Target`].
-    fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
+    /// Checks `value` for the device of a target, as far as it already exists. Only for
+    /// [`Scope::Target`].
+    fn check_place(
+        &self,
+        value: &str,
+        place: &TargetDevice,
+        roots: &Roots,
+    ) -> Result<(), TestbedError> {
         let _ = (value, place, roots);
         Ok(())
     }
@@ -183,24 +222,26 @@ pub trait Control: Sync {
     ///
     /// Returns the reason why it cannot.
     fn probe(&self, roots: &Roots) -> Result<(), Refusal>;
-    /// Sets the control. [`KEEP`] changes nothing, and other values are applied ([`Control::apply`]). If the machine lacks the
-    /// feature, returns [`Applied::unavailable`].
+    /// Sets the control. [`KEEP`] changes nothing, and other values are applied
+    /// ([`Control::apply`]). If the machine lacks the feature, returns [`Applied::unavailable`].
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::new(self.name(), value, self.apply(value, context))
     }
-    /// Applies a value other than [`KEEP`] and describes the observed state. Every change that the kernel would not undo
-    /// is first recorded in the ledger ([`Context::record`]). Unused if the control implements [`Control::set`].
+    /// Applies a value other than [`KEEP`] and describes the observed state. Every change that the
+    /// kernel would not undo is first recorded in the ledger ([`Context::record`]). Unused if the
+    /// control implements [`Control::set`].
     fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         let _ = value;
         Ok(self.observe(context.roots, context.place))
     }
     /// Describes the current state, on the device of `place` if the control acts on a device.
     fn observe(&self, roots: &Roots, place: &TargetDevice) -> String;
-    /// Returns whether `action` is an undo action that this control records. The undo ledger replays only these for it,
-    /// so every action that [`Control::set`] records must be one of them.
+    /// Returns whether `action` is an undo action that this control records. The undo ledger
+    /// replays only these for it, so every action that [`Control::set`] records must be one of
+    /// them.
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
         let _ = (action, roots);
         false
@@ -214,10 +255,14 @@ pub trait Control: Sync {
         let _ = roots;
         None
     }
-    /// Undoes the changes of [`Control::set`], the last one first. Returns the errors of changes that could not be undone.
+    /// Undoes the changes of [`Control::set`], the last one first. Returns the errors of changes
+    /// that could not be undone.
     fn restore(&self, handles: Vec<EntryHandle>, ledger: &Ledger) -> Vec<String> {
         let undone = handles.into_iter().rev().map(|handle| ledger.undo(handle));
-        undone.filter_map(Result::err).map(|error| error.to_string()).collect()
+        undone
+            .filter_map(Result::err)
+            .map(|error| error.to_string())
+            .collect()
     }
 }
 
@@ -236,12 +281,13 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
 /// The device of a target, as far as controls act on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetDevice {
-    /// The directory of the device below /sys/devices: the loop device of an image, the whole disk of a partition.
-    /// `None` if the device does not exist, or does not exist yet.
+    /// The directory of the device below /sys/devices: the loop device of an image, the whole disk
+    /// of a partition. `None` if the device does not exist, or does not exist yet.
     pub device: Option<PathBuf>,
     /// A description of the other users of that device. `None` if only the target uses it.
     pub shared_with: Option<String>,
-    /// Whether the target is an image, whose loop device does not exist before the image is attached.
+    /// Whether the target is an image, whose loop device does not exist before the image is
+    /// attached.
     pub is_image: bool,
     /// The reason why the device is unknown. Empty if it is known.
     pub why_none: String,
@@ -250,14 +296,17 @@ pub struct TargetDevice {
 impl TargetDevice {
     /// Returns the device's directory, or the reason why it is unknown.
     pub fn device(&self) -> Result<&Path, Refusal> {
-        self.device.as_deref().ok_or_else(|| match self.why_none.as_str() {
-            "" => "the device is unknown".into(),
-            why => why.to_owned().into(),
-        })
+        self.device
+            .as_deref()
+            .ok_or_else(|| match self.why_none.as_str() {
+                "" => "the device is unknown".into(),
+                why => why.to_owned().into(),
+            })
     }
 }
 
-/// Settings that per-target controls require from the code that mounts file systems and starts processes.
+/// Settings that per-target controls require from the code that mounts file systems and starts
+/// processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {
@@ -267,20 +316,22 @@ pub struct Held {
     /// NUMA nodes that workers' memory comes from. Empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory_nodes: Vec<u32>,
-    /// Bytes that a mounted file system reads ahead, including a file system that does not use its device's value.
+    /// Bytes that a mounted file system reads ahead, including a file system that does not use its
+    /// device's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_ahead: Option<u64>,
     /// The device must not serve any flush. A trial in which it did is invalid.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_flushes: bool,
-    /// The memory limit that all steps of a trial share with FUSE servers. It is not sent to other processes.
+    /// The memory limit that all steps of a trial share with FUSE servers. It is not sent to other
+    /// processes.
     #[serde(skip)]
     pub memory: Option<MemoryHold>,
 }
 
 impl Held {
-    /// Makes `command` start in the cgroup of the memory limit, if there is one, and in those whose lists of processes are
-    /// `cgroups`.
+    /// Makes `command` start in the cgroup of the memory limit, if there is one, and in those whose
+    /// lists of processes are `cgroups`.
     pub fn start(&self, command: &mut Command, cgroups: &[PathBuf]) -> Result<(), TestbedError> {
         let memory = match &self.memory {
             Some(MemoryHold::Cgroup(cgroup)) => Some(cgroup.processes()),
@@ -288,7 +339,8 @@ impl Held {
         };
         for path in memory.iter().chain(cgroups) {
             let file = File::options().write(true).open(path).map_err(|error| {
-                TestbedError::trial("a worker cannot be put into its cgroup").tried(attempt("open", path, &error))
+                TestbedError::trial("a worker cannot be put into its cgroup")
+                    .tried(attempt("open", path, &error))
             })?;
             process::start_in_cgroup(command, file);
         }
@@ -300,7 +352,8 @@ impl Held {
 pub struct Context<'a> {
     /// The locations of /proc and /sys.
     pub roots: &'a Roots,
-    /// The ledger that undo entries are written to. [`Context::record`] writes there and stores the handle.
+    /// The ledger that undo entries are written to. [`Context::record`] writes there and stores the
+    /// handle.
     pub ledger: &'a Ledger,
     /// Receives progress reports of slow steps.
     pub progress: &'a mut dyn FnMut(Progress),
@@ -320,8 +373,8 @@ pub struct Context<'a> {
 /// The reason why a control could not be set.
 #[derive(Debug)]
 pub enum Stop {
-    /// The machine lacks the feature or refuses it, or another run holds it. The run continues without it and reports
-    /// that.
+    /// The machine lacks the feature or refuses it, or another run holds it. The run continues
+    /// without it and reports that.
     Lacks(Refusal),
     /// The run cannot continue.
     Failed(TestbedError),
@@ -363,8 +416,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Writes an undo entry durably. Must be called *before* the change. Fails with [`Stop::Lacks`] if another run has
-    /// made the change.
+    /// Writes an undo entry durably. Must be called *before* the change. Fails with [`Stop::Lacks`]
+    /// if another run has made the change.
     pub fn record(&mut self, action: Action) -> Result<(), Stop> {
         let what = action.to_string();
         match self.ledger.claim(self.control, action)? {
@@ -382,12 +435,25 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Writes `value` into a file of /proc or /sys, after an undo entry that writes `back` into `way_back`. The kernel
-    /// may store another value than the one written, so read the file again to observe it.
-    pub fn write_file(&mut self, path: &Path, value: &str, way_back: &Path, back: &str) -> Result<(), Stop> {
-        self.record(Action::WriteFile { path: way_back.to_owned(), value: back.to_owned() })?;
-        let written =
-            File::options().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
+    /// Writes `value` into a file of /proc or /sys, after an undo entry that writes `back` into
+    /// `way_back`. The kernel may store another value than the one written, so read the file again
+    /// to observe it.
+    pub fn write_file(
+        &mut self,
+        path: &Path,
+        value: &str,
+        way_back: &Path,
+        back: &str,
+    ) -> Result<(), Stop> {
+        self.record(Action::WriteFile {
+            path: way_back.to_owned(),
+            value: back.to_owned(),
+        })?;
+        let written = File::options()
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(value.as_bytes()));
         if let Err(error) = written {
             self.take_back()?;
             return Err(Stop::Lacks(attempt("write to", path, &error)));
@@ -397,8 +463,8 @@ impl<'a> Context<'a> {
 
     /// Like [`Context::write_file`], with an undo entry for the current contents of the file.
     pub(crate) fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
-        let before =
-            read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display()).into()))?;
+        let before = read_trimmed(path)
+            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display()).into()))?;
         if before == value {
             return Ok(());
         }
@@ -407,10 +473,13 @@ impl<'a> Context<'a> {
 
     /// Undoes the last recorded change, because it could not be completed.
     pub(crate) fn take_back(&mut self) -> Result<(), TestbedError> {
-        self.handles.pop().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))
+        self.handles
+            .pop()
+            .map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))
     }
 
-    /// Keeps a file open as long as the control is set. The kernel reverts the file's effect when it is closed.
+    /// Keeps a file open as long as the control is set. The kernel reverts the file's effect when
+    /// it is closed.
     pub(crate) fn hold_open(&mut self, file: File) {
         self.open.push(file);
     }
@@ -428,11 +497,13 @@ impl<'a> Context<'a> {
 
 // Settings below /proc and /sys that controls write.
 
-/// Returns the entries of a directory whose names are `prefix` and a number, in the order of the numbers.
+/// Returns the entries of a directory whose names are `prefix` and a number, in the order of the
+/// numbers.
 pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<(u32, PathBuf)> =
-        entries.filter_map(|entry| Some((number(&entry.path(), prefix)?, entry.path()))).collect();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| Some((number(&entry.path(), prefix)?, entry.path())))
+        .collect();
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
 }
@@ -443,7 +514,11 @@ pub(crate) fn is_numbered(path: &Path, directory: &Path, prefix: &str) -> bool {
 }
 
 fn number(path: &Path, prefix: &str) -> Option<u32> {
-    path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
+    path.file_name()?
+        .to_str()?
+        .strip_prefix(prefix)?
+        .parse()
+        .ok()
 }
 
 /// Returns the reason why a file of /proc or /sys cannot be written, if there is one.
@@ -453,16 +528,27 @@ pub(crate) fn writable(path: &Path) -> Result<(), Refusal> {
 }
 
 /// Returns whether `action` writes the file that `file` returns for a device below /sys/devices.
-pub(crate) fn is_device_setting(action: &Action, roots: &Roots, file: fn(&Path) -> PathBuf) -> bool {
-    let Some(path) = action.written() else { return false };
+pub(crate) fn is_device_setting(
+    action: &Action,
+    roots: &Roots,
+    file: fn(&Path) -> PathBuf,
+) -> bool {
+    let Some(path) = action.written() else {
+        return false;
+    };
     // DEVICE/queue/SETTING
-    let device = path.ancestors().nth(2).filter(|device| device.starts_with(roots.sys.join("devices")));
+    let device = path
+        .ancestors()
+        .nth(2)
+        .filter(|device| device.starts_with(roots.sys.join("devices")));
     device.is_some_and(|device| file(device) == path)
 }
 
 /// Returns the reason why settings of a device cannot be changed, if there is one.
 pub(crate) fn device_settings() -> Result<(), Refusal> {
-    let flags = rustix::fs::statvfs("/sys").map_err(|errno| errno.to_string())?.f_flag;
+    let flags = rustix::fs::statvfs("/sys")
+        .map_err(|errno| errno.to_string())?
+        .f_flag;
     if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Err("/sys is mounted read-only, as in containers".into());
     }

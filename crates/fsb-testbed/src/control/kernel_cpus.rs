@@ -20,11 +20,19 @@ fn path(roots: &Roots) -> PathBuf {
     roots.sys.join(MASK)
 }
 
-/// Parses a processor mask as the kernel writes it: hexadecimal words of 32 bits, the highest first.
+/// Parses a processor mask as the kernel writes it: hexadecimal words of 32 bits, the highest
+/// first.
 fn parse_mask(text: &str) -> Option<Vec<u32>> {
-    let words: Option<Vec<u32>> = text.trim().rsplit(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
-    let bits =
-        |(at, word): (usize, u32)| (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at as u32 * 32 + bit);
+    let words: Option<Vec<u32>> = text
+        .trim()
+        .rsplit(',')
+        .map(|word| u32::from_str_radix(word, 16).ok())
+        .collect();
+    let bits = |(at, word): (usize, u32)| {
+        (0..32)
+            .filter(move |bit| word >> bit & 1 == 1)
+            .map(move |bit| at as u32 * 32 + bit)
+    };
     Some(words?.into_iter().enumerate().flat_map(bits).collect())
 }
 
@@ -34,7 +42,10 @@ fn show_mask(processors: &[u32]) -> String {
         let own = processors.iter().filter(|processor| *processor / 32 == at);
         own.fold(0u32, |word, processor| word | 1 << (processor % 32))
     };
-    let words: Vec<String> = (0..words).rev().map(|at| format!("{:08x}", word(at))).collect();
+    let words: Vec<String> = (0..words)
+        .rev()
+        .map(|at| format!("{:08x}", word(at)))
+        .collect();
     words.join(",")
 }
 
@@ -55,7 +66,11 @@ impl Control for KernelCpus {
         const {
             &[
                 Value::word(KEEP, "unchanged (default)"),
-                Value::form("LIST", OptionKind::List, "a list, such as 0-3,5; 'cpus' is for fsb's workers"),
+                Value::form(
+                    "LIST",
+                    OptionKind::List,
+                    "a list, such as 0-3,5; 'cpus' is for fsb's workers",
+                ),
             ]
         }
     }
@@ -78,12 +93,16 @@ impl Control for KernelCpus {
         }
         match read_trimmed(&file).as_deref().and_then(parse_mask) {
             Some(now) if now == wanted => Ok(self.observe(roots, context.place)),
-            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {value}").into())),
+            now => Err(Stop::Lacks(
+                format!("the kernel stored {now:?} instead of {value}").into(),
+            )),
         }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
-        action.written().is_some_and(|written| written == path(roots))
+        action
+            .written()
+            .is_some_and(|written| written == path(roots))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
@@ -101,7 +120,11 @@ mod tests {
 
     #[test]
     fn masks_are_written_as_the_kernel_reads_them() {
-        for (list, mask) in [(&[0][..], "00000001"), (&[0, 31], "80000001"), (&[1, 32, 63], "80000001,00000002")] {
+        for (list, mask) in [
+            (&[0][..], "00000001"),
+            (&[0, 31], "80000001"),
+            (&[1, 32, 63], "80000001,00000002"),
+        ] {
             assert_eq!(show_mask(list), mask);
             assert_eq!(parse_mask(mask).unwrap(), list);
         }
@@ -113,11 +136,27 @@ mod tests {
         let bench = Bench::new();
         bench.write("sys/devices/system/cpu/online", "0-3");
         bench.write("sys/devices/virtual/workqueue/cpumask", "f");
-        assert!(KernelCpus.check("4", &bench.roots).unwrap_err().to_string().contains("no processor 4"));
+        assert!(
+            KernelCpus
+                .check("4", &bench.roots)
+                .unwrap_err()
+                .to_string()
+                .contains("no processor 4")
+        );
         bench.set(&KernelCpus, "2-3", |applied, handles| {
             assert_eq!(applied.observed, "the kernel's workers on 2-3");
-            assert_eq!(bench.read("sys/devices/virtual/workqueue/cpumask"), "0000000c");
-            assert!(handles[0].action().to_string().starts_with("write 'f' back to"), "{}", handles[0].action());
+            assert_eq!(
+                bench.read("sys/devices/virtual/workqueue/cpumask"),
+                "0000000c"
+            );
+            assert!(
+                handles[0]
+                    .action()
+                    .to_string()
+                    .starts_with("write 'f' back to"),
+                "{}",
+                handles[0].action()
+            );
         });
         assert_eq!(bench.read("sys/devices/virtual/workqueue/cpumask"), "f");
     }

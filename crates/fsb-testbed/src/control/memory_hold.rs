@@ -1,12 +1,14 @@
-//! The mechanisms that limit memory while a target is ready: a cgroup, or a process that locks memory.
+//! The mechanisms that limit memory while a target is ready: a cgroup, or a process that locks
+//! memory.
 //!
-//! The cgroup is of version 1 or 2. It contains all steps of a trial, with a remount between them, and no other process
-//! of fsb. It is emptied between trials, so that no trial starts with page cache that another one left.
+//! The cgroup is of version 1 or 2. It contains all steps of a trial, with a remount between them,
+//! and no other process of fsb. It is emptied between trials, so that no trial starts with page
+//! cache that another one left.
 //!
-//! The process locks memory until only the limit is left for all others. This is the method of 2011, for machines
-//! without a memory controller. It cannot distinguish the page cache of the target from that of the rest of the
-//! machine, so it is less exact than a cgroup. The kernel kills it first if memory runs out, and it dies with the
-//! process that started it.
+//! The process locks memory until only the limit is left for all others. This is the method of
+//! 2011, for machines without a memory controller. It cannot distinguish the page cache of the
+//! target from that of the rest of the machine, so it is less exact than a cgroup. The kernel kills
+//! it first if memory runs out, and it dies with the process that started it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,21 +39,25 @@ impl MemoryHold {
         }
     }
 
-    /// Prepares for a trial: removes the remains of an earlier one and checks that the limit still holds.
+    /// Prepares for a trial: removes the remains of an earlier one and checks that the limit still
+    /// holds.
     pub fn begin_trial(&self) -> Result<(), TestbedError> {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.empty().map_err(|(file, error)| {
-                TestbedError::trial("the memory limit is gone").tried(attempt("renew", &file, &error))
+                TestbedError::trial("the memory limit is gone")
+                    .tried(attempt("renew", &file, &error))
             }),
-            MemoryHold::Ballast(ballast) => {
-                ballast.holds().map_err(|why| TestbedError::trial("the memory limit is gone").tried(why))
-            }
+            MemoryHold::Ballast(ballast) => ballast
+                .holds()
+                .map_err(|why| TestbedError::trial("the memory limit is gone").tried(why)),
         }
     }
 
     /// Moves a process into the cgroup. Does nothing for a ballast, which limits all processes.
     pub fn add(&self, pid: u32) -> Result<(), TestbedError> {
-        let MemoryHold::Cgroup(cgroup) = self else { return Ok(()) };
+        let MemoryHold::Cgroup(cgroup) = self else {
+            return Ok(());
+        };
         cgroup.add(pid).map_err(|error| {
             TestbedError::trial("a process cannot be held to the memory limit").tried(attempt(
                 "write to",
@@ -70,7 +76,8 @@ impl MemoryHold {
     }
 }
 
-/// The kernel charges at most this many bytes at once, so a limit may be reached before the last byte is in use.
+/// The kernel charges at most this many bytes at once, so a limit may be reached before the last
+/// byte is in use.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
 /// A cgroup for the processes that measure.
@@ -92,15 +99,25 @@ fn number(path: &Path) -> Option<u64> {
 /// Returns the number behind a word, as in `memory.stat` and `memory.events`.
 fn entry(path: &Path, word: &str) -> Option<u64> {
     let text = read_trimmed(path)?;
-    let line = text.lines().find(|line| line.split_whitespace().next() == Some(word))?;
+    let line = text
+        .lines()
+        .find(|line| line.split_whitespace().next() == Some(word))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
 impl Cgroup {
-    /// Creates the cgroup. An error contains the file that the kernel refused and the error of the kernel; the cgroup
-    /// is removed then.
-    pub(super) fn make(version: Version, path: PathBuf, limit: u64) -> Result<Cgroup, (PathBuf, io::Error)> {
-        let cgroup = Cgroup { version, path, limit };
+    /// Creates the cgroup. An error contains the file that the kernel refused and the error of the
+    /// kernel; the cgroup is removed then.
+    pub(super) fn make(
+        version: Version,
+        path: PathBuf,
+        limit: u64,
+    ) -> Result<Cgroup, (PathBuf, io::Error)> {
+        let cgroup = Cgroup {
+            version,
+            path,
+            limit,
+        };
         cgroup.create().map(|()| cgroup)
     }
 
@@ -115,15 +132,24 @@ impl Cgroup {
 
     fn limit_memory(&self) -> Result<(), (PathBuf, io::Error)> {
         let limit = self.limit.to_string();
-        // If swap is counted, it must not replace memory. The sum may not be below the memory limit, hence the order.
+        // If swap is counted, it must not replace memory. The sum may not be below the memory
+        // limit, hence the order.
         let files: &[(&str, &str, bool)] = match self.version {
-            Version::V1 => &[("memory.limit_in_bytes", &limit, true), ("memory.memsw.limit_in_bytes", &limit, false)],
-            Version::V2 => &[("memory.max", &limit, true), ("memory.swap.max", "0", false)],
+            Version::V1 => &[
+                ("memory.limit_in_bytes", &limit, true),
+                ("memory.memsw.limit_in_bytes", &limit, false),
+            ],
+            Version::V2 => &[
+                ("memory.max", &limit, true),
+                ("memory.swap.max", "0", false),
+            ],
         };
         for (name, value, required) in files {
             let file = self.path.join(name);
             match write(&file, value) {
-                Err(error) if *required || error.kind() != io::ErrorKind::NotFound => return Err((file, error)),
+                Err(error) if *required || error.kind() != io::ErrorKind::NotFound => {
+                    return Err((file, error));
+                }
                 _ => {}
             }
         }
@@ -133,12 +159,16 @@ impl Cgroup {
             Some(held) if held.abs_diff(self.limit) < 1 << 16 => Ok(()),
             held => {
                 let held = held.map_or_else(|| "none".to_owned(), |held| held.to_string());
-                Err((self.path.join(file), io::Error::other(format!("the limit in force is {held}"))))
+                Err((
+                    self.path.join(file),
+                    io::Error::other(format!("the limit in force is {held}")),
+                ))
             }
         }
     }
 
-    /// Returns the file to which a process id is written to move it in. 0 is the writing process itself.
+    /// Returns the file to which a process id is written to move it in. 0 is the writing process
+    /// itself.
     pub fn processes(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
@@ -152,13 +182,14 @@ impl Cgroup {
     pub(super) fn empty(&self) -> Result<(), (PathBuf, io::Error)> {
         match self.version {
             Version::V1 => {
-                // Ignores errors: remaining memory is charged to the limit, and counters are only compared.
+                // Ignores errors: remaining memory is charged to the limit, and counters are only
+                // compared.
                 let _ = write(&self.path.join("memory.force_empty"), "0");
                 let _ = write(&self.path.join("memory.max_usage_in_bytes"), "0");
                 Ok(())
             }
-            // Neither the peak nor the events can be reset, so the cgroup is replaced by a new one. It stays if it
-            // contains a FUSE server.
+            // Neither the peak nor the events can be reset, so the cgroup is replaced by a new one.
+            // It stays if it contains a FUSE server.
             Version::V2 => match fs::remove_dir(&self.path) {
                 Ok(()) => self.create(),
                 Err(_) => {
@@ -180,9 +211,12 @@ impl Cgroup {
         match self.version {
             Version::V1 => {
                 usage.peak_bytes = number(&at("memory.max_usage_in_bytes"));
-                usage.cache_bytes = entry(&at("memory.stat"), "total_cache").or(entry(&at("memory.stat"), "cache"));
+                usage.cache_bytes =
+                    entry(&at("memory.stat"), "total_cache").or(entry(&at("memory.stat"), "cache"));
                 // Newer kernels do not count how often the limit was reached, so the peak decides.
-                usage.reached = usage.peak_bytes.map(|peak| peak + LARGEST_FOLIO > self.limit);
+                usage.reached = usage
+                    .peak_bytes
+                    .map(|peak| peak + LARGEST_FOLIO > self.limit);
                 usage.oom_kills = entry(&at("memory.oom_control"), "oom_kill");
             }
             Version::V2 => {

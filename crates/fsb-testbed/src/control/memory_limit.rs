@@ -1,9 +1,9 @@
-//! The memory limit of a trial, page cache included. It makes a file of 2 GiB larger than memory on a machine of any
-//! size.
+//! The memory limit of a trial, page cache included. It makes a file of 2 GiB larger than memory on
+//! a machine of any size.
 //!
-//! A cgroup contains the steps of a trial, FUSE servers with them, and no other process. Without a memory controller, a
-//! process locks all memory except the limit. Without a limit the control creates no cgroup, because membership has its
-//! cost.
+//! A cgroup contains the steps of a trial, FUSE servers with them, and no other process. Without a
+//! memory controller, a process locks all memory except the limit. Without a limit the control
+//! creates no cgroup, because membership has its cost.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -34,18 +34,21 @@ enum Means {
     Ballast,
 }
 
-/// Returns the bytes that a value of this control limits memory to. Returns `None` if the value sets no limit or is
-/// invalid.
+/// Returns the bytes that a value of this control limits memory to. Returns `None` if the value
+/// sets no limit or is invalid.
 pub fn limit_of(value: &str) -> Option<u64> {
     value.parse::<Limit>().ok().map(|request| request.bytes)
 }
 
-/// Returns a value such as `512M:cgroup` with its bytes multiplied by `scale`. Returns `None` if the value is not a
-/// limit.
+/// Returns a value such as `512M:cgroup` with its bytes multiplied by `scale`. Returns `None` if
+/// the value is not a limit.
 pub fn scaled(value: &str, scale: f64) -> Option<String> {
     let request: Limit = value.parse().ok()?;
     let bytes = fsb_model::Bytes((request.bytes as f64 * scale) as u64 >> 12 << 12);
-    let mechanism = value.split_once(':').map(|(_, mechanism)| format!(":{mechanism}")).unwrap_or_default();
+    let mechanism = value
+        .split_once(':')
+        .map(|(_, mechanism)| format!(":{mechanism}"))
+        .unwrap_or_default();
     Some(format!("{bytes}{mechanism}"))
 }
 
@@ -71,7 +74,11 @@ impl Control for MemoryLimit {
                     OptionKind::Size(LEAST..=u64::MAX),
                     "a size, such as 512M: a cgroup, else a process that locks all other memory",
                 ),
-                Value::form("SIZE:cgroup", OptionKind::Text("size, then :cgroup"), "a cgroup or nothing"),
+                Value::form(
+                    "SIZE:cgroup",
+                    OptionKind::Text("size, then :cgroup"),
+                    "a cgroup or nothing",
+                ),
                 Value::form(
                     "SIZE:eater",
                     OptionKind::Text("size, then :eater"),
@@ -91,12 +98,19 @@ impl Control for MemoryLimit {
                 .advice("write a size such as 512M, or keep")
         };
         let request: Limit = value.parse().map_err(wrong)?;
-        request.check(memory::meminfo(roots, "MemTotal").unwrap_or(u64::MAX)).map_err(wrong)?;
-        means(&request, roots).map(drop).map_err(|why| cannot(value, why))
+        request
+            .check(memory::meminfo(roots, "MemTotal").unwrap_or(u64::MAX))
+            .map_err(wrong)?;
+        means(&request, roots)
+            .map(drop)
+            .map_err(|why| cannot(value, why))
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
-        let request = Limit { bytes: LEAST, mechanism: None };
+        let request = Limit {
+            bytes: LEAST,
+            mechanism: None,
+        };
         means(&request, roots).map(drop)
     }
 
@@ -143,14 +157,17 @@ fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
     }
     let cgroup = || {
         let hierarchy = Hierarchy::find(roots, MEMORY)?;
-        hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
+        hierarchy
+            .allows(request.bytes)
+            .map(|()| Means::Cgroup(hierarchy))
     };
     let ballast = || ballast::possible(request.bytes, roots).map(|()| Means::Ballast);
     match request.mechanism {
         Some(Mechanism::Cgroup) => cgroup(),
         Some(Mechanism::Ballast) => ballast(),
-        None => cgroup()
-            .or_else(|first| ballast().map_err(|second| format!("{first}; nor by locking memory: {second}").into())),
+        None => cgroup().or_else(|first| {
+            ballast().map_err(|second| format!("{first}; nor by locking memory: {second}").into())
+        }),
     }
 }
 
@@ -169,20 +186,36 @@ fn set_cgroup(
     hierarchy: Hierarchy,
     context: &mut Context<'_>,
 ) -> Result<Applied, TestbedError> {
-    let refused = |(file, error): (PathBuf, std::io::Error)| cannot(value, attempt("write to", &file, &error));
+    let refused = |(file, error): (PathBuf, std::io::Error)| {
+        cannot(value, attempt("write to", &file, &error))
+    };
     if let Some(enable) = &hierarchy.enable {
-        context.write_file(&enable.file, &enable.on, &enable.file, &enable.off).map_err(|stop| stopped(value, stop))?;
+        context
+            .write_file(&enable.file, &enable.on, &enable.file, &enable.off)
+            .map_err(|stop| stopped(value, stop))?;
     }
     let path = place::free_name(&hierarchy.parent, context.ledger.owner().pid);
-    context.record(Action::RemoveCgroup { path: path.clone() }).map_err(|stop| stopped(value, stop))?;
+    context
+        .record(Action::RemoveCgroup { path: path.clone() })
+        .map_err(|stop| stopped(value, stop))?;
     let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
-    let observed = format!("{}: {} in {}", hierarchy.version.mechanism(), show(bytes), cgroup.path.display());
+    let observed = format!(
+        "{}: {} in {}",
+        hierarchy.version.mechanism(),
+        show(bytes),
+        cgroup.path.display()
+    );
     context.held.memory = Some(MemoryHold::Cgroup(cgroup));
     Ok(Applied::so(observed))
 }
 
-fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-    // Clean pages need not be reclaimed one by one then. If they cannot be dropped, locking takes longer.
+fn set_ballast(
+    value: &str,
+    bytes: u64,
+    context: &mut Context<'_>,
+) -> Result<Applied, TestbedError> {
+    // Clean pages need not be reclaimed one by one then. If they cannot be dropped, locking takes
+    // longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
     let ballast = MemoryBallast::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable"))
         .map_err(|why| cannot(value, why))?;
@@ -194,7 +227,12 @@ fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<App
     };
     let warnings = if near { Vec::new() } else { vec![inexact()] };
     context.held.memory = Some(MemoryHold::Ballast(Arc::new(ballast)));
-    Ok(Applied { effective: near, observed, warnings, memory: None })
+    Ok(Applied {
+        effective: near,
+        observed,
+        warnings,
+        memory: None,
+    })
 }
 
 fn show(bytes: u64) -> String {
@@ -230,10 +268,14 @@ impl FromStr for Limit {
             Some((size, "cgroup")) => (size, Some(Mechanism::Cgroup)),
             Some((size, "eater")) => (size, Some(Mechanism::Ballast)),
             Some((_, other)) => {
-                return Err(format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater").into());
+                return Err(
+                    format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater").into(),
+                );
             }
         };
-        let Bytes(bytes) = size.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+        let Bytes(bytes) = size
+            .parse()
+            .map_err(|error: fsb_model::units::UnitError| error.to_string())?;
         Ok(Limit { bytes, mechanism })
     }
 }
@@ -243,10 +285,20 @@ impl Limit {
     fn check(&self, memory: u64) -> Result<(), Refusal> {
         let show = |bytes: u64| show_bytes(bytes as f64);
         if self.bytes < LEAST {
-            return Err(format!("{} are too little: at least {}", show(self.bytes), show(LEAST)).into());
+            return Err(format!(
+                "{} are too little: at least {}",
+                show(self.bytes),
+                show(LEAST)
+            )
+            .into());
         }
         if self.bytes > memory {
-            return Err(format!("{} are more than this machine has ({})", show(self.bytes), show(memory)).into());
+            return Err(format!(
+                "{} are more than this machine has ({})",
+                show(self.bytes),
+                show(memory)
+            )
+            .into());
         }
         Ok(())
     }
@@ -254,8 +306,8 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    //! Requests for a limit, cgroups of version 2 on simulated trees, and cgroups of version 1 on this kernel if it has
-    //! them.
+    //! Requests for a limit, cgroups of version 2 on simulated trees, and cgroups of version 1 on
+    //! this kernel if it has them.
 
     use std::fs;
     use std::path::Path;
@@ -273,7 +325,10 @@ mod tests {
 
     fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        let roots = Roots {
+            proc: tree.path().join("proc"),
+            sys: tree.path().join("sys"),
+        };
         write(&roots.proc.join("self/cgroup"), membership);
         (tree, roots)
     }
@@ -281,12 +336,26 @@ mod tests {
     #[test]
     fn without_a_memory_controller_no_cgroup_is_offered() {
         let (_tree, roots) = machine("0::/\n");
-        assert!(Hierarchy::find(&roots, MEMORY).unwrap_err().to_string().contains("neither"));
+        assert!(
+            Hierarchy::find(&roots, MEMORY)
+                .unwrap_err()
+                .to_string()
+                .contains("neither")
+        );
         // A unified hierarchy that has only other controllers does not work either.
-        write(&roots.sys.join("fs/cgroup/cgroup.controllers"), "cpu pids\n");
+        write(
+            &roots.sys.join("fs/cgroup/cgroup.controllers"),
+            "cpu pids\n",
+        );
         assert!(Hierarchy::find(&roots, MEMORY).is_err());
-        write(&roots.sys.join("fs/cgroup/cgroup.subtree_control"), "pids\n");
-        assert_eq!(Hierarchy::find(&roots, PROCESSES).unwrap().version, Version::V2);
+        write(
+            &roots.sys.join("fs/cgroup/cgroup.subtree_control"),
+            "pids\n",
+        );
+        assert_eq!(
+            Hierarchy::find(&roots, PROCESSES).unwrap().version,
+            Version::V2
+        );
     }
 
     #[test]
@@ -298,16 +367,27 @@ mod tests {
         write(&root.join("user.slice/cgroup.subtree_control"), "\n");
         write(&root.join("user.slice/session.scope/cgroup.procs"), "1\n");
         let found = Hierarchy::find(&roots, MEMORY).unwrap();
-        assert_eq!((found.version, &found.parent), (Version::V2, &root), "no group hands it down: the root can");
+        assert_eq!(
+            (found.version, &found.parent),
+            (Version::V2, &root),
+            "no group hands it down: the root can"
+        );
         let enable = found.enable.unwrap();
         assert_eq!(
             (enable.file, enable.on, enable.off),
-            (root.join("cgroup.subtree_control"), "+memory".to_owned(), "-memory".to_owned())
+            (
+                root.join("cgroup.subtree_control"),
+                "+memory".to_owned(),
+                "-memory".to_owned()
+            )
         );
 
         write(&root.join("user.slice/cgroup.subtree_control"), "memory\n");
         let found = Hierarchy::find(&roots, MEMORY).unwrap();
-        assert_eq!((found.parent, found.enable.is_none()), (root.join("user.slice"), true));
+        assert_eq!(
+            (found.parent, found.enable.is_none()),
+            (root.join("user.slice"), true)
+        );
     }
 
     #[test]
@@ -315,15 +395,31 @@ mod tests {
         let (_tree, roots) = machine("4:memory,hugetlb:/docker/abc\n0::/\n");
         let root = roots.sys.join("fs/cgroup/memory");
         write(&root.join("cgroup.procs"), "1\n");
-        assert_eq!(Hierarchy::find(&roots, MEMORY).unwrap().parent, root, "a container sees another path");
+        assert_eq!(
+            Hierarchy::find(&roots, MEMORY).unwrap().parent,
+            root,
+            "a container sees another path"
+        );
         write(&root.join("docker/abc/cgroup.procs"), "1\n");
         let found = Hierarchy::find(&roots, MEMORY).unwrap();
-        assert_eq!((found.version, found.parent.clone()), (Version::V1, root.join("docker/abc")));
+        assert_eq!(
+            (found.version, found.parent.clone()),
+            (Version::V1, root.join("docker/abc"))
+        );
 
         write(&root.join("memory.limit_in_bytes"), "9223372036854771712\n");
-        write(&root.join("docker/memory.limit_in_bytes"), &(100 << 20).to_string());
+        write(
+            &root.join("docker/memory.limit_in_bytes"),
+            &(100 << 20).to_string(),
+        );
         assert_eq!(found.allows(100 << 20), Ok(()));
-        assert!(found.allows(101 << 20).unwrap_err().to_string().contains("has a limit of 100 MiB"));
+        assert!(
+            found
+                .allows(101 << 20)
+                .unwrap_err()
+                .to_string()
+                .contains("has a limit of 100 MiB")
+        );
     }
 
     #[test]
@@ -333,22 +429,39 @@ mod tests {
         for (file, text) in [
             ("memory.peak", "33554432\n"),
             ("memory.stat", "anon 10\nfile 30000000\n"),
-            ("memory.events", "low 0\nhigh 0\nmax 17\noom 0\noom_kill 1\n"),
+            (
+                "memory.events",
+                "low 0\nhigh 0\nmax 17\noom 0\noom_kill 1\n",
+            ),
             ("memory.reclaim", ""),
             ("cgroup.procs", ""),
         ] {
             write(&path.join(file), text);
         }
-        let cgroup = Cgroup { version: Version::V2, path: path.clone(), limit: 32 << 20 };
+        let cgroup = Cgroup {
+            version: Version::V2,
+            path: path.clone(),
+            limit: 32 << 20,
+        };
         let usage = cgroup.usage();
-        assert_eq!((usage.mechanism.as_str(), usage.limit_bytes), ("cgroup v2", 32 << 20));
-        assert_eq!((usage.peak_bytes, usage.cache_bytes), (Some(32 << 20), Some(30_000_000)));
+        assert_eq!(
+            (usage.mechanism.as_str(), usage.limit_bytes),
+            ("cgroup v2", 32 << 20)
+        );
+        assert_eq!(
+            (usage.peak_bytes, usage.cache_bytes),
+            (Some(32 << 20), Some(30_000_000))
+        );
         assert_eq!((usage.reached, usage.oom_kills), (Some(true), Some(1)));
         cgroup.add(77).unwrap();
         assert_eq!(fs::read_to_string(path.join("cgroup.procs")).unwrap(), "77");
-        // A directory that cannot be removed simulates a cgroup with a FUSE server in it. It is emptied in place.
+        // A directory that cannot be removed simulates a cgroup with a FUSE server in it. It is
+        // emptied in place.
         cgroup.empty().unwrap();
-        assert_eq!(fs::read_to_string(path.join("memory.reclaim")).unwrap(), (32 << 20).to_string());
+        assert_eq!(
+            fs::read_to_string(path.join("memory.reclaim")).unwrap(),
+            (32 << 20).to_string()
+        );
     }
 
     /// Returns a hierarchy of version 1 on this machine, if there is one.
@@ -357,7 +470,9 @@ mod tests {
         if !fsb_testkit::root_for(TESTS) {
             return None;
         }
-        let found = Hierarchy::find(&Roots::default(), MEMORY).ok().filter(|found| found.version == Version::V1);
+        let found = Hierarchy::find(&Roots::default(), MEMORY)
+            .ok()
+            .filter(|found| found.version == Version::V1);
         if found.is_none() {
             fsb_testkit::left_out(TESTS, "needs version 1 of cgroups, with memory");
         }
@@ -367,36 +482,59 @@ mod tests {
     #[test]
     fn a_real_cgroup_holds_what_is_in_it_and_is_emptied() {
         let Some(place) = real() else { return };
-        let path = place.parent.join(format!("fsb-test-{}", std::process::id()));
+        let path = place
+            .parent
+            .join(format!("fsb-test-{}", std::process::id()));
         let cgroup = Cgroup::make(Version::V1, path.clone(), 32 << 20).unwrap();
         assert_eq!(
-            Cgroup::make(Version::V1, path.clone(), 32 << 20).unwrap_err().1.kind(),
+            Cgroup::make(Version::V1, path.clone(), 32 << 20)
+                .unwrap_err()
+                .1
+                .kind(),
             std::io::ErrorKind::AlreadyExists
         );
-        // Four times the limit goes through the page cache of a process in the cgroup. Each piece is written out at once,
-        // because version 1 kills a process that has more dirty pages than fit.
+        // Four times the limit goes through the page cache of a process in the cgroup. Each piece
+        // is written out at once, because version 1 kills a process that has more dirty pages than
+        // fit.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let script = format!(
             "echo 0 > {} && exec dd if=/dev/zero of={}/file bs=1M count=128 oflag=dsync status=none",
             cgroup.processes().display(),
             directory.path().display()
         );
-        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &script])
+                .status()
+                .unwrap()
+                .success()
+        );
         let usage = cgroup.usage();
         assert_eq!(usage.reached, Some(true), "{usage:?}");
-        assert!(usage.peak_bytes.unwrap() <= 32 << 20 && usage.peak_bytes.unwrap() > 24 << 20, "{usage:?}");
-        assert_eq!((usage.mechanism.as_str(), usage.oom_kills), ("cgroup v1", Some(0)));
+        assert!(
+            usage.peak_bytes.unwrap() <= 32 << 20 && usage.peak_bytes.unwrap() > 24 << 20,
+            "{usage:?}"
+        );
+        assert_eq!(
+            (usage.mechanism.as_str(), usage.oom_kills),
+            ("cgroup v1", Some(0))
+        );
         cgroup.empty().unwrap();
         let usage = cgroup.usage();
         assert_eq!(usage.reached, Some(false), "{usage:?}");
-        assert!(usage.cache_bytes.unwrap() < 4 << 20 && usage.peak_bytes.unwrap() < 8 << 20, "{usage:?}");
+        assert!(
+            usage.cache_bytes.unwrap() < 4 << 20 && usage.peak_bytes.unwrap() < 8 << 20,
+            "{usage:?}"
+        );
         fs::remove_dir(&path).unwrap();
     }
 
     #[test]
     fn a_refused_limit_leaves_nothing() {
         let Some(place) = real() else { return };
-        let path = place.parent.join(format!("fsb-none-{}/below", std::process::id()));
+        let path = place
+            .parent
+            .join(format!("fsb-none-{}/below", std::process::id()));
         assert!(Cgroup::make(Version::V1, path.clone(), 32 << 20).is_err());
         assert!(!path.exists());
     }
@@ -408,27 +546,76 @@ mod tests {
         assert_eq!(first, parent.path().join("fsb-7"));
         fs::create_dir(&first).unwrap();
         let second = free_name(parent.path(), 7);
-        assert!(!second.exists() && second.file_name().unwrap().to_string_lossy().starts_with("fsb-7-"));
+        assert!(
+            !second.exists()
+                && second
+                    .file_name()
+                    .unwrap()
+                    .to_string_lossy()
+                    .starts_with("fsb-7-")
+        );
     }
 
     #[test]
     fn a_size_and_who_holds_it() {
         let request = |text: &str| text.parse::<Limit>();
-        assert_eq!(request("512M"), Ok(Limit { bytes: 512 << 20, mechanism: None }));
-        assert_eq!(request("1g:cgroup"), Ok(Limit { bytes: 1 << 30, mechanism: Some(Mechanism::Cgroup) }));
-        assert_eq!(request("64M:eater"), Ok(Limit { bytes: 64 << 20, mechanism: Some(Mechanism::Ballast) }));
-        for text in ["", "half", "512M:", "512M:cat", "-1", ":eater", "9999999999999G"] {
+        assert_eq!(
+            request("512M"),
+            Ok(Limit {
+                bytes: 512 << 20,
+                mechanism: None
+            })
+        );
+        assert_eq!(
+            request("1g:cgroup"),
+            Ok(Limit {
+                bytes: 1 << 30,
+                mechanism: Some(Mechanism::Cgroup)
+            })
+        );
+        assert_eq!(
+            request("64M:eater"),
+            Ok(Limit {
+                bytes: 64 << 20,
+                mechanism: Some(Mechanism::Ballast)
+            })
+        );
+        for text in [
+            "",
+            "half",
+            "512M:",
+            "512M:cat",
+            "-1",
+            ":eater",
+            "9999999999999G",
+        ] {
             assert!(request(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn absurd_limits_are_refused() {
-        let check = |bytes| Limit { bytes, mechanism: None }.check(1 << 30);
+        let check = |bytes| {
+            Limit {
+                bytes,
+                mechanism: None,
+            }
+            .check(1 << 30)
+        };
         assert_eq!(check(LEAST), Ok(()));
         assert_eq!(check(1 << 30), Ok(()));
-        assert!(check(LEAST - 1).unwrap_err().to_string().contains("too little"));
-        assert!(check(2 << 30).unwrap_err().to_string().contains("more than this machine has (1.00 GiB)"));
+        assert!(
+            check(LEAST - 1)
+                .unwrap_err()
+                .to_string()
+                .contains("too little")
+        );
+        assert!(
+            check(2 << 30)
+                .unwrap_err()
+                .to_string()
+                .contains("more than this machine has (1.00 GiB)")
+        );
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! The registry of controls: host conditions that fsb sets, observes and restores. Each control is one file and one
-//! line in [`REGISTRY`].
+//! The registry of controls: host conditions that fsb sets, observes and restores. Each control is
+//! one file and one line in [`REGISTRY`].
 
 mod active;
 mod barriers;
@@ -28,7 +28,9 @@ pub use active::Machine;
 pub(crate) use active::{ActiveControls, check, check_place, check_target, value_of};
 pub use idle::stay_awake;
 pub(crate) use interface::check_declared;
-pub use interface::{Applied, Context, Control, Held, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value};
+pub use interface::{
+    Applied, Context, Control, Held, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value,
+};
 pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
@@ -66,32 +68,38 @@ pub const RULES: Rules = Rules(|name, action, roots| Ok(find(name)?.owns(action,
 
 /// Returns the control of that name. The error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
-    REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
-        let near = nearest::nearest(name, REGISTRY.iter().map(|control| control.name()));
-        let is_option = crate::fs::COMMON.iter().any(|option| option.name == name);
-        let advice = match near {
-            _ if is_option => format!("a mount option is part of a target: ext4,{name}"),
-            Some(near) => format!("did you mean '{near}'? 'fsb list controls' shows all"),
-            None => "'fsb list controls' shows all".to_owned(),
-        };
-        TestbedError::request(format!("unknown control '{}'", nearest::shortened(name)))
-            .coded(&fsb_model::error::UNKNOWN_CONTROL)
-            .field("control", name)
-            .advice(advice)
-    })
+    REGISTRY
+        .iter()
+        .copied()
+        .find(|control| control.name() == name)
+        .ok_or_else(|| {
+            let near = nearest::nearest(name, REGISTRY.iter().map(|control| control.name()));
+            let is_option = crate::fs::COMMON.iter().any(|option| option.name == name);
+            let advice = match near {
+                _ if is_option => format!("a mount option is part of a target: ext4,{name}"),
+                Some(near) => format!("did you mean '{near}'? 'fsb list controls' shows all"),
+                None => "'fsb list controls' shows all".to_owned(),
+            };
+            TestbedError::request(format!("unknown control '{}'", nearest::shortened(name)))
+                .coded(&fsb_model::error::UNKNOWN_CONTROL)
+                .field("control", name)
+                .advice(advice)
+        })
 }
 
-/// Returns the value that the name of a control alone requests: the value after `keep`, unless that is a form such as
-/// `SIZE`.
+/// Returns the value that the name of a control alone requests: the value after `keep`, unless that
+/// is a form such as `SIZE`.
 pub fn value_of_name(name: &str) -> Result<&'static str, TestbedError> {
     let control = find(name)?;
     match control.values() {
         [default, usual, ..] if default.name == KEEP && !usual.stands_for_many() => Ok(usual.name),
         values => {
             let names: Vec<_> = values.iter().map(|value| value.name).collect();
-            Err(TestbedError::request(format!("the control {name} needs a value"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice(format!("write {name}=VALUE: {}", names.join(", "))))
+            Err(
+                TestbedError::request(format!("the control {name} needs a value"))
+                    .coded(&fsb_model::error::CONTROL_VALUE)
+                    .advice(format!("write {name}=VALUE: {}", names.join(", "))),
+            )
         }
     }
 }
@@ -117,11 +125,23 @@ pub(crate) mod testing {
     impl Bench {
         pub fn new() -> Bench {
             let tree = tempfile::tempdir().unwrap();
-            let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
-            let ledger = Ledger::open(&tree.path().join("undo"), Owner::current(), crate::control::RULES)
-                .unwrap()
-                .of_machine(&roots);
-            Bench { roots, place: TargetDevice::default(), ledger, tree }
+            let roots = Roots {
+                proc: tree.path().join("proc"),
+                sys: tree.path().join("sys"),
+            };
+            let ledger = Ledger::open(
+                &tree.path().join("undo"),
+                Owner::current(),
+                crate::control::RULES,
+            )
+            .unwrap()
+            .of_machine(&roots);
+            Bench {
+                roots,
+                place: TargetDevice::default(),
+                ledger,
+                tree,
+            }
         }
 
         /// Returns a machine whose target has a disk of its own.
@@ -129,7 +149,10 @@ pub(crate) mod testing {
             let bench = Bench::new();
             bench.write("sys/devices/disk/size", "2048");
             Bench {
-                place: TargetDevice { device: Some(bench.path("sys/devices/disk")), ..TargetDevice::default() },
+                place: TargetDevice {
+                    device: Some(bench.path("sys/devices/disk")),
+                    ..TargetDevice::default()
+                },
                 ..bench
             }
         }
@@ -148,15 +171,30 @@ pub(crate) mod testing {
             read_trimmed(&self.path(path)).unwrap()
         }
 
-        /// Sets a control, calls `look` with the result, and restores the control. Checks that nothing stays in the ledger.
-        pub fn set(&self, control: &dyn Control, value: &str, look: impl FnOnce(&Applied, &[EntryHandle])) -> Held {
+        /// Sets a control, calls `look` with the result, and restores the control. Checks that
+        /// nothing stays in the ledger.
+        pub fn set(
+            &self,
+            control: &dyn Control,
+            value: &str,
+            look: impl FnOnce(&Applied, &[EntryHandle]),
+        ) -> Held {
             let mut held = Held::default();
             let mut progress = |_| {};
-            let mut context =
-                Context::new(control.name(), &self.roots, &self.ledger, &mut progress, &self.place, &mut held);
+            let mut context = Context::new(
+                control.name(),
+                &self.roots,
+                &self.ledger,
+                &mut progress,
+                &self.place,
+                &mut held,
+            );
             let applied = control.set(value, &mut context).unwrap();
             let handles = context.into_tickets();
-            assert_eq!(leftovers(&self.path("undo"), crate::control::RULES).len(), handles.len());
+            assert_eq!(
+                leftovers(&self.path("undo"), crate::control::RULES).len(),
+                handles.len()
+            );
             look(&applied, &handles);
             assert_eq!(control.restore(handles, &self.ledger), Vec::<String>::new());
             assert!(leftovers(&self.path("undo"), crate::control::RULES).is_empty());
@@ -174,7 +212,10 @@ mod tests {
     use super::*;
 
     fn asked(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -184,35 +225,59 @@ mod tests {
         for control in REGISTRY {
             let name = control.name();
             assert!(names.insert(name), "{name} twice");
-            assert!(!control.about().is_empty() && !control.about().contains('\n'), "{name}");
+            assert!(
+                !control.about().is_empty() && !control.about().contains('\n'),
+                "{name}"
+            );
             assert!(!control.values().is_empty(), "{name} takes nothing");
             for value in control.values() {
-                assert!(!value.about.is_empty() && !value.about.contains('\n'), "{name}={}", value.name);
+                assert!(
+                    !value.about.is_empty() && !value.about.contains('\n'),
+                    "{name}={}",
+                    value.name
+                );
             }
             let default = &control.values()[0];
-            assert!(!default.stands_for_many(), "the default of {name} is not a value");
+            assert!(
+                !default.stands_for_many(),
+                "the default of {name} is not a value"
+            );
             check(&asked(&[(name, default.name)]), &roots).unwrap();
             assert_eq!(value_of(*control, &BTreeMap::new()), default.name);
             assert_eq!(value_of(*control, &asked(&[(name, "other")])), "other");
-            assert!(!control.observe(&roots, &TargetDevice::default()).is_empty(), "{name}");
+            assert!(
+                !control.observe(&roots, &TargetDevice::default()).is_empty(),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn nonsense_is_a_wrong_request_everywhere() {
-        let roots = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
+        let roots = Roots {
+            proc: "/nonexistent".into(),
+            sys: "/nonexistent".into(),
+        };
         for control in REGISTRY {
             for value in ["", "no such value!"] {
                 let refused = control.check(value, &roots).unwrap_err();
-                assert_eq!(refused.kind, crate::Kind::Request, "{}={value}: {refused}", control.name());
+                assert_eq!(
+                    refused.kind,
+                    crate::Kind::Request,
+                    "{}={value}: {refused}",
+                    control.name()
+                );
             }
         }
     }
 
     #[test]
     fn slips_get_the_nearest_name() {
-        let refusal =
-            |name: &str, value: &str| check(&asked(&[(name, value)]), &Roots::default()).unwrap_err().to_string();
+        let refusal = |name: &str, value: &str| {
+            check(&asked(&[(name, value)]), &Roots::default())
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refusal("page-cach", "remount").contains("did you mean 'page-cache'"));
         assert!(refusal("page-cache", "remout").contains("did you mean 'remount'"));
         assert!(refusal("guest-memory", "perhaps").contains("known are auto, off"));
@@ -220,13 +285,19 @@ mod tests {
 
     #[test]
     fn a_name_alone_asks_for_what_stands_behind_keep() {
-        for (name, value) in [("swap", "off"), ("governor", "performance"), ("barriers", "off"), ("scheduler", "none")]
-        {
+        for (name, value) in [
+            ("swap", "off"),
+            ("governor", "performance"),
+            ("barriers", "off"),
+            ("scheduler", "none"),
+        ] {
             assert_eq!(value_of_name(name).unwrap(), value);
         }
-        for (name, word) in
-            [("cpus", "cpus=VALUE: keep, LIST"), ("guest-memory", "needs a value"), ("swop", "did you mean 'swap'")]
-        {
+        for (name, word) in [
+            ("cpus", "cpus=VALUE: keep, LIST"),
+            ("guest-memory", "needs a value"),
+            ("swop", "did you mean 'swap'"),
+        ] {
             let refused = value_of_name(name).unwrap_err().to_string();
             assert!(refused.contains(word), "{refused}");
         }
@@ -234,8 +305,12 @@ mod tests {
 
     #[test]
     fn targets_ask_only_for_controls_that_end_with_them() {
-        let refused = check_target(&asked(&[("guest-memory", "off")]), &Roots::default()).unwrap_err();
+        let refused =
+            check_target(&asked(&[("guest-memory", "off")]), &Roots::default()).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
-        assert!(refused.to_string().contains("for the whole run"), "{refused}");
+        assert!(
+            refused.to_string().contains("for the whole run"),
+            "{refused}"
+        );
     }
 }

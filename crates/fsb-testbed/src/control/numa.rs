@@ -23,14 +23,22 @@ fn online(roots: &Roots) -> Option<Vec<u32>> {
 
 /// Returns the processors of the nodes. A node that has only memory adds none.
 fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
-    let of = |node: &u32| cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
+    let of = |node: &u32| {
+        cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?)
+    };
     nodes.iter().filter_map(of).flatten().collect()
 }
 
-/// Returns the number of processors that `controls` leave to workers. Returns `None` if they leave all.
+/// Returns the number of processors that `controls` leave to workers. Returns `None` if they leave
+/// all.
 pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
-    let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| cpus::parse(value));
-    let near = asked.map(|nodes| processors(&nodes, &Roots::default())).filter(|near| !near.is_empty());
+    let asked = controls
+        .get(NUMA)
+        .filter(|value| *value != KEEP)
+        .and_then(|value| cpus::parse(value));
+    let near = asked
+        .map(|nodes| processors(&nodes, &Roots::default()))
+        .filter(|near| !near.is_empty());
     let left = match (processors_of(controls), near) {
         (Some(cpus), Some(near)) => cpus.into_iter().filter(|cpu| near.contains(cpu)).count(),
         (Some(only), None) | (None, Some(only)) => only.len(),
@@ -56,7 +64,11 @@ impl Control for Numa {
         const {
             &[
                 Value::word(KEEP, "any (default)"),
-                Value::form("NODES", OptionKind::List, "a number, such as 0: only its processors and memory"),
+                Value::form(
+                    "NODES",
+                    OptionKind::List,
+                    "a number, such as 0: only its processors and memory",
+                ),
             ]
         }
     }
@@ -70,14 +82,20 @@ impl Control for Numa {
                 .coded(&fsb_model::error::CONTROL_VALUE)
                 .advice("write a number, such as 0")
         })?;
-        let Some(online) = online(roots) else { return Ok(()) };
+        let Some(online) = online(roots) else {
+            return Ok(());
+        };
         if let Some(node) = asked.iter().find(|node| !online.contains(node)) {
-            return Err(TestbedError::request(format!("numa={value}: no node {node}"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice(format!("this machine has {}", cpus::show(&online))));
+            return Err(
+                TestbedError::request(format!("numa={value}: no node {node}"))
+                    .coded(&fsb_model::error::CONTROL_VALUE)
+                    .advice(format!("this machine has {}", cpus::show(&online))),
+            );
         }
         if processors(&asked, roots).is_empty() {
-            return Err(TestbedError::request(format!("numa={value}: no processor belongs to it")));
+            return Err(TestbedError::request(format!(
+                "numa={value}: no processor belongs to it"
+            )));
         }
         Ok(())
     }
@@ -88,12 +106,18 @@ impl Control for Numa {
         requested: &BTreeMap<String, String>,
         roots: &Roots,
     ) -> Result<(), TestbedError> {
-        let (Some(cpus), Some(nodes)) = (processors_of(requested), cpus::parse(value)) else { return Ok(()) };
+        let (Some(cpus), Some(nodes)) = (processors_of(requested), cpus::parse(value)) else {
+            return Ok(());
+        };
         let near = processors(&nodes, roots);
         if online(roots).is_none() || cpus.iter().any(|cpu| near.contains(cpu)) {
             return Ok(());
         }
-        let what = format!("no processor is left: numa={value} has {}, cpus {}", cpus::show(&near), cpus::show(&cpus));
+        let what = format!(
+            "no processor is left: numa={value} has {}, cpus {}",
+            cpus::show(&near),
+            cpus::show(&cpus)
+        );
         Err(TestbedError::request(what).advice("leave one of them out"))
     }
 
@@ -101,7 +125,8 @@ impl Control for Numa {
         online(roots).map(drop).ok_or_else(|| LACKING.into())
     }
 
-    /// Changes nothing on the machine: each worker binds itself before it touches anything, and fails if it cannot.
+    /// Changes nothing on the machine: each worker binds itself before it touches anything, and
+    /// fails if it cannot.
     fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         if online(context.roots).is_none() {
             return Err(Stop::Lacks(LACKING.into()));
@@ -115,7 +140,11 @@ impl Control for Numa {
             held.cpus.retain(|cpu| near.contains(cpu));
         }
         held.memory_nodes = nodes;
-        Ok(format!("workers on processors {}, memory of {}", cpus::show(&held.cpus), cpus::show(&held.memory_nodes)))
+        Ok(format!(
+            "workers on processors {}, memory of {}",
+            cpus::show(&held.cpus),
+            cpus::show(&held.memory_nodes)
+        ))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
@@ -143,7 +172,9 @@ mod tests {
     #[test]
     fn a_node_is_its_processors_and_its_memory() {
         let bench = two_nodes();
-        let held = bench.set(&Numa, "1", |applied, _| assert!(applied.effective, "{applied:?}"));
+        let held = bench.set(&Numa, "1", |applied, _| {
+            assert!(applied.effective, "{applied:?}")
+        });
         assert_eq!((held.cpus, held.memory_nodes), (vec![4, 5, 6, 7], vec![1]));
         let refused = Numa.check("2", &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
@@ -154,16 +185,24 @@ mod tests {
     fn it_must_leave_a_processor() {
         let bench = two_nodes();
         let beside = |cpus: &str| {
-            let requested = [("cpus", cpus), ("numa", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let requested = [("cpus", cpus), ("numa", "1")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
             Numa.check_beside("1", &requested.into(), &bench.roots)
         };
         beside("3-4").unwrap();
-        assert!(beside("0-3").unwrap_err().to_string().contains("no processor is left"));
+        assert!(
+            beside("0-3")
+                .unwrap_err()
+                .to_string()
+                .contains("no processor is left")
+        );
     }
 
     #[test]
     fn without_nodes_it_is_not_available() {
         let bench = Bench::new();
-        bench.set(&Numa, "0", |applied, _| assert!(!applied.effective && applied.warnings.len() == 1));
+        bench.set(&Numa, "0", |applied, _| {
+            assert!(!applied.effective && applied.warnings.len() == 1)
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! The method that makes data cold between preparation and measurement.
 //!
-//! The control changes nothing for the length of a run. It decides what the testbed does before each cold repetition.
+//! The control changes nothing for the length of a run. It decides what the testbed does before
+//! each cold repetition.
 
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
@@ -33,9 +34,15 @@ impl Control for PageCache {
     fn values(&self) -> &'static [Value] {
         const {
             &[
-                Value::word(REMOUNT, "unmount, drop_caches, mount; directories: drop_caches (default)"),
+                Value::word(
+                    REMOUNT,
+                    "unmount, drop_caches, mount; directories: drop_caches (default)",
+                ),
                 Value::word(DROP_CACHES, "drop_caches alone; pages in use stay"),
-                Value::word(EVICT, "POSIX_FADV_DONTNEED on the files: data only, needs no root"),
+                Value::word(
+                    EVICT,
+                    "POSIX_FADV_DONTNEED on the files: data only, needs no root",
+                ),
             ]
         }
     }
@@ -44,26 +51,38 @@ impl Control for PageCache {
         if can_drop(roots) {
             Ok(())
         } else {
-            Err(Refusal::NeedsRoot("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".into()))
+            Err(Refusal::NeedsRoot(
+                "/proc/sys/vm/drop_caches cannot be written: only data can be made cold".into(),
+            ))
         }
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         let effective = value == EVICT || can_drop(context.roots);
-        Ok(Applied { effective, ..Applied::so(self.observe(context.roots, context.place)) })
+        Ok(Applied {
+            effective,
+            ..Applied::so(self.observe(context.roots, context.place))
+        })
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
-        self.probe(roots).map_or_else(|why| why.to_string(), |()| "drop_caches can be written".to_owned())
+        self.probe(roots).map_or_else(
+            |why| why.to_string(),
+            |()| "drop_caches can be written".to_owned(),
+        )
     }
 }
 
 fn can_drop(roots: &Roots) -> bool {
-    rustix::fs::access(roots.proc.join("sys/vm/drop_caches"), rustix::fs::Access::WRITE_OK).is_ok()
+    rustix::fs::access(
+        roots.proc.join("sys/vm/drop_caches"),
+        rustix::fs::Access::WRITE_OK,
+    )
+    .is_ok()
 }
 
-/// Returns the method that is possible for a value of this control. Only a file system that fsb mounted can be
-/// remounted.
+/// Returns the method that is possible for a value of this control. Only a file system that fsb
+/// mounted can be remounted.
 pub(crate) fn cold_method(value: &str, can_remount: bool, roots: &Roots) -> ColdMethod {
     match value {
         EVICT => ColdMethod::Evict,
@@ -80,7 +99,10 @@ mod tests {
     #[test]
     fn the_best_that_is_possible_is_done() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
         assert_eq!(cold_method(REMOUNT, false, &roots), ColdMethod::Evict);
         assert!(PageCache.probe(&roots).is_err());
         std::fs::create_dir_all(tree.path().join("sys/vm")).unwrap();
@@ -88,7 +110,10 @@ mod tests {
         assert!(PageCache.probe(&roots).is_ok());
         assert_eq!(cold_method(REMOUNT, true, &roots), ColdMethod::Remount);
         assert_eq!(cold_method(REMOUNT, false, &roots), ColdMethod::DropCaches);
-        assert_eq!(cold_method(DROP_CACHES, true, &roots), ColdMethod::DropCaches);
+        assert_eq!(
+            cold_method(DROP_CACHES, true, &roots),
+            ColdMethod::DropCaches
+        );
         assert_eq!(cold_method(EVICT, true, &roots), ColdMethod::Evict);
     }
 }

@@ -1,8 +1,8 @@
 //! The read-ahead of the kernel.
 //!
-//! A file system takes over the device's value when it is mounted, unless it has its own: btrfs reads 4 MiB ahead and
-//! FUSE 128 KiB, regardless of the device. The control therefore sets those again after every mount. Their old value
-//! disappears with the mount.
+//! A file system takes over the device's value when it is mounted, unless it has its own: btrfs
+//! reads 4 MiB ahead and FUSE 128 KiB, regardless of the device. The control therefore sets those
+//! again after every mount. Their old value disappears with the mount.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
+    parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::fs;
@@ -19,7 +20,8 @@ use crate::ledger::Action;
 
 pub(super) struct ReadAhead;
 
-/// The largest value. More has no measurable effect, and a page cache full of read-ahead affects other processes.
+/// The largest value. More has no measurable effect, and a page cache full of read-ahead affects
+/// other processes.
 const MOST: u64 = 1 << 30;
 
 /// Returns the file of the device's own setting.
@@ -29,11 +31,17 @@ pub(super) fn file(device: &Path) -> PathBuf {
 
 const VALUES: &[Value] = &[
     Value::word(KEEP, "unchanged (default)"),
-    Value::form("SIZE", OptionKind::Size(0..=MOST), "a size, such as 128K; 0 for none"),
+    Value::form(
+        "SIZE",
+        OptionKind::Size(0..=MOST),
+        "a size, such as 128K; 0 for none",
+    ),
 ];
 
 fn bytes_of(value: &str) -> Result<u64, Refusal> {
-    let OptionValue::Number(bytes) = parse(VALUES, value)? else { return Err("a size is missing".into()) };
+    let OptionValue::Number(bytes) = parse(VALUES, value)? else {
+        return Err("a size is missing".into());
+    };
     let page = rustix::param::page_size() as u64;
     if !bytes.is_multiple_of(page) {
         return Err(format!("the kernel reads ahead in whole pages of {page} bytes").into());
@@ -45,24 +53,34 @@ fn bytes_in(path: &Path) -> Option<u64> {
     Some(read_trimmed(path)?.parse::<u64>().ok()? * 1024)
 }
 
-/// Sets the read-ahead that a file system just mounted from the block device `name` has of its own. If it has none,
-/// checks that the device's setting still holds. The former disappears with the mount, so it needs no undo entry.
+/// Sets the read-ahead that a file system just mounted from the block device `name` has of its own.
+/// If it has none, checks that the device's setting still holds. The former disappears with the
+/// mount, so it needs no undo entry.
 pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
     let Some(path) = fs::own_read_ahead(name, roots) else {
-        let device = bytes_in(&roots.sys.join(format!("class/block/{name}/queue/read_ahead_kb")));
+        let device = bytes_in(
+            &roots
+                .sys
+                .join(format!("class/block/{name}/queue/read_ahead_kb")),
+        );
         return match device.filter(|now| *now != bytes) {
             None => Ok(()),
-            Some(now) => {
-                Err(TestbedError::trial(format!("the read-ahead of {name} was changed to {now} bytes meanwhile"))
-                    .advice("another program changes this device: check udev rules and tuned"))
-            }
+            Some(now) => Err(TestbedError::trial(format!(
+                "the read-ahead of {name} was changed to {now} bytes meanwhile"
+            ))
+            .advice("another program changes this device: check udev rules and tuned")),
         };
     };
-    let fail = |tried: Refusal| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
-    std::fs::write(&path, (bytes / 1024).to_string()).map_err(|error| fail(attempt("write to", &path, &error)))?;
+    let fail = |tried: Refusal| {
+        TestbedError::trial("the file system keeps its own read-ahead").tried(tried)
+    };
+    std::fs::write(&path, (bytes / 1024).to_string())
+        .map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {
         Some(now) if now == bytes => Ok(()),
-        now => Err(fail(format!("{} holds {now:?} bytes", path.display()).into())),
+        now => Err(fail(
+            format!("{} holds {now:?} bytes", path.display()).into(),
+        )),
     }
 }
 
@@ -124,7 +142,10 @@ impl Control for ReadAhead {
             Ok(device) => device,
             Err(why) => return why.to_string(),
         };
-        bytes_in(&file(device)).map_or_else(|| "the device has no queue".to_owned(), |now| show_bytes(now as f64))
+        bytes_in(&file(device)).map_or_else(
+            || "the device has no queue".to_owned(),
+            |now| show_bytes(now as f64),
+        )
     }
 }
 
@@ -154,10 +175,18 @@ mod tests {
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
         bench.write("sys/class/block/loop3/queue/read_ahead_kb", "1024");
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
-        assert!(after_mount(2 << 20, "loop3", &bench.roots).unwrap_err().to_string().contains("meanwhile"));
+        assert!(
+            after_mount(2 << 20, "loop3", &bench.roots)
+                .unwrap_err()
+                .to_string()
+                .contains("meanwhile")
+        );
         bench.write("sys/class/bdi/7:3-fuseblk/read_ahead_kb", "128");
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
-        assert_eq!(bench.read("sys/class/bdi/7:3-fuseblk/read_ahead_kb"), "1024");
+        assert_eq!(
+            bench.read("sys/class/bdi/7:3-fuseblk/read_ahead_kb"),
+            "1024"
+        );
         bench.write("sys/fs/btrfs/0a0b/devices/loop2/size", "1");
         bench.write("sys/fs/btrfs/0a0b/bdi/read_ahead_kb", "4096");
         bench.write("sys/class/block/loop2/dev", "7:2");
@@ -167,7 +196,12 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for (value, word) in [("100", "whole pages"), ("2T", "at most"), ("far", "'far'"), ("-4K", "'-4K'")] {
+        for (value, word) in [
+            ("100", "whole pages"),
+            ("2T", "at most"),
+            ("far", "'far'"),
+            ("-4K", "'-4K'"),
+        ] {
             let refused = ReadAhead.check(value, &Roots::default()).unwrap_err();
             assert_eq!(refused.kind, crate::Kind::Request);
             assert!(refused.to_string().contains(word), "{refused}");

@@ -1,7 +1,8 @@
-//! Services and timers that must not run in the middle of a trial. The control stops them by name and starts them
-//! again.
+//! Services and timers that must not run in the middle of a trial. The control stops them by name
+//! and starts them again.
 //!
-//! Untested on machines with systemd: the tests of whole runs use a program that imitates `systemctl`.
+//! Untested on machines with systemd: the tests of whole runs use a program that imitates
+//! `systemctl`.
 
 use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
@@ -21,35 +22,56 @@ struct RequestedUnit<'v> {
     optional: bool,
 }
 
-/// Parses names such as `cron,apt-daily.timer,anacron?`. Fails on text that cannot be the name of a unit.
+/// Parses names such as `cron,apt-daily.timer,anacron?`. Fails on text that cannot be the name of a
+/// unit.
 fn names(value: &str) -> Result<Vec<RequestedUnit<'_>>, TestbedError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
-    let is_name = |name: &&str| !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+    let is_name =
+        |name: &&str| !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
     let requested = |text| match str::strip_suffix(text, '?') {
-        Some(name) => RequestedUnit { name, optional: true },
-        None => RequestedUnit { name: text, optional: false },
+        Some(name) => RequestedUnit {
+            name,
+            optional: true,
+        },
+        None => RequestedUnit {
+            name: text,
+            optional: false,
+        },
     };
     let units: Vec<_> = value.split(',').map(requested).collect();
-    match units.iter().map(|unit| unit.name).find(|name| !is_name(name)) {
+    match units
+        .iter()
+        .map(|unit| unit.name)
+        .find(|name| !is_name(name))
+    {
         None => Ok(units),
-        Some(wrong) => Err(TestbedError::request(format!("services={value}: '{wrong}' is not a name of a unit"))
-            .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("write names between commas, such as cron,apt-daily.timer; NAME? may be absent")),
+        Some(wrong) => Err(TestbedError::request(format!(
+            "services={value}: '{wrong}' is not a name of a unit"
+        ))
+        .coded(&fsb_model::error::CONTROL_VALUE)
+        .advice("write names between commas, such as cron,apt-daily.timer; NAME? may be absent")),
     }
 }
 
-/// Returns the unit if it exists and may be stopped. Returns `None` for an optional unit that does not exist.
+/// Returns the unit if it exists and may be stopped. Returns `None` for an optional unit that does
+/// not exist.
 fn stoppable(requested: RequestedUnit<'_>) -> Result<Option<SystemdUnit>, TestbedError> {
-    let unit =
-        systemd::unit(requested.name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
+    let unit = systemd::unit(requested.name)
+        .map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
     let refused = |why: &str| {
-        Err(TestbedError::request(format!("services: {} {why}", unit.name))
-            .coded(&fsb_model::error::UNIT)
-            .field("unit", unit.name.as_str())
-            .advice("`systemctl list-units` shows what runs; leave it out"))
+        Err(
+            TestbedError::request(format!("services: {} {why}", unit.name))
+                .coded(&fsb_model::error::UNIT)
+                .field("unit", unit.name.as_str())
+                .advice("`systemctl list-units` shows what runs; leave it out"),
+        )
     };
     if !unit.exists {
-        return if requested.optional { Ok(None) } else { refused("does not exist") };
+        return if requested.optional {
+            Ok(None)
+        } else {
+            refused("does not exist")
+        };
     }
     if !unit.stoppable {
         return refused("cannot be stopped and started by hand");
@@ -57,7 +79,11 @@ fn stoppable(requested: RequestedUnit<'_>) -> Result<Option<SystemdUnit>, Testbe
     Ok(Some(unit))
 }
 
-fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) -> Result<String, Stop> {
+fn apply(
+    value: &str,
+    context: &mut Context<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<String, Stop> {
     systemd::present()?;
     let mut said = Vec::new();
     let mut units = Vec::new();
@@ -72,7 +98,9 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) ->
             said.push(format!("{} did not run", unit.name));
             continue;
         }
-        context.record(Action::StartUnit { unit: unit.name.clone() })?;
+        context.record(Action::StartUnit {
+            unit: unit.name.clone(),
+        })?;
         let stopped = systemd::stop(&unit.name).and_then(|()| match systemd::unit(&unit.name) {
             Ok(now) if !now.active => Ok(()),
             Ok(_) => Err("it runs again at once".into()),
@@ -87,9 +115,16 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) ->
         }
         said.push(format!("{} stopped", unit.name));
         // systemd itself reports units that may start it again, but only while it stops the unit.
-        for trigger in unit.triggered_by.iter().filter(|name| units.iter().all(|unit| unit.name != **name)) {
+        for trigger in unit
+            .triggered_by
+            .iter()
+            .filter(|name| units.iter().all(|unit| unit.name != **name))
+        {
             if systemd::unit(trigger).is_ok_and(|trigger| trigger.active) {
-                warnings.push(Warning::ServiceMayRestart { service: unit.name.clone(), trigger: trigger.clone() });
+                warnings.push(Warning::ServiceMayRestart {
+                    service: unit.name.clone(),
+                    trigger: trigger.clone(),
+                });
             }
         }
     }
@@ -127,7 +162,9 @@ impl Control for Services {
         if value == KEEP || systemd::present().is_err() {
             return Ok(());
         }
-        names.into_iter().try_for_each(|name| stoppable(name).map(drop))
+        names
+            .into_iter()
+            .try_for_each(|name| stoppable(name).map(drop))
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
@@ -164,10 +201,22 @@ mod tests {
     #[test]
     fn names_of_units_are_told_from_anything_else() {
         let units = names("cron,apt-daily.timer?,getty@tty1").unwrap();
-        assert_eq!(units.iter().map(|unit| unit.name).collect::<Vec<_>>(), ["cron", "apt-daily.timer", "getty@tty1"]);
-        assert_eq!(units.iter().map(|unit| unit.optional).collect::<Vec<_>>(), [false, true, false]);
-        for value in ["", "cron,", "cron atd", "--now", "a/b", "x;y", "?", "cron??"] {
-            assert_eq!(names(value).unwrap_err().kind, crate::Kind::Request, "{value}");
+        assert_eq!(
+            units.iter().map(|unit| unit.name).collect::<Vec<_>>(),
+            ["cron", "apt-daily.timer", "getty@tty1"]
+        );
+        assert_eq!(
+            units.iter().map(|unit| unit.optional).collect::<Vec<_>>(),
+            [false, true, false]
+        );
+        for value in [
+            "", "cron,", "cron atd", "--now", "a/b", "x;y", "?", "cron??",
+        ] {
+            assert_eq!(
+                names(value).unwrap_err().kind,
+                crate::Kind::Request,
+                "{value}"
+            );
         }
     }
 }

@@ -1,11 +1,14 @@
-//! Swap. Pages that come back from a disk in the middle of a trial are I/O that the workload did not cause.
+//! Swap. Pages that come back from a disk in the middle of a trial are I/O that the workload did
+//! not cause.
 
 use fsb_model::units::show_bytes;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::swap::{self, SwapArea};
 use fsb_sys::{Roots, memory};
 
-use super::interface::{Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of};
+use super::interface::{
+    Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of,
+};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::{Activity, Progress};
 
@@ -37,7 +40,10 @@ impl Control for Swap {
         const {
             &[
                 Value::word(KEEP, "unchanged (default)"),
-                Value::word(OFF, "all areas off during the run, then on again with their priorities"),
+                Value::word(
+                    OFF,
+                    "all areas off during the run, then on again with their priorities",
+                ),
             ]
         }
     }
@@ -50,13 +56,20 @@ impl Control for Swap {
             return Ok(());
         }
         let show = |bytes: u64| show_bytes(bytes as f64);
-        Err(TestbedError::machine("swap cannot be switched off: too little memory")
-            .tried(format!("{} are in swap, {} of memory are available", show(used), show(available)))
-            .advice("end what uses memory, or leave swap=off out"))
+        Err(
+            TestbedError::machine("swap cannot be switched off: too little memory")
+                .tried(format!(
+                    "{} are in swap, {} of memory are available",
+                    show(used),
+                    show(available)
+                ))
+                .advice("end what uses memory, or leave swap=off out"),
+        )
     }
 
-    /// Does nothing: the coordinator replays the remaining entries of the ledger. An area that is switched on in a
-    /// mount namespace that later disappears keeps a wrong name in /proc/swaps forever.
+    /// Does nothing: the coordinator replays the remaining entries of the ledger. An area that is
+    /// switched on in a mount namespace that later disappears keeps a wrong name in /proc/swaps
+    /// forever.
     fn restore(&self, _: Vec<EntryHandle>, _: &Ledger) -> Vec<String> {
         Vec::new()
     }
@@ -68,8 +81,8 @@ impl Control for Swap {
         Err(Refusal::NeedsRoot("only root may switch swap off".into()))
     }
 
-    /// Switches off the lowest priority first, so that undoing begins with the highest: the priorities that the kernel
-    /// chooses fall from one area to the next.
+    /// Switches off the lowest priority first, so that undoing begins with the highest: the
+    /// priorities that the kernel chooses fall from one area to the next.
     fn apply(&self, _: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         let mut areas = swap::active(context.roots);
         if areas.is_empty() {
@@ -79,8 +92,15 @@ impl Control for Swap {
         let total = used(&areas);
         let mut done = 0;
         for area in &areas {
-            (context.progress)(Progress { activity: Activity::SwitchSwapOff, done, total });
-            context.record(Action::SwapOn { path: area.path.clone(), priority: area.priority })?;
+            (context.progress)(Progress {
+                activity: Activity::SwitchSwapOff,
+                done,
+                total,
+            });
+            context.record(Action::SwapOn {
+                path: area.path.clone(),
+                priority: area.priority,
+            })?;
             if let Err(error) = swap::off(&area.path) {
                 context.take_back()?;
                 return Err(Stop::Lacks(attempt("swapoff", &area.path, &error)));
@@ -89,10 +109,15 @@ impl Control for Swap {
         }
         let left = swap::active(context.roots);
         if left.is_empty() {
-            let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
+            let names: Vec<_> = areas
+                .iter()
+                .map(|area| area.path.display().to_string())
+                .collect();
             Ok(format!("off: {}", names.join(", ")))
         } else {
-            Err(Stop::Lacks("another program switched swap on during the run".into()))
+            Err(Stop::Lacks(
+                "another program switched swap on during the run".into(),
+            ))
         }
     }
 
@@ -109,10 +134,17 @@ impl Control for Swap {
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let areas = swap::active(roots);
-        let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
+        let names: Vec<_> = areas
+            .iter()
+            .map(|area| area.path.display().to_string())
+            .collect();
         match areas[..] {
             [] => "no swap is on".to_owned(),
-            _ => format!("on: {} ({} in use)", names.join(", "), show_bytes(used(&areas) as f64)),
+            _ => format!(
+                "on: {} ({} in use)",
+                names.join(", "),
+                show_bytes(used(&areas) as f64)
+            ),
         }
     }
 }
@@ -124,7 +156,10 @@ mod tests {
 
     fn swapping(used: &str, available: &str) -> Bench {
         let bench = Bench::new();
-        bench.write("proc/swaps", &format!("Filename Type Size Used Priority\n/nonexistent file 9 {used} -2"));
+        bench.write(
+            "proc/swaps",
+            &format!("Filename Type Size Used Priority\n/nonexistent file 9 {used} -2"),
+        );
         bench.write("proc/meminfo", &format!("MemAvailable: {available} kB"));
         bench
     }
@@ -134,10 +169,14 @@ mod tests {
         let bench = swapping("1000000", "900000");
         let refused = Swap.check(OFF, &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Machine);
-        assert!(refused.to_string().contains("too little memory"), "{refused}");
+        assert!(
+            refused.to_string().contains("too little memory"),
+            "{refused}"
+        );
         Swap.check(KEEP, &bench.roots).unwrap();
         Swap.check(OFF, &swapping("0", "1").roots).unwrap();
-        Swap.check(OFF, &swapping("1000000", "2000000").roots).unwrap();
+        Swap.check(OFF, &swapping("1000000", "2000000").roots)
+            .unwrap();
     }
 
     #[test]
@@ -145,7 +184,10 @@ mod tests {
         let bench = swapping("0", "1");
         bench.set(&Swap, OFF, |applied, handles| {
             assert!(!applied.effective && handles.is_empty(), "{applied:?}");
-            assert!(applied.observed.contains("swapoff /nonexistent"), "{applied:?}");
+            assert!(
+                applied.observed.contains("swapoff /nonexistent"),
+                "{applied:?}"
+            );
         });
     }
 

@@ -7,7 +7,8 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
+    parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
@@ -24,7 +25,11 @@ fn file(device: &Path) -> PathBuf {
 const VALUES: &[Value] = &[
     Value::word(KEEP, "unchanged (default)"),
     Value::word(OFF, "no throttling"),
-    Value::form("LATENCY", OptionKind::Time(1e-6..=10.0), "the latency of reads to keep, such as 2ms or 75ms"),
+    Value::form(
+        "LATENCY",
+        OptionKind::Time(1e-6..=10.0),
+        "the latency of reads to keep, such as 2ms or 75ms",
+    ),
 ];
 
 /// Returns the latency in microseconds, as the kernel takes it. 0 is off.
@@ -73,14 +78,16 @@ impl Control for Wbt {
         let device = context.place.device()?;
         let path = file(device);
         // A queue without throttling refuses the read.
-        let before =
-            read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device's queue throttles no writeback".into()))?;
+        let before = read_trimmed(&path)
+            .ok_or_else(|| Stop::Lacks("the device's queue throttles no writeback".into()))?;
         if before != asked {
             context.write_file(&path, &asked, &path, &before)?;
         }
         match read_trimmed(&path) {
             Some(now) if now == asked => Ok(value.to_owned()),
-            now => Err(Stop::Lacks(format!("the kernel kept {} µs", now.unwrap_or_default()).into())),
+            now => Err(Stop::Lacks(
+                format!("the kernel kept {} µs", now.unwrap_or_default()).into(),
+            )),
         }
     }
 
@@ -94,11 +101,13 @@ impl Control for Wbt {
 
     fn observe(&self, _: &Roots, place: &TargetDevice) -> String {
         match place.device() {
-            Ok(device) => match read_trimmed(&file(device)).and_then(|text| text.parse::<f64>().ok()) {
-                Some(0.0) => OFF.to_owned(),
-                Some(micros) => show_seconds(micros * 1e-6),
-                None => "none".to_owned(),
-            },
+            Ok(device) => {
+                match read_trimmed(&file(device)).and_then(|text| text.parse::<f64>().ok()) {
+                    Some(0.0) => OFF.to_owned(),
+                    Some(micros) => show_seconds(micros * 1e-6),
+                    None => "none".to_owned(),
+                }
+            }
             Err(why) => why.to_string(),
         }
     }
@@ -117,9 +126,17 @@ mod tests {
         bench.set(&Wbt, "off", |applied, handles| {
             assert!(applied.effective, "{applied:?}");
             assert_eq!(bench.read("sys/devices/disk/queue/wbt_lat_usec"), "0");
-            assert!(handles[0].action().to_string().starts_with("write '75000' back"), "{handles:?}");
+            assert!(
+                handles[0]
+                    .action()
+                    .to_string()
+                    .starts_with("write '75000' back"),
+                "{handles:?}"
+            );
         });
-        bench.set(&Wbt, "2ms", |_, _| assert_eq!(bench.read("sys/devices/disk/queue/wbt_lat_usec"), "2000"));
+        bench.set(&Wbt, "2ms", |_, _| {
+            assert_eq!(bench.read("sys/devices/disk/queue/wbt_lat_usec"), "2000")
+        });
     }
 
     #[test]
@@ -138,7 +155,10 @@ mod tests {
     fn a_queue_without_it_says_so() {
         let bench = Bench::with_disk();
         bench.set(&Wbt, "off", |applied, _| {
-            assert!(!applied.effective && applied.observed.contains("throttles no writeback"), "{applied:?}");
+            assert!(
+                !applied.effective && applied.observed.contains("throttles no writeback"),
+                "{applied:?}"
+            );
         });
         assert_eq!(Wbt.observe(&bench.roots, &bench.place), "none");
     }

@@ -8,26 +8,32 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
-    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, Tools,
-    Tune, ask_about, journal_for,
+    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal,
+    MaintenanceCommands, Tools, Tune, ask_about, journal_for,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
 
-/// Arguments before the user's: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
-/// journal at once instead of during the first measurement.
-const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
+/// Arguments before the user's: overwrite without asking, be quiet, discard nothing, and initialise
+/// inode tables and journal at once instead of during the first measurement.
+const ARGUMENTS: &[&str] = &[
+    "-F",
+    "-q",
+    "-E",
+    "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+];
 
 /// Smaller images leave no room for files beside the tables.
 const MINIMUM_SIZE: u64 = 8 << 20;
 
-/// The checksum that the driver requests from the kernel's cryptography, including the fast implementation, and the
-/// format of the quotas.
+/// The checksum that the driver requests from the kernel's cryptography, including the fast
+/// implementation, and the format of the quotas.
 const HELPERS: &[&str] = &["crc32c_generic", "crc32c_intel", "quota_v2"];
 
-/// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
-/// Kernels before 5.15 would mount a file system with an orphan file but not use it.
+/// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its
+/// version 1.47.0. Kernels before 5.15 would mount a file system with an orphan file but not use
+/// it.
 static NEW: &[Feature] = &[
     Feature {
         name: "metadata_csum_seed",
@@ -35,7 +41,12 @@ static NEW: &[Feature] = &[
         kernel: Version(4, 4),
         program: Version(1, 43),
     },
-    Feature { name: "orphan_file", off: ("-O", "^orphan_file"), kernel: Version(5, 15), program: Version(1, 47) },
+    Feature {
+        name: "orphan_file",
+        off: ("-O", "^orphan_file"),
+        kernel: Version(5, 15),
+        program: Version(1, 47),
+    },
 ];
 
 /// A file system of the family.
@@ -44,7 +55,8 @@ pub(super) struct Ext {
     about: &'static str,
     tools: &'static Tools,
     helpers: &'static [&'static str],
-    /// Whether the file system has a journal. mkfs then enables features that only newer kernels know.
+    /// Whether the file system has a journal. mkfs then enables features that only newer kernels
+    /// know.
     journal: bool,
     /// Whether the driver of ext4 may serve the file system.
     older: bool,
@@ -54,7 +66,8 @@ pub(super) struct Ext {
     hazards: &'static [Hazard],
 }
 
-/// From ext4(5): hazards of the members with a journal. The kernel shows `barrier=0` as `nobarrier`.
+/// From ext4(5): hazards of the members with a journal. The kernel shows `barrier=0` as
+/// `nobarrier`.
 static HAZARDS: &[Hazard] = &[
     Hazard::unflushed(&["barrier=0", "nobarrier"]),
     Hazard::writeback(&["data=writeback"]),
@@ -91,17 +104,26 @@ impl FileSystem for Ext {
     }
 
     fn tune(&self) -> Option<&'static Tune> {
-        const TUNE: Tune = Tune { program: "tune2fs", driver: "ext4", repair: &["e2fsck", "-f", "-y"] };
+        const TUNE: Tune = Tune {
+            program: "tune2fs",
+            driver: "ext4",
+            repair: &["e2fsck", "-f", "-y"],
+        };
         Some(&TUNE)
     }
 
-    /// Both file systems have blocks of the same size, as mke2fs(8) requires. The kernel finds the journal by the number
-    /// of its device in the superblock.
+    /// Both file systems have blocks of the same size, as mke2fs(8) requires. The kernel finds the
+    /// journal by the number of its device in the superblock.
     fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let device = device.display();
-        let joined = mkfs.iter().find_map(|word| word.strip_prefix("-b").filter(|size| !size.is_empty()));
-        let apart = mkfs.windows(2).find(|pair| pair[0] == "-b").map(|pair| pair[1].as_str());
+        let joined = mkfs
+            .iter()
+            .find_map(|word| word.strip_prefix("-b").filter(|size| !size.is_empty()));
+        let apart = mkfs
+            .windows(2)
+            .find(|pair| pair[0] == "-b")
+            .map(|pair| pair[1].as_str());
         let size = joined.or(apart).unwrap_or("4096");
         self.journal.then(|| ExternalJournal {
             make: words(&format!("mke2fs -F -q -b {size} -O journal_dev")),
@@ -123,7 +145,11 @@ impl FileSystem for Ext {
     }
 
     fn maintenance_programs(&self) -> &'static [&'static str] {
-        if self.name == "ext4" { &["e4defrag"] } else { &[] }
+        if self.name == "ext4" {
+            &["e4defrag"]
+        } else {
+            &[]
+        }
     }
 
     fn modules(&self) -> &'static [&'static str] {
@@ -146,11 +172,16 @@ impl FileSystem for Ext {
         MINIMUM_SIZE
     }
 
-    /// Below 512 MiB mke2fs takes the usage type `small` of mke2fs.conf(5): blocks of 1 KiB and an inode for every 4 KiB.
+    /// Below 512 MiB mke2fs takes the usage type `small` of mke2fs.conf(5): blocks of 1 KiB and an
+    /// inode for every 4 KiB.
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         /// Fewer blocks make no journal: ext2fs_default_journal_size of e2fsprogs.
         const FEWEST_JOURNAL_BLOCKS: u64 = 1024;
-        let decided = |letters: &[&str]| letters.iter().any(|letter| user.iter().any(|word| word.starts_with(letter)));
+        let decided = |letters: &[&str]| {
+            letters
+                .iter()
+                .any(|letter| user.iter().any(|word| word.starts_with(letter)))
+        };
         let mut arguments = Vec::new();
         let mut give = |letters: &[&str], value: Option<u64>| {
             if let Some(value) = value.filter(|_| !decided(letters)) {
@@ -161,7 +192,10 @@ impl FileSystem for Ext {
         give(&["-I"], large.inode_size);
         give(&["-i", "-N", "-T"], large.bytes_per_inode);
         let least = FEWEST_JOURNAL_BLOCKS * large.block_size.unwrap_or(4096);
-        let journal = large.journal_bytes.map(|journal| journal_for(bytes, journal)).filter(|size| *size >= least);
+        let journal = large
+            .journal_bytes
+            .map(|journal| journal_for(bytes, journal))
+            .filter(|size| *size >= least);
         if let Some(size) = journal.filter(|_| !decided(&["-J"])) {
             arguments.extend(["-J".to_owned(), format!("size={}", size >> 20)]);
         }
@@ -176,15 +210,21 @@ impl FileSystem for Ext {
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-        if self.journal { mkfs_for(user, oldest, program) } else { user.to_vec() }
+        if self.journal {
+            mkfs_for(user, oldest, program)
+        } else {
+            user.to_vec()
+        }
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         if spec.is_encrypted() && self.older {
-            return Err(TestbedError::request(format!("{} does not encrypt files", self.name))
-                .coded(&fsb_model::error::UNKNOWN_OPTION)
-                .field("option", "encrypt")
-                .advice("use ext4,encrypt"));
+            return Err(
+                TestbedError::request(format!("{} does not encrypt files", self.name))
+                    .coded(&fsb_model::error::UNKNOWN_OPTION)
+                    .field("option", "encrypt")
+                    .advice("use ext4,encrypt"),
+            );
         }
         Ok(())
     }
@@ -198,13 +238,16 @@ impl FileSystem for Ext {
     }
 
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
-        let [low, high] = [S_JNL_SIZE, S_JNL_SIZE_HIGH].map(|at| file_system::bytes_at::<4>(device, at));
+        let [low, high] =
+            [S_JNL_SIZE, S_JNL_SIZE_HIGH].map(|at| file_system::bytes_at::<4>(device, at));
         let size = u64::from(u32::from_le_bytes(high?)) << 32 | u64::from(u32::from_le_bytes(low?));
-        let block = 1024u64 << u32::from_le_bytes(file_system::bytes_at(device, S_LOG_BLOCK_SIZE)?).min(6);
+        let block =
+            1024u64 << u32::from_le_bytes(file_system::bytes_at(device, S_LOG_BLOCK_SIZE)?).min(6);
         // Of a journal within the file system; its inode has the number 8.
         let info = roots.proc.join(format!("fs/jbd2/{name}-8/info"));
         let turns = move || {
-            // The statistics have no averages before the first commit. [`logged_blocks`] returns 0 then.
+            // The statistics have no averages before the first commit. [`logged_blocks`] returns 0
+            // then.
             let blocks = logged_blocks(&std::fs::read_to_string(&info).ok()?);
             Some((blocks * block) as f64 / size as f64)
         };
@@ -218,28 +261,43 @@ impl FileSystem for Ext {
 
 /// Returns the user's arguments and those that switch off features for `oldest`.
 fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
-    kernel_compatibility::joined(user, kernel_compatibility::switched_off(NEW, user, oldest, program))
+    kernel_compatibility::joined(
+        user,
+        kernel_compatibility::switched_off(NEW, user, oldest, program),
+    )
 }
 
-/// Offsets in the superblock, which begins at byte 1024: the logarithm of the block size over 1024, and the two halves
-/// of the journal size (s_log_block_size and the last two words of s_jnl_blocks of fs/ext4/ext4.h).
+/// Offsets in the superblock, which begins at byte 1024: the logarithm of the block size over 1024,
+/// and the two halves of the journal size (s_log_block_size and the last two words of s_jnl_blocks
+/// of fs/ext4/ext4.h).
 const S_LOG_BLOCK_SIZE: u64 = 1024 + 0x18;
 const S_JNL_SIZE: u64 = 1024 + 0x14c;
 const S_JNL_SIZE_HIGH: u64 = 1024 + 0x148;
 
-/// Returns the blocks that the journal has logged, from jbd2's statistics: transactions times the mean blocks of each.
+/// Returns the blocks that the journal has logged, from jbd2's statistics: transactions times the
+/// mean blocks of each.
 fn logged_blocks(info: &str) -> u64 {
     let number = |end: &str| {
         let line = info.lines().find(|line| line.contains(end))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    number(" transactions (").zip(number(" logged blocks per transaction")).map_or(0, |(many, each)| many * each)
+    number(" transactions (")
+        .zip(number(" logged blocks per transaction"))
+        .map_or(0, |(many, each)| many * each)
 }
 
 /// Parses the output of `dumpe2fs -h`. Versions before 1.47 print `Journal size`.
 fn parse(text: &str) -> Inspection {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-    let number = |key: &str| value(key).and_then(|number| number.parse::<u64>().ok()).filter(|number| *number > 0);
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::trim)
+    };
+    let number = |key: &str| {
+        value(key)
+            .and_then(|number| number.parse::<u64>().ok())
+            .filter(|number| *number > 0)
+    };
     let (block_size, blocks) = (number("Block size:"), number("Block count:"));
     let bytes = block_size.zip(blocks).map(|(size, count)| size * count);
     let journal = value("Total journal size:").or_else(|| value("Journal size:"));
@@ -250,21 +308,32 @@ fn parse(text: &str) -> Inspection {
         geometry: Geometry {
             block_size,
             inode_size: number("Inode size:"),
-            bytes_per_inode: bytes.zip(number("Inode count:")).map(|(bytes, inodes)| bytes / inodes),
-            journal_bytes: journal.and_then(|text| Bytes::from_str(text).ok()).map(|bytes| bytes.0),
-            groups: blocks.zip(number("Blocks per group:")).map(|(blocks, each)| blocks.div_ceil(each)),
+            bytes_per_inode: bytes
+                .zip(number("Inode count:"))
+                .map(|(bytes, inodes)| bytes / inodes),
+            journal_bytes: journal
+                .and_then(|text| Bytes::from_str(text).ok())
+                .map(|bytes| bytes.0),
+            groups: blocks
+                .zip(number("Blocks per group:"))
+                .map(|(blocks, each)| blocks.div_ceil(each)),
             ..Geometry::default()
         },
     }
 }
 
-/// Returns ext4 if its driver serves an ext2 or ext3, as some kernels are configured. Such a mount is in ext4's /sys
-/// directory.
+/// Returns ext4 if its driver serves an ext2 or ext3, as some kernels are configured. Such a mount
+/// is in ext4's /sys directory.
 fn served_by(device: &Path) -> Option<String> {
     let roots = Roots::default();
     let directory = block::number_of(device)?.directory(&roots)?;
     let name = directory.file_name()?;
-    roots.sys.join("fs/ext4").join(name).exists().then(|| "ext4".to_owned())
+    roots
+        .sys
+        .join("fs/ext4")
+        .join(name)
+        .exists()
+        .then(|| "ext4".to_owned())
 }
 
 /// From ext4(5) and fs/ext4/super.c of Linux. The driver decides what ext2 and ext3 accept of it.
@@ -291,11 +360,23 @@ static OPTIONS: &[DeclaredOption] = &[
         "flush the cache of the device at each commit",
     )
     .bare(),
-    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::flag(
+        Durability,
+        "nobarrier",
+        "never flush the cache of the device",
+    ),
     DeclaredOption::flag(Durability, "journal_checksum", "the journal has checksums"),
-    DeclaredOption::flag(Durability, "nojournal_checksum", "the journal has no checksums"),
-    DeclaredOption::flag(Durability, "journal_async_commit", "the commit block does not wait for the other blocks")
-        .needs(OptionNeeds::Without("data=ordered")),
+    DeclaredOption::flag(
+        Durability,
+        "nojournal_checksum",
+        "the journal has no checksums",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "journal_async_commit",
+        "the commit block does not wait for the other blocks",
+    )
+    .needs(OptionNeeds::Without("data=ordered")),
     DeclaredOption::value(
         Durability,
         "journal_ioprio",
@@ -318,7 +399,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "path of the device of an external journal",
     ),
     DeclaredOption::flag(Durability, "noload", "mount without replaying the journal"),
-    DeclaredOption::flag(Durability, "norecovery", "mount without replaying the journal"),
+    DeclaredOption::flag(
+        Durability,
+        "norecovery",
+        "mount without replaying the journal",
+    ),
     DeclaredOption::value(
         Durability,
         "auto_da_alloc",
@@ -327,7 +412,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "allocate blocks of replaced files before the commit",
     )
     .bare(),
-    DeclaredOption::flag(Durability, "noauto_da_alloc", "let a crash leave replaced files empty"),
+    DeclaredOption::flag(
+        Durability,
+        "noauto_da_alloc",
+        "let a crash leave replaced files empty",
+    ),
     DeclaredOption::value(
         Durability,
         "max_batch_time",
@@ -357,7 +446,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "what happens after an error of metadata",
     ),
     DeclaredOption::flag(Durability, "abort", "abort the journal, for tests"),
-    DeclaredOption::flag(Durability, "fc_debug_force", "use fast commits for all changes"),
+    DeclaredOption::flag(
+        Durability,
+        "fc_debug_force",
+        "use fast commits for all changes",
+    ),
     DeclaredOption::value(
         Data,
         "dax",
@@ -374,7 +467,11 @@ static OPTIONS: &[DeclaredOption] = &[
     )
     .needs(OptionNeeds::Without("data=journal")),
     DeclaredOption::flag(Data, "dioread_lock", "direct reads take the inode's lock"),
-    DeclaredOption::flag(Data, "nodioread_nolock", "direct reads take the inode's lock"),
+    DeclaredOption::flag(
+        Data,
+        "nodioread_nolock",
+        "direct reads take the inode's lock",
+    ),
     file_system::ENCRYPT,
     DeclaredOption::flag(Data, "inlinecrypt", "encrypt by blk-crypto"),
     DeclaredOption::value(
@@ -385,10 +482,18 @@ static OPTIONS: &[DeclaredOption] = &[
         "encrypt all new files with a dummy key",
     )
     .bare(),
-    DeclaredOption::flag(Data, "nobh", "no buffer heads for data pages; no effect in current kernels"),
+    DeclaredOption::flag(
+        Data,
+        "nobh",
+        "no buffer heads for data pages; no effect in current kernels",
+    ),
     DeclaredOption::flag(Data, "bh", "buffer heads for data pages"),
-    DeclaredOption::flag(Layout, "delalloc", "allocate blocks when data is written back (default of ext4)")
-        .needs(OptionNeeds::Without("data=journal")),
+    DeclaredOption::flag(
+        Layout,
+        "delalloc",
+        "allocate blocks when data is written back (default of ext4)",
+    )
+    .needs(OptionNeeds::Without("data=journal")),
     DeclaredOption::flag(Layout, "nodelalloc", "allocate blocks when data is written"),
     DeclaredOption::value(
         Layout,
@@ -409,7 +514,11 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Layout, "orlov", "the Orlov allocator of inodes"),
     DeclaredOption::flag(Layout, "oldalloc", "the old allocator of inodes"),
     DeclaredOption::flag(Layout, "reservation", "reserve blocks for growing files"),
-    DeclaredOption::flag(Layout, "noreservation", "reserve no blocks for growing files"),
+    DeclaredOption::flag(
+        Layout,
+        "noreservation",
+        "reserve no blocks for growing files",
+    ),
     DeclaredOption::value(
         Layout,
         "max_dir_size_kb",
@@ -417,7 +526,13 @@ static OPTIONS: &[DeclaredOption] = &[
         "0",
         "largest directory in KiB; 0 for unlimited",
     ),
-    DeclaredOption::value(Layout, "sb", OptionKind::Number(0..=4294967295), "1", "block of the superblock to use"),
+    DeclaredOption::value(
+        Layout,
+        "sb",
+        OptionKind::Number(0..=4294967295),
+        "1",
+        "block of the superblock to use",
+    ),
     DeclaredOption::value(
         Resources,
         "inode_readahead_blks",
@@ -433,26 +548,72 @@ static OPTIONS: &[DeclaredOption] = &[
         "pace of initialising inode tables: times the time that it took",
     )
     .bare(),
-    DeclaredOption::flag(Resources, "noinit_itable", "do not initialise inode tables in the background"),
-    DeclaredOption::flag(Resources, "block_validity", "check block numbers of metadata (default)"),
-    DeclaredOption::flag(Resources, "noblock_validity", "do not check block numbers of metadata"),
-    DeclaredOption::flag(Resources, "prefetch_block_bitmaps", "read block bitmaps ahead in the background"),
-    DeclaredOption::flag(Resources, "no_prefetch_block_bitmaps", "read block bitmaps on demand"),
+    DeclaredOption::flag(
+        Resources,
+        "noinit_itable",
+        "do not initialise inode tables in the background",
+    ),
+    DeclaredOption::flag(
+        Resources,
+        "block_validity",
+        "check block numbers of metadata (default)",
+    ),
+    DeclaredOption::flag(
+        Resources,
+        "noblock_validity",
+        "do not check block numbers of metadata",
+    ),
+    DeclaredOption::flag(
+        Resources,
+        "prefetch_block_bitmaps",
+        "read block bitmaps ahead in the background",
+    ),
+    DeclaredOption::flag(
+        Resources,
+        "no_prefetch_block_bitmaps",
+        "read block bitmaps on demand",
+    ),
     DeclaredOption::flag(Resources, "mblk_io_submit", "submit many blocks at once"),
     DeclaredOption::flag(Resources, "nomblk_io_submit", "submit pages one by one"),
     DeclaredOption::flag(Resources, "nombcache", "no cache of extended attributes"),
     DeclaredOption::flag(Resources, "no_mbcache", "no cache of extended attributes"),
-    DeclaredOption::value(Access, "check", OptionKind::Text("none"), "", "no checks of bitmaps when mounted"),
+    DeclaredOption::value(
+        Access,
+        "check",
+        OptionKind::Text("none"),
+        "",
+        "no checks of bitmaps when mounted",
+    ),
     DeclaredOption::flag(Access, "nocheck", "no checks of bitmaps when mounted"),
     DeclaredOption::flag(Access, "debug", "print debugging information"),
-    DeclaredOption::flag(Access, "warn_on_error", "warn in the kernel log at each error"),
+    DeclaredOption::flag(
+        Access,
+        "warn_on_error",
+        "warn in the kernel log at each error",
+    ),
     DeclaredOption::flag(Access, "nowarn_on_error", "do not warn at each error"),
     DeclaredOption::flag(Access, "minixdf", "statfs counts metadata as used"),
     DeclaredOption::flag(Access, "bsddf", "statfs leaves metadata out (default)"),
-    DeclaredOption::flag(Access, "grpid", "new files get the group of their directory"),
-    DeclaredOption::flag(Access, "bsdgroups", "new files get the group of their directory"),
-    DeclaredOption::flag(Access, "nogrpid", "new files get the group of the process (default)"),
-    DeclaredOption::flag(Access, "sysvgroups", "new files get the group of the process (default)"),
+    DeclaredOption::flag(
+        Access,
+        "grpid",
+        "new files get the group of their directory",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "bsdgroups",
+        "new files get the group of their directory",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "nogrpid",
+        "new files get the group of the process (default)",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "sysvgroups",
+        "new files get the group of the process (default)",
+    ),
     file_system::RESERVED_USER,
     file_system::RESERVED_GROUP,
     DeclaredOption::flag(Access, "nouid32", "user IDs of 16 bits"),
@@ -460,11 +621,27 @@ static OPTIONS: &[DeclaredOption] = &[
     file_system::NO_USER_XATTR,
     file_system::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    DeclaredOption::flag(Access, "i_version", "each change increments a counter of the inode"),
-    DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
-        .bare(),
-    DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
-        .bare(),
+    DeclaredOption::flag(
+        Access,
+        "i_version",
+        "each change increments a counter of the inode",
+    ),
+    DeclaredOption::value(
+        Access,
+        "usrjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of users",
+    )
+    .bare(),
+    DeclaredOption::value(
+        Access,
+        "grpjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of groups",
+    )
+    .bare(),
     DeclaredOption::value(
         Access,
         "jqfmt",
@@ -474,7 +651,11 @@ static OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Access, "prjquota", "limits space by project"),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(
+        Access,
+        "noquota",
+        "counts no space by user, group or project",
+    ),
     file_system::USER_QUOTA,
     file_system::GROUP_QUOTA,
 ];
@@ -504,15 +685,27 @@ pub(super) static EXT3: Ext = Ext {
 };
 
 // Choices of ext3 and ext4 alike.
-const DATA_JOURNAL: Choice =
-    Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data");
-const DATA_WRITEBACK: Choice =
-    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data");
-const LATE_COMMIT: Choice = Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
-    .risky("a crash loses up to a minute of unsynced changes");
+const DATA_JOURNAL: Choice = Choice::mount(
+    &["data=journal"],
+    "data goes to the journal first: one place to write, at fsync",
+)
+.sort("data");
+const DATA_WRITEBACK: Choice = Choice::mount(
+    &["data=writeback"],
+    "a commit does not wait for the data of its files",
+)
+.sort("data");
+const LATE_COMMIT: Choice = Choice::mount(
+    &["commit=60"],
+    "the journal is committed every 60 s, not every 5",
+)
+.risky("a crash loses up to a minute of unsynced changes");
 const NO_BARRIER: Choice = Choice::mount(&["barrier=0"], "the disk's cache is not flushed");
 const NO_ACCESS_TIMES: Choice = Choice::mount(&["noatime"], "reads write no access times");
-const FEW_INODES: Choice = Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write");
+const FEW_INODES: Choice = Choice::mkfs(
+    &["-i", "65536"],
+    "a fourth of the inodes: fewer tables to read and write",
+);
 
 /// From Documentation/filesystems/ext3.rst and ext4(5), whose driver serves it.
 static EXT3_CHOICES: &[Choice] = &[
@@ -520,7 +713,10 @@ static EXT3_CHOICES: &[Choice] = &[
     DATA_JOURNAL,
     DATA_WRITEBACK,
     LATE_COMMIT,
-    Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often"),
+    Choice::mkfs(
+        &["-J", "size=64"],
+        "a journal of 64 MiB is checkpointed less often",
+    ),
     FEW_INODES,
     NO_BARRIER,
 ];
@@ -539,26 +735,61 @@ pub(super) static EXT4: Ext = Ext {
 /// From ext4(5), mke2fs(8) and Documentation/admin-guide/ext4.rst of Linux.
 static EXT4_CHOICES: &[Choice] = &[
     NO_ACCESS_TIMES,
-    Choice::mount(&["lazytime"], "times of files stay in memory for up to a day"),
+    Choice::mount(
+        &["lazytime"],
+        "times of files stay in memory for up to a day",
+    ),
     DATA_JOURNAL,
     DATA_WRITEBACK,
     LATE_COMMIT,
-    Choice::mount(&["nodelalloc"], "blocks are allocated at the write, not at writeback").sort("allocation"),
-    Choice::mount(&["nodioread_nolock"], "no unwritten extents to convert after each write").sort("allocation"),
-    Choice::mount(&["max_batch_time=0"], "fsync does not wait for others to join its commit"),
-    Choice::mount(&["inode_readahead_blks=128"], "four times as many inode blocks are read ahead"),
+    Choice::mount(
+        &["nodelalloc"],
+        "blocks are allocated at the write, not at writeback",
+    )
+    .sort("allocation"),
+    Choice::mount(
+        &["nodioread_nolock"],
+        "no unwritten extents to convert after each write",
+    )
+    .sort("allocation"),
+    Choice::mount(
+        &["max_batch_time=0"],
+        "fsync does not wait for others to join its commit",
+    ),
+    Choice::mount(
+        &["inode_readahead_blks=128"],
+        "four times as many inode blocks are read ahead",
+    ),
     Choice::mount(&["stripe=16"], "allocation in groups of 64 KiB"),
-    Choice::mkfs(&["-O", "fast_commit"], "fsync logs what changed, not whole blocks of metadata").sort("journal"),
-    Choice::mkfs(&["-J", "size=64"], "a journal of 64 MiB is checkpointed less often").sort("journal"),
-    Choice::mkfs(&["-O", "bigalloc", "-C", "65536"], "space in clusters of 64 KiB: less metadata for large files"),
-    Choice::mkfs(&["-O", "inline_data", "-I", "1024"], "files below some 800 bytes are stored in their inodes")
-        .sort("inodes"),
+    Choice::mkfs(
+        &["-O", "fast_commit"],
+        "fsync logs what changed, not whole blocks of metadata",
+    )
+    .sort("journal"),
+    Choice::mkfs(
+        &["-J", "size=64"],
+        "a journal of 64 MiB is checkpointed less often",
+    )
+    .sort("journal"),
+    Choice::mkfs(
+        &["-O", "bigalloc", "-C", "65536"],
+        "space in clusters of 64 KiB: less metadata for large files",
+    ),
+    Choice::mkfs(
+        &["-O", "inline_data", "-I", "1024"],
+        "files below some 800 bytes are stored in their inodes",
+    )
+    .sort("inodes"),
     Choice::mkfs(&["-I", "512"], "inodes of 512 bytes hold more attributes").sort("inodes"),
     FEW_INODES,
     Choice::mkfs(&["-O", "^has_journal"], "nothing is written twice").sort("journal"),
-    Choice::mkfs(&["-O", "^metadata_csum"], "no checksums of metadata").risky("damaged metadata goes unnoticed"),
-    Choice::mount(&["journal_async_commit"], "the commit block does not wait for the others")
-        .risky("only checksums detect an incomplete commit"),
+    Choice::mkfs(&["-O", "^metadata_csum"], "no checksums of metadata")
+        .risky("damaged metadata goes unnoticed"),
+    Choice::mount(
+        &["journal_async_commit"],
+        "the commit block does not wait for the others",
+    )
+    .risky("only checksums detect an incomplete commit"),
     NO_BARRIER,
 ];
 
@@ -583,11 +814,20 @@ mod tests {
             ..Geometry::default()
         };
         let of = |bytes, words: &str| {
-            EXT4.fit(&large, bytes, &words.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ")
+            EXT4.fit(
+                &large,
+                bytes,
+                &words.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+            )
+            .join(" ")
         };
         assert_eq!(of(496 << 20, ""), "-b 4096 -I 256 -i 16384 -J size=62");
         assert_eq!(of(20 << 30, ""), "-b 4096 -I 256 -i 16384 -J size=512");
-        assert_eq!(of(16 << 20, ""), "-b 4096 -I 256 -i 16384", "a journal of 2 MiB is too small");
+        assert_eq!(
+            of(16 << 20, ""),
+            "-b 4096 -I 256 -i 16384",
+            "a journal of 2 MiB is too small"
+        );
         assert_eq!(of(1 << 30, "-b1024 -N 5000 -J size=8"), "-I 256");
     }
 
@@ -607,7 +847,12 @@ mod tests {
             ..Geometry::default()
         };
         assert_eq!(read.geometry, expected);
-        assert_eq!(parse("Journal size:             4096k\n").geometry.journal_bytes, Some(4 << 20));
+        assert_eq!(
+            parse("Journal size:             4096k\n")
+                .geometry
+                .journal_bytes,
+            Some(4 << 20)
+        );
         assert_eq!(parse(""), Inspection::default());
     }
 }

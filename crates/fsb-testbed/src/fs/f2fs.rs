@@ -28,8 +28,16 @@ static CHOICES: &[Choice] = &[
     Choice::mount(&["mode=lfs"], "writes at the ends of its logs only"),
     Choice::mount(&["noinline_data"], "small files have blocks of their own"),
     Choice::mount(&["noextent_cache"], "no memory of extents to keep"),
-    Choice::mount(&["fsync_mode=strict"], "fsync keeps directories as other file systems do").sort("fsync"),
-    Choice::mount(&["fsync_mode=nobarrier"], "the disk's cache is not flushed at fsync").sort("fsync"),
+    Choice::mount(
+        &["fsync_mode=strict"],
+        "fsync keeps directories as other file systems do",
+    )
+    .sort("fsync"),
+    Choice::mount(
+        &["fsync_mode=nobarrier"],
+        "the disk's cache is not flushed at fsync",
+    )
+    .sort("fsync"),
 ];
 
 impl FileSystem for F2fs {
@@ -69,7 +77,8 @@ impl FileSystem for F2fs {
         &["f2fs"]
     }
 
-    /// Returns the checksum that the driver requests from the kernel's cryptography, including the fast implementation.
+    /// Returns the checksum that the driver requests from the kernel's cryptography, including the
+    /// fast implementation.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32_generic", "crc32_pclmul"]
     }
@@ -88,11 +97,17 @@ impl FileSystem for F2fs {
     }
 }
 
-/// Parses lines such as `Info: superblock features = 2008 :  extra_attr lost_found`. Blocks are as large as pages; the
-/// tools of this format print no other size.
+/// Parses lines such as `Info: superblock features = 2008 :  extra_attr lost_found`. Blocks are as
+/// large as pages; the tools of this format print no other size.
 fn parse(text: &str) -> Inspection {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-    let Some(features) = value("Info: superblock features =") else { return Inspection::default() };
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::trim)
+    };
+    let Some(features) = value("Info: superblock features =") else {
+        return Inspection::default();
+    };
     let names = features.split_once(':').map_or("", |(_, names)| names);
     let layout = |name: &str, key: &str| Some((name.to_owned(), value(key)?.to_owned()));
     let sections = layout("segments per section", "Info: Segments per section =");
@@ -116,8 +131,16 @@ static OPTIONS: &[DeclaredOption] = &[
         "posix",
         "what fsync guarantees",
     ),
-    DeclaredOption::flag(Durability, "barrier", "flush the cache of the device (default)"),
-    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::flag(
+        Durability,
+        "barrier",
+        "flush the cache of the device (default)",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "nobarrier",
+        "never flush the cache of the device",
+    ),
     DeclaredOption::flag(Durability, "flush_merge", "merge concurrent flushes"),
     DeclaredOption::flag(Durability, "noflush_merge", "issue each flush on its own"),
     DeclaredOption::flag(Durability, "data_flush", "write data before checkpoints"),
@@ -128,10 +151,26 @@ static OPTIONS: &[DeclaredOption] = &[
         "enable",
         "write checkpoints",
     ),
-    DeclaredOption::flag(Durability, "checkpoint_merge", "a thread merges requests for checkpoints"),
-    DeclaredOption::flag(Durability, "nocheckpoint_merge", "each process writes its own checkpoint"),
-    DeclaredOption::flag(Durability, "disable_roll_forward", "do not recover synced data after a crash"),
-    DeclaredOption::flag(Durability, "norecovery", "do not recover synced data after a crash"),
+    DeclaredOption::flag(
+        Durability,
+        "checkpoint_merge",
+        "a thread merges requests for checkpoints",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "nocheckpoint_merge",
+        "each process writes its own checkpoint",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "disable_roll_forward",
+        "do not recover synced data after a crash",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "norecovery",
+        "do not recover synced data after a crash",
+    ),
     DeclaredOption::value(
         Durability,
         "errors",
@@ -139,13 +178,41 @@ static OPTIONS: &[DeclaredOption] = &[
         "continue",
         "what happens after an error",
     ),
-    DeclaredOption::flag(Durability, "fastboot", "prefer a fast mount after a shutdown"),
-    DeclaredOption::flag(Data, "inline_data", "small files are stored in their inodes (default)"),
-    DeclaredOption::flag(Data, "noinline_data", "small files have blocks of their own"),
-    DeclaredOption::flag(Data, "inline_dentry", "small directories are stored in their inodes (default)"),
-    DeclaredOption::flag(Data, "noinline_dentry", "small directories have blocks of their own"),
-    DeclaredOption::flag(Data, "inline_xattr", "extended attributes are stored in inodes (default)"),
-    DeclaredOption::flag(Data, "noinline_xattr", "extended attributes have blocks of their own"),
+    DeclaredOption::flag(
+        Durability,
+        "fastboot",
+        "prefer a fast mount after a shutdown",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "inline_data",
+        "small files are stored in their inodes (default)",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "noinline_data",
+        "small files have blocks of their own",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "inline_dentry",
+        "small directories are stored in their inodes (default)",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "noinline_dentry",
+        "small directories have blocks of their own",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "inline_xattr",
+        "extended attributes are stored in inodes (default)",
+    ),
+    DeclaredOption::flag(
+        Data,
+        "noinline_xattr",
+        "extended attributes have blocks of their own",
+    ),
     DeclaredOption::value(
         Data,
         "inline_xattr_size",
@@ -228,8 +295,16 @@ static OPTIONS: &[DeclaredOption] = &[
         "on",
         "collect garbage in the background",
     ),
-    DeclaredOption::flag(Layout, "gc_merge", "the collector's thread serves foreground requests, too"),
-    DeclaredOption::flag(Layout, "nogc_merge", "foreground requests collect garbage themselves"),
+    DeclaredOption::flag(
+        Layout,
+        "gc_merge",
+        "the collector's thread serves foreground requests, too",
+    ),
+    DeclaredOption::flag(
+        Layout,
+        "nogc_merge",
+        "foreground requests collect garbage themselves",
+    ),
     DeclaredOption::flag(Layout, "atgc", "collect garbage by the age of blocks"),
     DeclaredOption::flag(Layout, "discard", "discard freed blocks (default)"),
     DeclaredOption::flag(Layout, "nodiscard", "do not discard freed blocks"),
@@ -263,11 +338,29 @@ static OPTIONS: &[DeclaredOption] = &[
         "off",
         "how write hints are used (before Linux 5.18)",
     ),
-    DeclaredOption::flag(Layout, "disable_ext_identify", "ignore the list of file extensions"),
-    DeclaredOption::flag(Resources, "extent_cache", "keep extents in memory (default)"),
+    DeclaredOption::flag(
+        Layout,
+        "disable_ext_identify",
+        "ignore the list of file extensions",
+    ),
+    DeclaredOption::flag(
+        Resources,
+        "extent_cache",
+        "keep extents in memory (default)",
+    ),
     DeclaredOption::flag(Resources, "noextent_cache", "keep no extents in memory"),
-    DeclaredOption::flag(Resources, "age_extent_cache", "keep the age of extents in memory"),
-    DeclaredOption::value(Resources, "memory", OptionKind::Word(&["normal", "low"]), "normal", "use of memory"),
+    DeclaredOption::flag(
+        Resources,
+        "age_extent_cache",
+        "keep the age of extents in memory",
+    ),
+    DeclaredOption::value(
+        Resources,
+        "memory",
+        OptionKind::Word(&["normal", "low"]),
+        "normal",
+        "use of memory",
+    ),
     DeclaredOption::value(
         Resources,
         "fault_injection",
@@ -275,19 +368,43 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "rate of injected faults",
     ),
-    DeclaredOption::value(Resources, "fault_type", OptionKind::Number(0..=4294967295), "", "kinds of injected faults"),
+    DeclaredOption::value(
+        Resources,
+        "fault_type",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "kinds of injected faults",
+    ),
     file_system::USER_XATTR_BY_DEFAULT,
     file_system::NO_USER_XATTR,
     file_system::ACL_BY_DEFAULT,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     file_system::RESERVED_USER,
     file_system::RESERVED_GROUP,
-    DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
-        .bare(),
-    DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
-        .bare(),
-    DeclaredOption::value(Access, "prjjquota", OptionKind::Text("file"), "", "file of journaled quotas of projects")
-        .bare(),
+    DeclaredOption::value(
+        Access,
+        "usrjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of users",
+    )
+    .bare(),
+    DeclaredOption::value(
+        Access,
+        "grpjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of groups",
+    )
+    .bare(),
+    DeclaredOption::value(
+        Access,
+        "prjjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of projects",
+    )
+    .bare(),
     DeclaredOption::value(
         Access,
         "jqfmt",
@@ -304,7 +421,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "how names without case are found",
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(
+        Access,
+        "noquota",
+        "counts no space by user, group or project",
+    ),
     file_system::USER_QUOTA,
     file_system::GROUP_QUOTA,
 ];
@@ -321,7 +442,11 @@ mod tests {
         assert!(read.geometry.block_size.is_some());
         assert_eq!(read.geometry.profiles["segments per section"], "1");
         assert_eq!(read.features, ["extra_attr", "lost_found"]);
-        assert!(parse("Info: superblock features = 0 : \n").features.is_empty());
+        assert!(
+            parse("Info: superblock features = 0 : \n")
+                .features
+                .is_empty()
+        );
         assert_eq!(parse(""), Inspection::default());
     }
 }

@@ -1,9 +1,10 @@
-//! The trait that every file system implements, and the types of its methods: choices that are worth a race, hazards, the
-//! journal, and the mount options that several file systems share.
+//! The trait that every file system implements, and the types of its methods: choices that are
+//! worth a race, hazards, the journal, and the mount options that several file systems share.
 //!
-//! A hazard is an option, a format or a device that may lose synced data where the defaults keep it. A target with a hazard
-//! does other work than the targets beside it, because part of what "durable" costs is left out. It is marked unsafe and
-//! wins against no safe target unless the user asks for that.
+//! A hazard is an option, a format or a device that may lose synced data where the defaults keep
+//! it. A target with a hazard does other work than the targets beside it, because part of what
+//! "durable" costs is left out. It is marked unsafe and wins against no safe target unless the user
+//! asks for that.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -40,28 +41,35 @@ pub struct Tools {
     pub package: &'static str,
     /// The program that formats.
     pub mkfs: &'static str,
-    /// The arguments before the user's: quiet, overwriting, without discard and without deferred work.
+    /// The arguments before the user's: quiet, overwriting, without discard and without deferred
+    /// work.
     pub arguments: &'static [&'static str],
     /// The argument that prints its version.
     pub version: &'static str,
     /// Other programs that are needed to measure it.
     pub others: &'static [&'static str],
-    /// The command, from the same package, that checks the unmounted file system without repairs; the device follows.
-    /// Empty if there is none.
+    /// The command, from the same package, that checks the unmounted file system without repairs;
+    /// the device follows. Empty if there is none.
     pub check: &'static [&'static str],
 }
 
 impl MaintenanceCommands {
     /// Returns commands without any before and after.
     pub fn only(timed: Vec<String>) -> MaintenanceCommands {
-        MaintenanceCommands { timed, ..MaintenanceCommands::default() }
+        MaintenanceCommands {
+            timed,
+            ..MaintenanceCommands::default()
+        }
     }
 }
 
 impl Tools {
     /// Returns the names of all programs.
     pub fn programs(&self) -> impl Iterator<Item = &'static str> {
-        [self.mkfs].into_iter().chain(self.others.iter().copied()).chain(self.check.first().copied())
+        [self.mkfs]
+            .into_iter()
+            .chain(self.others.iter().copied())
+            .chain(self.check.first().copied())
     }
 }
 
@@ -72,12 +80,13 @@ pub struct Tune {
     pub program: &'static str,
     /// The driver that mounts the file system during a change, whatever its features.
     pub driver: &'static str,
-    /// The command that completes the change: it checks and repairs. It ends with 0, or with 1 after repairs.
+    /// The command that completes the change: it checks and repairs. It ends with 0, or with 1
+    /// after repairs.
     pub repair: &'static [&'static str],
 }
 
-/// The commands of a maintenance operation on the mounted file system. All programs are among [`Tools::programs`] and
-/// [`FileSystem::maintenance_programs`].
+/// The commands of a maintenance operation on the mounted file system. All programs are among
+/// [`Tools::programs`] and [`FileSystem::maintenance_programs`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MaintenanceCommands {
     /// Creates the subject of the operation.
@@ -159,11 +168,12 @@ pub struct Idle<'a> {
 pub struct DeviceSize {
     /// Bytes from which on results no longer depend on the size.
     pub least: u64,
-    /// Returns the new files with data after which a commit is expected on the smaller device of that kernel name, on which
-    /// a file system with that geometry is mounted. Returns `None` if that is not known.
+    /// Returns the new files with data after which a commit is expected on the smaller device of
+    /// that kernel name, on which a file system with that geometry is mounted. Returns `None` if
+    /// that is not known.
     pub new_files: fn(&str, &Geometry, &Roots) -> Option<u64>,
-    /// Reads the places of a new file system on a device that it writes first; its files have that number of bytes. Returns
-    /// `None` if they are not known.
+    /// Reads the places of a new file system on a device that it writes first; its files have that
+    /// number of bytes. Returns `None` if they are not known.
     pub first_writes: fn(&Path, u64) -> Option<FirstWrites>,
 }
 
@@ -182,12 +192,14 @@ pub trait FileSystem: Sync {
     fn name(&self) -> &'static str;
     /// Returns one line for 'fsb list file-systems'.
     fn about(&self) -> &'static str;
-    /// Returns the member for a target with these mount options. Returns `None` if they do not select another one.
+    /// Returns the member for a target with these mount options. Returns `None` if they do not
+    /// select another one.
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
         let _ = options;
         None
     }
-    /// Returns the reason why it is measured only in a guest of a virtual machine. Returns `None` if it is not.
+    /// Returns the reason why it is measured only in a guest of a virtual machine. Returns `None`
+    /// if it is not.
     fn only_in_a_guest(&self) -> Option<&'static str> {
         None
     }
@@ -197,18 +209,21 @@ pub trait FileSystem: Sync {
     }
     /// Returns the programs that make it. Returns `None` if it needs no mkfs.
     fn tools(&self) -> Option<&'static Tools>;
-    /// Returns the name of the driver in /proc/filesystems. Returns `None` if the kernel does not take part.
+    /// Returns the name of the driver in /proc/filesystems. Returns `None` if the kernel does not
+    /// take part.
     fn driver(&self) -> Option<&'static str> {
         Some(self.name())
     }
-    /// Returns the kernel modules of a driver that is not built in. Their dependencies are in modules.dep.
+    /// Returns the kernel modules of a driver that is not built in. Their dependencies are in
+    /// modules.dep.
     fn modules(&self) -> &'static [&'static str];
     /// Returns the kernel modules that these mount options need beside [`FileSystem::modules`].
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
         let _ = options;
         Vec::new()
     }
-    /// Returns the program that serves it in a guest, with its Debian package. Returns `None` if the kernel does.
+    /// Returns the program that serves it in a guest, with its Debian package. Returns `None` if
+    /// the kernel does.
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -216,20 +231,20 @@ pub trait FileSystem: Sync {
     fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
         Ok(Vec::new())
     }
-    /// Returns modules that the driver requests at run time (checksums, character sets). A guest loads those that its
-    /// kernel has beforehand.
+    /// Returns modules that the driver requests at run time (checksums, character sets). A guest
+    /// loads those that its kernel has beforehand.
     fn helper_modules(&self) -> &'static [&'static str] {
         &[]
     }
-    /// Returns the user's mkfs arguments and those that make a file system that `oldest`, the oldest kernel of the run,
-    /// can mount. `program` is the version of the mkfs program, if known.
+    /// Returns the user's mkfs arguments and those that make a file system that `oldest`, the
+    /// oldest kernel of the run, can mount. `program` is the version of the mkfs program, if known.
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         let _ = (oldest, program);
         user.to_vec()
     }
-    /// Returns arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far
-    /// as mkfs would choose another one by the size of the slice. Omits choices that `user` makes. A journal gets at
-    /// most an eighth of its slice.
+    /// Returns arguments, before the user's, that give a slice of `bytes` the geometry `large` of a
+    /// large disk, as far as mkfs would choose another one by the size of the slice. Omits choices
+    /// that `user` makes. A journal gets at most an eighth of its slice.
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
@@ -238,20 +253,20 @@ pub trait FileSystem: Sync {
     fn tune(&self) -> Option<&'static Tune> {
         None
     }
-    /// Returns the arguments for a journal on `device`, which is another one than that of the file system. `mkfs` are the
-    /// arguments of the user. Returns `None` if it has no external journal.
+    /// Returns the arguments for a journal on `device`, which is another one than that of the file
+    /// system. `mkfs` are the arguments of the user. Returns `None` if it has no external journal.
     fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
         let _ = (device, mkfs);
         None
     }
-    /// Returns the commands of an operation on the file system that is mounted at `point`. Returns `None` if it has no such
-    /// operation.
+    /// Returns the commands of an operation on the file system that is mounted at `point`. Returns
+    /// `None` if it has no such operation.
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let _ = (operation, point);
         None
     }
-    /// Returns the commands that make `directory` a subvolume of the file system on `device`, which is mounted at `point`,
-    /// with at most `space` bytes. Returns `None` if it has no subvolumes.
+    /// Returns the commands that make `directory` a subvolume of the file system on `device`, which
+    /// is mounted at `point`, with at most `space` bytes. Returns `None` if it has no subvolumes.
     fn subvolume(
         &self,
         point: &Path,
@@ -266,12 +281,14 @@ pub trait FileSystem: Sync {
     fn project_quotas(&self) -> Option<&'static str> {
         None
     }
-    /// Returns whether the kernel checks the checksums of everything in it while it is mounted: `BTRFS_IOC_SCRUB`.
+    /// Returns whether the kernel checks the checksums of everything in it while it is mounted:
+    /// `BTRFS_IOC_SCRUB`.
     fn scrubs(&self) -> bool {
         false
     }
 
-    /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets can be made without them.
+    /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets
+    /// can be made without them.
     fn maintenance_programs(&self) -> &'static [&'static str] {
         &[]
     }
@@ -287,8 +304,8 @@ pub trait FileSystem: Sync {
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
-    /// Returns how its behaviour follows the size of the device. Returns `None` if a slice of the same geometry behaves as
-    /// a large disk.
+    /// Returns how its behaviour follows the size of the device. Returns `None` if a slice of the
+    /// same geometry behaves as a large disk.
     fn device_size(&self) -> Option<&'static DeviceSize> {
         None
     }
@@ -307,7 +324,8 @@ pub trait FileSystem: Sync {
     fn discard_off(&self) -> Option<&'static str> {
         None
     }
-    /// Reads features and geometry from the unmounted device, or from a file that holds the file system.
+    /// Reads features and geometry from the unmounted device, or from a file that holds the file
+    /// system.
     fn inspect(&self, device: &Path) -> Inspection;
     /// Mounts it.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
@@ -319,39 +337,41 @@ pub trait FileSystem: Sync {
         let _ = size;
         with_options(&["mount", "-t", self.name()], options)
     }
-    /// Completes the deferred work that syncfs does not do. Work that this kernel cannot be asked for is skipped: the
-    /// agent waits for an idle device in any case.
+    /// Completes the deferred work that syncfs does not do. Work that this kernel cannot be asked
+    /// for is skipped: the agent waits for an idle device in any case.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         let _ = idle;
         Ok(())
     }
-    /// Returns the magic number of statfs (linux/magic.h), for file systems that must be recognised under an image or a
-    /// measured directory.
+    /// Returns the magic number of statfs (linux/magic.h), for file systems that must be recognised
+    /// under an image or a measured directory.
     fn magic(&self) -> Option<u64> {
         None
     }
-    /// Returns whether it overwrites blocks in place: beside the blocks of an image it then writes only a few blocks of
-    /// a journal. A copy-on-write file system also writes checksums and its trees, which look like writes of other
-    /// processes.
+    /// Returns whether it overwrites blocks in place: beside the blocks of an image it then writes
+    /// only a few blocks of a journal. A copy-on-write file system also writes checksums and its
+    /// trees, which look like writes of other processes.
     fn writes_in_place(&self) -> bool {
         false
     }
-    /// Returns whether files have a flag that switches off copy-on-write, which would fragment an image with every
-    /// write. A file system that returns true also has a `magic`.
+    /// Returns whether files have a flag that switches off copy-on-write, which would fragment an
+    /// image with every write. A file system that returns true also has a `magic`.
     fn takes_nocow(&self) -> bool {
         false
     }
-    /// Returns whether `st_dev` of its files is an anonymous device number. The mount's source then names the device.
+    /// Returns whether `st_dev` of its files is an anonymous device number. The mount's source then
+    /// names the device.
     fn numbers_volumes(&self) -> bool {
         false
     }
-    /// Returns the sysfs file of a read-ahead setting of its own, which overrides that of the block device `name`.
+    /// Returns the sysfs file of a read-ahead setting of its own, which overrides that of the block
+    /// device `name`.
     fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
         let _ = (name, roots);
         None
     }
-    /// Returns a counter of the passes over its journal while it is mounted from `device`, whose kernel name is `name`.
-    /// Returns `None` if it has no journal or the kernel does not report it.
+    /// Returns a counter of the passes over its journal while it is mounted from `device`, whose
+    /// kernel name is `name`. Returns `None` if it has no journal or the kernel does not report it.
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
         let _ = (device, name, roots);
         None
@@ -382,13 +402,15 @@ pub(super) fn ask_about(name: &str, arguments: &[&str], device: &Path) -> String
 /// Refuses a medium and mkfs arguments for a member without a device, which would ignore them.
 pub(super) fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
     let refused = |what: String| {
-        TestbedError::request(format!("{} takes no {what}: {why}", spec.fs)).coded(&fsb_model::error::NO_MKFS)
+        TestbedError::request(format!("{} takes no {what}: {why}", spec.fs))
+            .coded(&fsb_model::error::NO_MKFS)
     };
     if !spec.mkfs.is_empty() {
         return Err(refused("mkfs arguments".to_owned()));
     }
     if spec.medium != Medium::default() {
-        return Err(refused(format!("medium '{}'", spec.medium)).advice(format!("leave out @{}", spec.medium)));
+        return Err(refused(format!("medium '{}'", spec.medium))
+            .advice(format!("leave out @{}", spec.medium)));
     }
     Ok(())
 }
@@ -402,39 +424,65 @@ pub struct Choice {
     pub mkfs: &'static [&'static str],
     /// The reason why it may be faster, in a line.
     pub why: &'static str,
-    /// The loss that the defaults avoid, in a line, beside the file system's hazards. Such an option takes part in a
-    /// race only if the user asks for that ([`risk_of_choice`](crate::fs::risk_of_choice)).
+    /// The loss that the defaults avoid, in a line, beside the file system's hazards. Such an
+    /// option takes part in a race only if the user asks for that
+    /// ([`risk_of_choice`](crate::fs::risk_of_choice)).
     pub risk: Option<&'static str>,
-    /// The group of options that exclude each other. `None` if the option can be combined with all others.
+    /// The group of options that exclude each other. `None` if the option can be combined with all
+    /// others.
     pub sort: Option<&'static str>,
-    /// Whether its effect on a device that is too small ([`DeviceSize`]) is another one than on a large disk.
+    /// Whether its effect on a device that is too small ([`DeviceSize`]) is another one than on a
+    /// large disk.
     pub follows_size: bool,
 }
 
 impl Choice {
     /// Returns a choice of mount options.
     pub(super) const fn mount(mount: &'static [&'static str], why: &'static str) -> Choice {
-        Choice { mount, mkfs: &[], why, risk: None, sort: None, follows_size: false }
+        Choice {
+            mount,
+            mkfs: &[],
+            why,
+            risk: None,
+            sort: None,
+            follows_size: false,
+        }
     }
 
     /// Returns a choice of mkfs arguments.
     pub(super) const fn mkfs(mkfs: &'static [&'static str], why: &'static str) -> Choice {
-        Choice { mount: &[], mkfs, why, risk: None, sort: None, follows_size: false }
+        Choice {
+            mount: &[],
+            mkfs,
+            why,
+            risk: None,
+            sort: None,
+            follows_size: false,
+        }
     }
 
     /// Returns the same choice with a possible loss.
     pub(super) const fn risky(self, risk: &'static str) -> Choice {
-        Choice { risk: Some(risk), ..self }
+        Choice {
+            risk: Some(risk),
+            ..self
+        }
     }
 
     /// Returns the same choice, whose effect follows the size of the device.
     pub(super) const fn following_size(self) -> Choice {
-        Choice { follows_size: true, ..self }
+        Choice {
+            follows_size: true,
+            ..self
+        }
     }
 
     /// Returns the same choice in a group of options that exclude each other.
     pub(super) const fn sort(self, sort: &'static str) -> Choice {
-        Choice { sort: Some(sort), ..self }
+        Choice {
+            sort: Some(sort),
+            ..self
+        }
     }
 }
 
@@ -464,26 +512,47 @@ pub(crate) const UNFLUSHED: &str = "a power failure may lose synced data";
 impl Hazard {
     /// Returns the hazard of mount options that switch off flushes.
     pub(super) const fn unflushed(options: &'static [&'static str]) -> Hazard {
-        Hazard { cause: Cause::Options(options), loss: UNFLUSHED }
+        Hazard {
+            cause: Cause::Options(options),
+            loss: UNFLUSHED,
+        }
     }
 
     /// Returns the hazard of mount options with which a commit does not wait for data.
     pub(super) const fn writeback(options: &'static [&'static str]) -> Hazard {
-        Hazard { cause: Cause::Options(options), loss: "after a crash, files may hold deleted data" }
+        Hazard {
+            cause: Cause::Options(options),
+            loss: "after a crash, files may hold deleted data",
+        }
     }
 
     /// Returns the hazard of a format that keeps no journal.
     pub(super) const fn no_journal(cause: Cause) -> Hazard {
-        Hazard { cause, loss: "after a crash, fsck may have to discard files" }
+        Hazard {
+            cause,
+            loss: "after a crash, fsck may have to discard files",
+        }
     }
 
-    /// Returns the option, feature or format that shows the hazard. Returns `None` if the target does not have it.
-    /// `words` are the arguments of mkfs and of later changes of features, which decide if `features` are unknown.
-    pub(super) fn found_in(&self, options: &[String], words: &[String], features: Option<&[String]>) -> Option<String> {
+    /// Returns the option, feature or format that shows the hazard. Returns `None` if the target
+    /// does not have it. `words` are the arguments of mkfs and of later changes of features, which
+    /// decide if `features` are unknown.
+    pub(super) fn found_in(
+        &self,
+        options: &[String],
+        words: &[String],
+        features: Option<&[String]>,
+    ) -> Option<String> {
         match self.cause {
-            Cause::Options(names) => options.iter().find(|option| names.contains(&option.as_str())).cloned(),
+            Cause::Options(names) => options
+                .iter()
+                .find(|option| names.contains(&option.as_str()))
+                .cloned(),
             Cause::Without(feature) => {
-                let mut parts = words.iter().flat_map(|word| word.split(',')).map(|part| part.trim_start_matches("-O"));
+                let mut parts = words
+                    .iter()
+                    .flat_map(|word| word.split(','))
+                    .map(|part| part.trim_start_matches("-O"));
                 let last = parts.rfind(|part| part.trim_start_matches('^') == feature);
                 let is_off = match features.filter(|all| !all.is_empty()) {
                     Some(all) => !all.iter().any(|known| known == feature),
@@ -496,7 +565,8 @@ impl Hazard {
     }
 }
 
-/// Counts how often the journal of a mounted file system has been written from end to end, since some time in the past.
+/// Counts how often the journal of a mounted file system has been written from end to end, since
+/// some time in the past.
 pub struct Journal(Box<dyn Fn() -> Option<f64> + Send>);
 
 impl Journal {
@@ -517,8 +587,8 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// Returns the size of the journal on a slice of `bytes`: that of the large disk, but at most an eighth of the slice, in whole
-/// mebibytes.
+/// Returns the size of the journal on a slice of `bytes`: that of the large disk, but at most an
+/// eighth of the slice, in whole mebibytes.
 pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
     const SHARE: u64 = 8;
     large.min(bytes / SHARE) >> 20 << 20
@@ -527,19 +597,28 @@ pub(super) fn journal_for(bytes: u64, large: u64) -> u64 {
 /// Reads `N` bytes of the device from `offset` on, as the file system's driver last wrote them.
 pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    File::open(device).ok()?.read_exact_at(&mut bytes, offset).ok()?;
+    File::open(device)
+        .ok()?
+        .read_exact_at(&mut bytes, offset)
+        .ok()?;
     Some(bytes)
 }
 
-pub(super) const USER_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "usrquota", "limits space by user");
-pub(super) const GROUP_QUOTA: DeclaredOption = DeclaredOption::flag(Access, "grpquota", "limits space by group");
-pub(super) const ACL: DeclaredOption = DeclaredOption::flag(Access, "acl", "POSIX access control lists");
+pub(super) const USER_QUOTA: DeclaredOption =
+    DeclaredOption::flag(Access, "usrquota", "limits space by user");
+pub(super) const GROUP_QUOTA: DeclaredOption =
+    DeclaredOption::flag(Access, "grpquota", "limits space by group");
+pub(super) const ACL: DeclaredOption =
+    DeclaredOption::flag(Access, "acl", "POSIX access control lists");
 pub(super) const ACL_BY_DEFAULT: DeclaredOption =
     DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)");
 pub(super) const USER_XATTR: DeclaredOption =
     DeclaredOption::flag(Access, "user_xattr", "extended attributes of users");
-pub(super) const USER_XATTR_BY_DEFAULT: DeclaredOption =
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users (default)");
+pub(super) const USER_XATTR_BY_DEFAULT: DeclaredOption = DeclaredOption::flag(
+    Access,
+    "user_xattr",
+    "extended attributes of users (default)",
+);
 pub(super) const NO_USER_XATTR: DeclaredOption =
     DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users");
 pub(super) const RESERVED_USER: DeclaredOption = DeclaredOption::value(
@@ -574,11 +653,20 @@ mod tests {
             let mut known = std::collections::BTreeSet::new();
             for choice in member.choices() {
                 let name = member.name();
-                assert!(known.insert((choice.mount, choice.mkfs)), "{name}: {choice:?} twice");
-                assert!(!choice.mount.is_empty() || !choice.mkfs.is_empty(), "{name}: {choice:?}");
+                assert!(
+                    known.insert((choice.mount, choice.mkfs)),
+                    "{name}: {choice:?} twice"
+                );
+                assert!(
+                    !choice.mount.is_empty() || !choice.mkfs.is_empty(),
+                    "{name}: {choice:?}"
+                );
                 let lines = [Some(choice.why), choice.risk];
                 for line in lines.into_iter().flatten() {
-                    assert!((10..=70).contains(&line.chars().count()), "{name}: '{line}'");
+                    assert!(
+                        (10..=70).contains(&line.chars().count()),
+                        "{name}: '{line}'"
+                    );
                 }
             }
         }
@@ -587,13 +675,26 @@ mod tests {
     /// An option that may lose promised data in a power failure is a risk.
     #[test]
     fn barriers_and_checks_that_are_off_are_risky() {
-        let dangerous = ["nobarrier", "barrier=0", "async_commit", "nodatasum", "nolog", "norecovery"];
+        let dangerous = [
+            "nobarrier",
+            "barrier=0",
+            "async_commit",
+            "nodatasum",
+            "nolog",
+            "norecovery",
+        ];
         for member in REGISTRY {
             for choice in member.choices() {
                 let words = choice.mount.iter().chain(choice.mkfs);
-                let is_dangerous = words.into_iter().any(|word| dangerous.iter().any(|bad| word.contains(bad)));
+                let is_dangerous = words
+                    .into_iter()
+                    .any(|word| dangerous.iter().any(|bad| word.contains(bad)));
                 let risk = crate::fs::risk_of_choice(*member, choice);
-                assert!(!is_dangerous || risk.is_some(), "{}: {choice:?}", member.name());
+                assert!(
+                    !is_dangerous || risk.is_some(),
+                    "{}: {choice:?}",
+                    member.name()
+                );
             }
         }
     }

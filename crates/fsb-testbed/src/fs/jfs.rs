@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::file_system::{self, Cause, FileSystem, Hazard, Inspection, Tools, ask_about, journal_for};
+use super::file_system::{
+    self, Cause, FileSystem, Hazard, Inspection, Tools, ask_about, journal_for,
+};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -58,33 +60,50 @@ impl FileSystem for Jfs {
 
     /// mkfs.jfs gives the log 0.4 % of the device, and refuses a tenth of it.
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
-        let decided = user.iter().any(|word| word.starts_with("-s") || word.starts_with("-j"));
-        let size = large.journal_bytes.filter(|_| !decided).map(|log| journal_for(bytes, log).min(bytes / 11) >> 20);
-        size.filter(|size| *size > 0).map_or_else(Vec::new, |size| vec!["-s".to_owned(), size.to_string()])
+        let decided = user
+            .iter()
+            .any(|word| word.starts_with("-s") || word.starts_with("-j"));
+        let size = large
+            .journal_bytes
+            .filter(|_| !decided)
+            .map(|log| journal_for(bytes, log).min(bytes / 11) >> 20);
+        size.filter(|size| *size > 0)
+            .map_or_else(Vec::new, |size| vec!["-s".to_owned(), size.to_string()])
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
         let mut inspection = parse(&ask_about("jfs_tune", &["-l"], device));
-        let log =
-            file_system::bytes_at::<4>(device, S_LOGPXD).map(|word| u64::from(u32::from_le_bytes(word) & 0xff_ffff));
-        inspection.geometry.journal_bytes =
-            log.zip(inspection.geometry.block_size).map(|(blocks, size)| blocks * size).filter(|bytes| *bytes > 0);
+        let log = file_system::bytes_at::<4>(device, S_LOGPXD)
+            .map(|word| u64::from(u32::from_le_bytes(word) & 0xff_ffff));
+        inspection.geometry.journal_bytes = log
+            .zip(inspection.geometry.block_size)
+            .map(|(blocks, size)| blocks * size)
+            .filter(|bytes| *bytes > 0);
         inspection
     }
 }
 
-/// The offset of the extent of the log in the superblock, which begins at byte 32768. Its lower 24 bits count blocks:
-/// s_logpxd of fs/jfs/jfs_superblock.h.
+/// The offset of the extent of the log in the superblock, which begins at byte 32768. Its lower 24
+/// bits count blocks: s_logpxd of fs/jfs/jfs_superblock.h.
 const S_LOGPXD: u64 = 32_768 + 72;
 
 fn parse(text: &str) -> Inspection {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::trim)
+    };
     let flags = value("JFS flags:").unwrap_or_default().split_whitespace();
     let flags = flags.map(|flag| flag.trim_start_matches("JFS_").to_lowercase());
     Inspection {
-        features: value("JFS version:").map(|number| format!("version {number}")).into_iter().chain(flags).collect(),
+        features: value("JFS version:")
+            .map(|number| format!("version {number}"))
+            .into_iter()
+            .chain(flags)
+            .collect(),
         geometry: Geometry {
-            block_size: value("Aggregate block size:").and_then(|text| text.split_whitespace().next()?.parse().ok()),
+            block_size: value("Aggregate block size:")
+                .and_then(|text| text.split_whitespace().next()?.parse().ok()),
             ..Geometry::default()
         },
     }
@@ -109,7 +128,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "discard freed extents of at least this number of blocks",
     )
     .bare(),
-    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed extents (default)"),
+    DeclaredOption::flag(
+        Layout,
+        "nodiscard",
+        "do not discard freed extents (default)",
+    ),
     DeclaredOption::value(
         Layout,
         "resize",
@@ -118,12 +141,40 @@ static OPTIONS: &[DeclaredOption] = &[
         "grow to this number of blocks",
     )
     .bare(),
-    DeclaredOption::value(Access, "iocharset", OptionKind::Text("name"), "", "character set of names"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
-    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
+    DeclaredOption::value(
+        Access,
+        "iocharset",
+        OptionKind::Text("name"),
+        "",
+        "character set of names",
+    ),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "umask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no directory has",
+    ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(
+        Access,
+        "noquota",
+        "counts no space by user, group or project",
+    ),
     file_system::USER_QUOTA,
     file_system::GROUP_QUOTA,
 ];
@@ -140,7 +191,10 @@ mod tests {
             Aggregate block size:\t4096 bytes\nPhysical block size:\t512 bytes\n";
         let read = parse(text);
         assert_eq!(read.geometry.block_size, Some(4096));
-        assert_eq!(read.features, ["version 1", "linux", "commit", "groupcommit", "inlinelog"]);
+        assert_eq!(
+            read.features,
+            ["version 1", "linux", "commit", "groupcommit", "inlinelog"]
+        );
         assert_eq!(parse(""), Inspection::default());
     }
 }

@@ -1,8 +1,8 @@
 //! Features that newer mkfs programs enable by default and older kernels cannot mount.
 //!
-//! A run on several kernels, or on one that is older than the tools, compares the same format everywhere: features that
-//! the oldest of its kernels does not know are switched off. Features that the user's mkfs arguments name stay as the
-//! user set them.
+//! A run on several kernels, or on one that is older than the tools, compares the same format
+//! everywhere: features that the oldest of its kernels does not know are switched off. Features
+//! that the user's mkfs arguments name stay as the user set them.
 
 use std::fmt;
 
@@ -11,13 +11,16 @@ use std::fmt;
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// Returns the first `N.N` in a text: `6.1.0-56-amd64`, `mke2fs 1.47.0 (5-Feb-2023)`, `btrfs-progs v6.2`.
+    /// Returns the first `N.N` in a text: `6.1.0-56-amd64`, `mke2fs 1.47.0 (5-Feb-2023)`,
+    /// `btrfs-progs v6.2`.
     pub fn find(text: &str) -> Option<Version> {
         text.split_whitespace().find_map(|word| {
             let mut numbers = word.trim_start_matches('v').splitn(3, '.');
             let major = numbers.next()?.parse().ok()?;
             let minor = numbers.next()?;
-            let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
+            let digits = minor
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(minor.len());
             Some(Version(major, minor[..digits].parse().ok()?))
         })
     }
@@ -42,8 +45,9 @@ pub(super) struct Feature {
     pub program: Version,
 }
 
-/// Returns options with the words that switch off features that `oldest` cannot mount. Joins words for the same option
-/// by commas, because several programs let a repeated option replace the first one. Skips features that `user` names.
+/// Returns options with the words that switch off features that `oldest` cannot mount. Joins words
+/// for the same option by commas, because several programs let a repeated option replace the first
+/// one. Skips features that `user` names.
 pub(super) fn switched_off(
     features: &[Feature],
     user: &[String],
@@ -66,11 +70,15 @@ pub(super) fn switched_off(
     options
 }
 
-/// Adds the options to the user's arguments: to the same option if the user gives it, else before all arguments.
+/// Adds the options to the user's arguments: to the same option if the user gives it, else before
+/// all arguments.
 pub(super) fn joined(user: &[String], options: Vec<(&'static str, String)>) -> Vec<String> {
     let mut arguments = user.to_vec();
     for (option, words) in options.into_iter().rev() {
-        match arguments.iter().position(|argument| argument.starts_with(option)) {
+        match arguments
+            .iter()
+            .position(|argument| argument.starts_with(option))
+        {
             Some(at) if arguments[at] == option && at + 1 < arguments.len() => {
                 arguments[at + 1] = format!("{words},{}", arguments[at + 1]);
             }
@@ -91,14 +99,34 @@ mod tests {
     use proptest::prelude::*;
 
     static FEATURES: &[Feature] = &[
-        Feature { name: "new", off: ("-O", "^new"), kernel: Version(6, 1), program: Version(2, 0) },
-        Feature { name: "newer", off: ("-O", "^newer"), kernel: Version(6, 10), program: Version(2, 5) },
-        Feature { name: "other", off: ("-m", "other=0"), kernel: Version(5, 15), program: Version(1, 0) },
+        Feature {
+            name: "new",
+            off: ("-O", "^new"),
+            kernel: Version(6, 1),
+            program: Version(2, 0),
+        },
+        Feature {
+            name: "newer",
+            off: ("-O", "^newer"),
+            kernel: Version(6, 10),
+            program: Version(2, 5),
+        },
+        Feature {
+            name: "other",
+            off: ("-m", "other=0"),
+            kernel: Version(5, 15),
+            program: Version(1, 0),
+        },
     ];
 
     fn arguments(user: &str, oldest: &str, program: &str) -> String {
         let user: Vec<String> = user.split_whitespace().map(str::to_owned).collect();
-        let off = switched_off(FEATURES, &user, Version::find(oldest).unwrap(), Version::find(program));
+        let off = switched_off(
+            FEATURES,
+            &user,
+            Version::find(oldest).unwrap(),
+            Version::find(program),
+        );
         joined(&user, off).join(" ")
     }
 
@@ -130,7 +158,10 @@ mod tests {
     #[test]
     fn the_users_options_stay_and_are_not_repeated() {
         assert_eq!(arguments("-m other=1", "4.19", "v1.0"), "-m other=1");
-        assert_eq!(arguments("-O quota -L x", "6.1", "v2.6"), "-O ^newer,quota -L x");
+        assert_eq!(
+            arguments("-O quota -L x", "6.1", "v2.6"),
+            "-O ^newer,quota -L x"
+        );
         assert_eq!(arguments("-Oquota", "6.1", "v2.6"), "-O^newer,quota");
         assert_eq!(arguments("-L x", "6.1", "v2.6"), "-O ^newer -L x");
         assert_eq!(arguments("-O", "6.1", "v2.6"), "-O ^newer -O");

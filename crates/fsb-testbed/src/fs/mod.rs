@@ -1,7 +1,8 @@
 //! The registry of file systems: each is one file and one line in [`REGISTRY`].
 //!
-//! A file system declares the program that makes it, the arguments with which that program leaves no deferred work for
-//! a measurement, how it is mounted, and how its geometry is read. `skeleton.rs` is a commented template to copy.
+//! A file system declares the program that makes it, the arguments with which that program leaves
+//! no deferred work for a measurement, how it is mounted, and how its geometry is read.
+//! `skeleton.rs` is a commented template to copy.
 
 mod btrfs;
 mod ext;
@@ -35,8 +36,9 @@ use std::time::Duration;
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
-    Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle, Inspection, Journal,
-    MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Tools, Tune,
+    Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle,
+    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Tools,
+    Tune,
 };
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
@@ -74,23 +76,39 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &null::NULL,
 ];
 
-/// Returns whether mounts of that type have their data on another machine, or on the host of this one.
+/// Returns whether mounts of that type have their data on another machine, or on the host of this
+/// one.
 pub(crate) fn is_remote(mount: &str) -> bool {
-    const REMOTE: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs", "glusterfs"];
+    const REMOTE: [&str; 9] = [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "9p",
+        "virtiofs",
+        "ceph",
+        "afs",
+        "glusterfs",
+    ];
     REMOTE.contains(&mount)
 }
 
-/// Returns the file system of that name: one of the registry, or one that a program `mkfs.NAME` makes. The error
-/// advises on the name.
+/// Returns the file system of that name: one of the registry, or one that a program `mkfs.NAME`
+/// makes. The error advises on the name.
 pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
-    let member = REGISTRY.iter().copied().find(|member| member.name() == name);
-    member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
-        let shown = fsb_model::nearest::shortened(name);
-        TestbedError::request(format!("unknown file system '{shown}'"))
-            .coded(&fsb_model::error::UNKNOWN_FILE_SYSTEM)
-            .field("name", name)
-            .advice(advice_on_name(name))
-    })
+    let member = REGISTRY
+        .iter()
+        .copied()
+        .find(|member| member.name() == name);
+    member
+        .or_else(|| other::by_its_program(name))
+        .ok_or_else(|| {
+            let shown = fsb_model::nearest::shortened(name);
+            TestbedError::request(format!("unknown file system '{shown}'"))
+                .coded(&fsb_model::error::UNKNOWN_FILE_SYSTEM)
+                .field("name", name)
+                .advice(advice_on_name(name))
+        })
 }
 
 /// Returns the file system of a target, which its options may select among variants.
@@ -126,10 +144,12 @@ const MOUNTED_ONLY: &[&str] = &[
 fn advice_on_name(name: &str) -> String {
     let lower = name.to_lowercase();
     if MOUNTED_ONLY.contains(&lower.as_str()) || name.contains(":/") {
-        return "fsb cannot format it: mount it and name its directory, such as fsb run /mnt/nas".to_owned();
+        return "fsb cannot format it: mount it and name its directory, such as fsb run /mnt/nas"
+            .to_owned();
     }
     if name.contains('@') {
-        return "after @ write loop, ram or the path of a device, such as ext4@/dev/sdb1".to_owned();
+        return "after @ write loop, ram or the path of a device, such as ext4@/dev/sdb1"
+            .to_owned();
     }
     let plain = lower.strip_prefix("mkfs.").unwrap_or(&lower);
     match fsb_model::nearest::nearest(plain, REGISTRY.iter().map(|member| member.name())) {
@@ -150,23 +170,39 @@ pub(crate) struct Formatted {
 }
 
 /// Runs the mkfs program on `device`: its defaults, then `extra`, which therefore takes precedence.
-pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<Formatted, TestbedError> {
+pub(crate) fn format(
+    tools: &Tools,
+    device: &Path,
+    extra: &[String],
+) -> Result<Formatted, TestbedError> {
     let mkfs = program::require(tools.mkfs, tools.package)?;
     let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
     arguments.extend(extra.iter().map(OsString::from));
     arguments.push(device.into());
     let output = program::run_alone(&mkfs, &arguments, device)?;
     let mut command = vec![mkfs.display().to_string()];
-    command.extend(arguments.iter().map(|argument| argument.to_string_lossy().into_owned()));
+    command.extend(
+        arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy().into_owned()),
+    );
     if !output.status.success() {
-        let complaint = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-        return Err(TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status)).tried(format!(
-            "{}: {}",
-            command.join(" "),
-            program::last_lines(complaint)
-        )));
+        let complaint = if output.stderr.is_empty() {
+            &output.stdout
+        } else {
+            &output.stderr
+        };
+        return Err(
+            TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status)).tried(
+                format!("{}: {}", command.join(" "), program::last_lines(complaint)),
+            ),
+        );
     }
-    Ok(Formatted { command, changes: Vec::new(), version: version(tools) })
+    Ok(Formatted {
+        command,
+        changes: Vec::new(),
+        version: version(tools),
+    })
 }
 
 /// Makes the external journal on its device, if mkfs does not.
@@ -175,13 +211,27 @@ pub(crate) fn make_journal(
     journal: &ExternalJournal,
     device: &Path,
 ) -> Result<(), TestbedError> {
-    let (Some(tools), Some((name, arguments))) = (member.tools(), journal.make.split_first()) else { return Ok(()) };
-    let arguments: Vec<OsString> = arguments.iter().map(OsString::from).chain([device.into()]).collect();
+    let (Some(tools), Some((name, arguments))) = (member.tools(), journal.make.split_first())
+    else {
+        return Ok(());
+    };
+    let arguments: Vec<OsString> = arguments
+        .iter()
+        .map(OsString::from)
+        .chain([device.into()])
+        .collect();
     let output = program::run_alone(&program::require(name, tools.package)?, &arguments, device)?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(TestbedError::trial(format!("the external journal was not made ({})", output.status))
-            .tried(format!("{}: {}", journal.make.join(" "), program::last_lines(&output.stderr)))),
+        false => Err(TestbedError::trial(format!(
+            "the external journal was not made ({})",
+            output.status
+        ))
+        .tried(format!(
+            "{}: {}",
+            journal.make.join(" "),
+            program::last_lines(&output.stderr)
+        ))),
     }
 }
 
@@ -191,9 +241,9 @@ const MOUNTED: &str = "mounted";
 /// The time limit for an unmount after such a change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the program that changes the features of the unmounted file system, once with each of `runs`, and then the check
-/// that completes the changes. Mounts the file system at `point` for a run that begins with `mounted`. Returns the
-/// commands, each with the device as its last word.
+/// Runs the program that changes the features of the unmounted file system, once with each of
+/// `runs`, and then the check that completes the changes. Mounts the file system at `point` for a
+/// run that begins with `mounted`. Returns the commands, each with the device as its last word.
 pub(crate) fn tune(
     member: &dyn FileSystem,
     device: &Path,
@@ -205,7 +255,12 @@ pub(crate) fn tune(
     };
     let command = |words: &[&str], run: &[String]| -> Vec<String> {
         let device = device.to_string_lossy().into_owned();
-        words.iter().map(|word| (*word).to_owned()).chain(run.iter().cloned()).chain([device]).collect()
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .chain(run.iter().cloned())
+            .chain([device])
+            .collect()
     };
     // A program sees the target at `visible`: its device, or the point where it is mounted.
     let perform = |command: &[String], visible: &Path| -> Result<(), TestbedError> {
@@ -215,12 +270,16 @@ pub(crate) fn tune(
         if output.status.success() || is_repaired {
             return Ok(());
         }
-        let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-        Err(TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(format!(
-            "{}: {}",
-            command.join(" "),
-            program::last_lines(said)
-        )))
+        let said = if output.stderr.is_empty() {
+            &output.stdout
+        } else {
+            &output.stderr
+        };
+        Err(
+            TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(
+                format!("{}: {}", command.join(" "), program::last_lines(said)),
+            ),
+        )
     };
     let mut commands = Vec::new();
     for run in runs {
@@ -237,7 +296,10 @@ pub(crate) fn tune(
                 let unmounted = kernel::unmount_patiently(point, PATIENCE);
                 changed?;
                 unmounted?;
-                let mount = command(&["mount", "-t", tune.driver, "--target", "/mnt", "--source"], &[]);
+                let mount = command(
+                    &["mount", "-t", tune.driver, "--target", "/mnt", "--source"],
+                    &[],
+                );
                 commands.extend([mount, change, command(&["umount"], &[])]);
             }
         }
@@ -255,44 +317,65 @@ pub(crate) fn version(tools: &Tools) -> Option<String> {
     version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
 }
 
-/// Returns the first line with a digit. Skips the complaint and the usage of a program that does not know the option.
+/// Returns the first line with a digit. Skips the complaint and the usage of a program that does
+/// not know the option.
 fn version_in(text: &str) -> Option<&str> {
-    let complaint = |line: &str| ["unrecognized", "invalid", "unknown"].iter().any(|word| line.contains(word));
-    let mut lines = text.lines().map(str::trim).take_while(|line| !line.to_lowercase().starts_with("usage"));
+    let complaint = |line: &str| {
+        ["unrecognized", "invalid", "unknown"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.to_lowercase().starts_with("usage"));
     lines.find(|line| line.contains(|c: char| c.is_ascii_digit()) && !complaint(line))
 }
 
 /// Returns the programs of a file system that are missing.
 pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
-    tools.programs().filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
+    tools
+        .programs()
+        .filter(|name| program::find(name).is_none())
+        .map(PathBuf::from)
+        .collect()
 }
 
 /// Returns whether /proc/filesystems lists the driver.
 pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     let listed = roots.proc_text("filesystems").unwrap_or_default();
-    listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
+    listed
+        .lines()
+        .any(|line| line.split_whitespace().last() == Some(driver))
 }
 
-/// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be mounted on a machine itself.
-/// Optional targets need none.
+/// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be
+/// mounted on a machine itself. Optional targets need none.
 pub fn needed_drivers(targets: &[Target]) -> BTreeSet<&'static str> {
     needed(targets).filter_map(FileSystem::driver).collect()
 }
 
-/// Returns the programs without which these targets cannot be made on a machine itself. Optional targets need none.
+/// Returns the programs without which these targets cannot be made on a machine itself. Optional
+/// targets need none.
 pub fn needed_tools(targets: &[Target]) -> impl Iterator<Item = &'static Tools> {
     needed(targets).filter_map(FileSystem::tools)
 }
 
 fn needed(targets: &[Target]) -> impl Iterator<Item = &'static dyn FileSystem> {
-    let specs = targets.iter().filter(|target| !target.optional).filter_map(Target::file_system);
+    let specs = targets
+        .iter()
+        .filter(|target| !target.optional)
+        .filter_map(Target::file_system);
     let members = specs.filter_map(|spec| of_target(spec).ok());
     members.filter(|member| member.only_in_a_guest().is_none())
 }
 
 /// Returns the file system of a mount, including mounts that fsb did not make.
 pub(crate) fn of_mount(mount: &Mount) -> Option<&'static dyn FileSystem> {
-    let named = REGISTRY.iter().copied().find(|member| member.name() == mount.kind);
+    let named = REGISTRY
+        .iter()
+        .copied()
+        .find(|member| member.name() == mount.kind);
     named.or_else(|| by_magic(magic::of_path(&mount.point)?))
 }
 
@@ -302,12 +385,19 @@ pub(crate) fn of_file(file: impl AsFd) -> Option<&'static dyn FileSystem> {
 }
 
 fn by_magic(number: u64) -> Option<&'static dyn FileSystem> {
-    REGISTRY.iter().copied().find(|member| member.magic() == Some(number))
+    REGISTRY
+        .iter()
+        .copied()
+        .find(|member| member.magic() == Some(number))
 }
 
-/// Returns the file of a read-ahead setting of its own, for a file system that is mounted from the block device `name`.
+/// Returns the file of a read-ahead setting of its own, for a file system that is mounted from the
+/// block device `name`.
 pub(crate) fn own_read_ahead(name: &str, roots: &Roots) -> Option<PathBuf> {
-    REGISTRY.iter().find_map(|member| member.own_read_ahead(name, roots)).filter(|path| path.exists())
+    REGISTRY
+        .iter()
+        .find_map(|member| member.own_read_ahead(name, roots))
+        .filter(|path| path.exists())
 }
 
 #[cfg(test)]
@@ -315,7 +405,10 @@ mod tests {
     use super::*;
 
     fn members() -> impl Iterator<Item = &'static dyn FileSystem> {
-        REGISTRY.iter().copied().chain([&skeleton::Skeleton as &dyn FileSystem])
+        REGISTRY
+            .iter()
+            .copied()
+            .chain([&skeleton::Skeleton as &dyn FileSystem])
     }
 
     #[test]
@@ -323,8 +416,16 @@ mod tests {
         let mut names = BTreeSet::new();
         for member in members() {
             assert!(names.insert(member.name()), "{} twice", member.name());
-            assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
-            assert!(member.name().chars().all(|c| c.is_ascii_alphanumeric()), "{}", member.name());
+            assert!(
+                !member.about().is_empty() && !member.about().contains('\n'),
+                "{}",
+                member.name()
+            );
+            assert!(
+                member.name().chars().all(|c| c.is_ascii_alphanumeric()),
+                "{}",
+                member.name()
+            );
             let target: Target = member.name().parse().unwrap();
             member.check(target.file_system().unwrap()).unwrap();
         }
@@ -333,9 +434,19 @@ mod tests {
     #[test]
     fn device_file_systems_declare_tools_driver_and_least_size() {
         for member in members().filter(|member| member.home() == Home::Device) {
-            let tools = member.tools().unwrap_or_else(|| panic!("{} has no tools", member.name()));
-            assert!(!tools.package.is_empty() && !tools.mkfs.is_empty(), "{}", member.name());
-            assert!(member.driver().is_some() && member.minimum_size() >= 1 << 20, "{}", member.name());
+            let tools = member
+                .tools()
+                .unwrap_or_else(|| panic!("{} has no tools", member.name()));
+            assert!(
+                !tools.package.is_empty() && !tools.mkfs.is_empty(),
+                "{}",
+                member.name()
+            );
+            assert!(
+                member.driver().is_some() && member.minimum_size() >= 1 << 20,
+                "{}",
+                member.name()
+            );
             assert!(!member.modules().is_empty(), "{}", member.name());
         }
     }
@@ -343,27 +454,58 @@ mod tests {
     #[test]
     fn needed_drivers_are_those_of_the_targets_that_must_be_mounted() {
         let target = |text: &str| text.parse::<Target>().unwrap();
-        let optional = Target { optional: true, ..target("btrfs") };
-        let targets = [target("ext4"), target("fast=xfs,noatime"), target("ntfs"), target("null"), optional];
-        assert_eq!(Vec::from_iter(needed_drivers(&targets)), ["ext4", "fuseblk", "xfs"]);
+        let optional = Target {
+            optional: true,
+            ..target("btrfs")
+        };
+        let targets = [
+            target("ext4"),
+            target("fast=xfs,noatime"),
+            target("ntfs"),
+            target("null"),
+            optional,
+        ];
+        assert_eq!(
+            Vec::from_iter(needed_drivers(&targets)),
+            ["ext4", "fuseblk", "xfs"]
+        );
         assert!(needed_drivers(&[target("/srv"), target("nfs")]).is_empty());
     }
 
     #[test]
     fn members_with_nocow_or_volumes_declare_a_magic_number() {
         for member in members().filter(|member| member.takes_nocow() || member.numbers_volumes()) {
-            assert!(member.magic().is_some(), "{} is known by its magic number alone", member.name());
+            assert!(
+                member.magic().is_some(),
+                "{} is known by its magic number alone",
+                member.name()
+            );
         }
-        let in_place = members().filter(|member| member.writes_in_place()).map(|member| member.name());
-        assert_eq!(in_place.collect::<Vec<_>>(), ["ext2", "ext3", "ext4", "xfs"]);
+        let in_place = members()
+            .filter(|member| member.writes_in_place())
+            .map(|member| member.name());
+        assert_eq!(
+            in_place.collect::<Vec<_>>(),
+            ["ext2", "ext3", "ext4", "xfs"]
+        );
     }
 
     #[test]
     fn todays_kernel_and_tools_need_no_arguments() {
         let words = ["-L".to_owned(), "x".to_owned()];
         for member in members() {
-            assert_eq!(member.mkfs_for(&words, Version(99, 0), None), words, "{}", member.name());
-            assert_eq!(member.mkfs_for(&words, Version(3, 0), None), words, "{}", member.name());
+            assert_eq!(
+                member.mkfs_for(&words, Version(99, 0), None),
+                words,
+                "{}",
+                member.name()
+            );
+            assert_eq!(
+                member.mkfs_for(&words, Version(3, 0), None),
+                words,
+                "{}",
+                member.name()
+            );
         }
     }
 
@@ -372,15 +514,30 @@ mod tests {
         assert_eq!(find("xfs").unwrap().name(), "xfs");
         let error = find("btfrs").err().unwrap();
         assert_eq!(error.kind, crate::Kind::Request);
-        assert!(error.to_string().contains("did you mean 'btrfs'"), "{error}");
+        assert!(
+            error.to_string().contains("did you mean 'btrfs'"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_error_message_is_not_read_as_a_version() {
-        assert_eq!(version_in("mkfs.udf: unrecognized option '--version'\n"), None);
-        assert_eq!(version_in("mkudffs from udftools 2.3\nUsage:\n\tmkudffs\n"), Some("mkudffs from udftools 2.3"));
-        assert_eq!(version_in("\nmke2fs 1.47.0 (5-Feb-2023)\n"), Some("mke2fs 1.47.0 (5-Feb-2023)"));
-        assert_eq!(version_in("mkfs.x: invalid option -- '-'\nUsage: mkfs.x device\nup to 1024 bytes\n"), None);
+        assert_eq!(
+            version_in("mkfs.udf: unrecognized option '--version'\n"),
+            None
+        );
+        assert_eq!(
+            version_in("mkudffs from udftools 2.3\nUsage:\n\tmkudffs\n"),
+            Some("mkudffs from udftools 2.3")
+        );
+        assert_eq!(
+            version_in("\nmke2fs 1.47.0 (5-Feb-2023)\n"),
+            Some("mke2fs 1.47.0 (5-Feb-2023)")
+        );
+        assert_eq!(
+            version_in("mkfs.x: invalid option -- '-'\nUsage: mkfs.x device\nup to 1024 bytes\n"),
+            None
+        );
     }
 
     #[test]
@@ -397,7 +554,11 @@ mod tests {
         assert_eq!(error.kind, crate::Kind::Trial);
         assert!(error.to_string().contains("No such file"), "{error}");
         let made = format(&tools, Path::new("/dev/null"), &[]).unwrap();
-        assert!(made.command.ends_with(&["-d".to_owned(), "/dev/null".to_owned()]), "{made:?}");
+        assert!(
+            made.command
+                .ends_with(&["-d".to_owned(), "/dev/null".to_owned()]),
+            "{made:?}"
+        );
         assert!(made.version.unwrap().contains("coreutils"));
     }
 }

@@ -1,8 +1,10 @@
-//! NFS: a server exports another file system of this list, and one or more clients of the kernel mount it.
+//! NFS: a server exports another file system of this list, and one or more clients of the kernel
+//! mount it.
 //!
-//! Clients and server are in one guest of a virtual machine, which has no other NFS server and no network. Each client has a
-//! network namespace of its own, and therefore its own connections, caches and state at the server. `nfs_server.rs`
-//! configures the kernel's server, and `ganesha.rs` starts nfs-ganesha.
+//! Clients and server are in one guest of a virtual machine, which has no other NFS server and no
+//! network. Each client has a network namespace of its own, and therefore its own connections,
+//! caches and state at the server. `nfs_server.rs` configures the kernel's server, and `ganesha.rs`
+//! starts nfs-ganesha.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,8 @@ use fsb_sys::network::Link;
 use fsb_sys::{Roots, mount as kernel, program};
 
 use super::file_system::{
-    Cause, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune, with_options,
+    Cause, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune,
+    with_options,
 };
 use super::kernel_compatibility::Version;
 use super::nfs_server::{Export, NfsServer, serve};
@@ -65,7 +68,9 @@ impl FileSystem for Nfs {
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
         let exported = last_value(options, "export").unwrap_or(NFS.exported.name());
         let server = last_value(options, "server").unwrap_or(SERVERS[0]);
-        let found = EXPORTS.iter().find(|nfs| nfs.exported.name() == exported && nfs.server.name() == server)?;
+        let found = EXPORTS
+            .iter()
+            .find(|nfs| nfs.exported.name() == exported && nfs.server.name() == server)?;
         Some(found)
     }
 
@@ -78,7 +83,11 @@ impl FileSystem for Nfs {
     }
 
     fn driver(&self) -> Option<&'static str> {
-        Some(if self.server == NfsServer::Kernel { "nfsd" } else { "nfs4" })
+        Some(if self.server == NfsServer::Kernel {
+            "nfsd"
+        } else {
+            "nfs4"
+        })
     }
 
     fn modules(&self) -> &'static [&'static str] {
@@ -95,18 +104,32 @@ impl FileSystem for Nfs {
     }
 
     fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
-        if self.server == NfsServer::Ganesha { ganesha::files() } else { Ok(Vec::new()) }
+        if self.server == NfsServer::Ganesha {
+            ganesha::files()
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     fn served_by(&self, _: &Path) -> Option<String> {
         self.server_program().map(|(name, package)| {
             let text = program::ask(name, &["-v".as_ref()]).unwrap_or_default();
-            ganesha::version(&text).map_or_else(|| package.to_owned(), |version| format!("{package} {version}"))
+            ganesha::version(&text).map_or_else(
+                || package.to_owned(),
+                |version| format!("{package} {version}"),
+            )
         })
     }
 
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
-        let mut modules = vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }, "veth"];
+        let mut modules = vec![
+            if version(options) == "3" {
+                "nfsv3"
+            } else {
+                "nfsv4"
+            },
+            "veth",
+        ];
         modules.extend(link(options).map(|_| "sch_netem"));
         modules
     }
@@ -132,8 +155,10 @@ impl FileSystem for Nfs {
     }
 
     fn hazards(&self) -> &'static [Hazard] {
-        const HAZARDS: &[Hazard] =
-            &[Hazard { cause: Cause::Options(&["async"]), loss: "a crash of the server may lose synced data" }];
+        const HAZARDS: &[Hazard] = &[Hazard {
+            cause: Cause::Options(&["async"]),
+            loss: "a crash of the server may lose synced data",
+        }];
         HAZARDS
     }
 
@@ -156,30 +181,52 @@ impl FileSystem for Nfs {
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
-                let of_kernel = EXPORTS.iter().filter(|export| export.server == NfsServer::Kernel);
+                let of_kernel = EXPORTS
+                    .iter()
+                    .filter(|export| export.server == NfsServer::Kernel);
                 let known: Vec<_> = of_kernel.map(|export| export.exported.name()).collect();
-                return Err(refused(option, format!("it exports one of {}", known.join(", "))));
+                return Err(refused(
+                    option,
+                    format!("it exports one of {}", known.join(", ")),
+                ));
             }
             if name == "server" && !SERVERS.contains(&value) {
-                return Err(refused(option, format!("it has the servers {}", SERVERS.join(", "))));
+                return Err(refused(
+                    option,
+                    format!("it has the servers {}", SERVERS.join(", ")),
+                ));
             }
             if self.server == NfsServer::Ganesha && option == "async" {
-                return Err(refused(option, "nfs-ganesha always answers when changes are on its device".to_owned()));
+                return Err(refused(
+                    option,
+                    "nfs-ganesha always answers when changes are on its device".to_owned(),
+                ));
             }
             if self.server == NfsServer::Ganesha && option == "vers=3" {
-                return Err(refused(option, "fsb starts nfs-ganesha for version 4 only".to_owned()));
+                return Err(refused(
+                    option,
+                    "fsb starts nfs-ganesha for version 4 only".to_owned(),
+                ));
             }
             if name == "vers" && !VERSIONS.contains(&value) {
-                return Err(refused(option, format!("it has the versions {}", VERSIONS.join(", "))));
+                return Err(refused(
+                    option,
+                    format!("it has the versions {}", VERSIONS.join(", ")),
+                ));
             }
             if SET_BY_FSB.contains(&name) {
                 return Err(refused(option, format!("fsb sets {name} itself")));
             }
         }
         if clients(&spec.options) > 1 && spec.options.iter().any(|option| option == "nocto") {
-            return Err(refused("nocto", "several clients would not see that the files were made anew".to_owned()));
+            return Err(refused(
+                "nocto",
+                "several clients would not see that the files were made anew".to_owned(),
+            ));
         }
-        if spec.options.iter().any(|option| option == "sync") && spec.options.iter().any(|option| option == "async") {
+        if spec.options.iter().any(|option| option == "sync")
+            && spec.options.iter().any(|option| option == "async")
+        {
             return Err(refused("async", "it contradicts sync".to_owned()));
         }
         Ok(())
@@ -201,8 +248,15 @@ impl FileSystem for Nfs {
         let export = Export::of_device(request.source)?;
         let directory = export.make_directory()?;
         let options = ExportOptions::split(request.options, self.exported.discard_off());
-        self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
-        let mut mounted = Mounted { export: Some(export), ..Mounted::default() };
+        self.exported.mount(&MountRequest {
+            point: &directory,
+            options: &options.server,
+            ..*request
+        })?;
+        let mut mounted = Mounted {
+            export: Some(export),
+            ..Mounted::default()
+        };
         match self.mount_clients(request.point, export, &options, &mut mounted.client_points) {
             Ok(()) => Ok(mounted),
             Err(error) => {
@@ -223,12 +277,15 @@ impl FileSystem for Nfs {
         with_options(&["mount", "-t", options.driver()], &options.client)
     }
 
-    /// Writes out the exported file system, which an asynchronous export leaves dirty, and completes its own deferred
-    /// work.
+    /// Writes out the exported file system, which an asynchronous export leaves dirty, and
+    /// completes its own deferred work.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         let export = Export::of_device(idle.source)?;
         export.sync()?;
-        self.exported.finish_background_work(&Idle { point: &export.directory(), source: idle.source })
+        self.exported.finish_background_work(&Idle {
+            point: &export.directory(),
+            source: idle.source,
+        })
     }
 
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
@@ -237,8 +294,8 @@ impl FileSystem for Nfs {
 }
 
 impl Nfs {
-    /// Exports the file system, and mounts the export for the first client at `point` and for each further one at a point
-    /// beside it, which is added to `client_points`.
+    /// Exports the file system, and mounts the export for the first client at `point` and for each
+    /// further one at a point beside it, which is added to `client_points`.
     fn mount_clients(
         &self,
         point: &Path,
@@ -246,7 +303,12 @@ impl Nfs {
         options: &ExportOptions,
         client_points: &mut Vec<PathBuf>,
     ) -> Result<(), TestbedError> {
-        let networks = export.begin(self.server, options.asynchronous, options.link, options.clients)?;
+        let networks = export.begin(
+            self.server,
+            options.asynchronous,
+            options.link,
+            options.clients,
+        )?;
         for (client, network) in (1..).zip(&networks) {
             let mut point = point.to_owned();
             if client > 1 {
@@ -254,13 +316,16 @@ impl Nfs {
                 client_points.push(point.clone());
             }
             let failed = |verb, error: std::io::Error| {
-                TestbedError::trial("a client of NFS could not be set up").tried(attempt(verb, &point, &error))
+                TestbedError::trial("a client of NFS could not be set up")
+                    .tried(attempt(verb, &point, &error))
             };
             std::fs::create_dir_all(&point).map_err(|error| failed("make", error))?;
             let source = export.source(network);
             let of_client = options.of_client(export, self.server, network.near(), network.far());
             let mount = || kernel::mount(options.driver(), Path::new(&source), &point, &of_client);
-            network.run(&export.host_name(client), mount).map_err(|error| failed("enter the network of", error))??;
+            network
+                .run(&export.host_name(client), mount)
+                .map_err(|error| failed("enter the network of", error))??;
         }
         Ok(())
     }
@@ -278,15 +343,21 @@ fn version(options: &[String]) -> &str {
 fn link(options: &[String]) -> Option<Link> {
     let round_trip = last_value(options, "delay").and_then(|text| parse_duration(text).ok());
     let rate = last_value(options, "rate").and_then(bit_rate);
-    (round_trip.is_some() || rate.is_some()).then(|| Link { round_trip: round_trip.unwrap_or(Duration::ZERO), rate })
+    (round_trip.is_some() || rate.is_some()).then(|| Link {
+        round_trip: round_trip.unwrap_or(Duration::ZERO),
+        rate,
+    })
 }
 
 /// Returns the number of clients that mount options request.
 fn clients(options: &[String]) -> usize {
-    last_value(options, "clients").and_then(|text| text.parse().ok()).unwrap_or(1)
+    last_value(options, "clients")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
 }
 
-/// The client's options that describe the connection, and those of the lock manager, which has no services here.
+/// The client's options that describe the connection, and those of the lock manager, which has no
+/// services here.
 const SET_BY_FSB: [&str; 15] = [
     "addr",
     "clientaddr",
@@ -332,23 +403,42 @@ impl ExportOptions {
 
     /// Returns the kernel's name of the client's file system.
     fn driver(&self) -> &'static str {
-        if version(&self.client) == "3" { "nfs" } else { "nfs4" }
+        if version(&self.client) == "3" {
+            "nfs"
+        } else {
+            "nfs4"
+        }
     }
 
-    /// Returns the mount options of a client with the address `own` for an export of that server, which it reaches at
-    /// `address`.
-    fn of_client(&self, export: Export, server: NfsServer, address: Ipv4Addr, own: Ipv4Addr) -> Vec<String> {
+    /// Returns the mount options of a client with the address `own` for an export of that server,
+    /// which it reaches at `address`.
+    fn of_client(
+        &self,
+        export: Export,
+        server: NfsServer,
+        address: Ipv4Addr,
+        own: Ipv4Addr,
+    ) -> Vec<String> {
         let mut all = self.client.clone();
         if !all.iter().any(|option| key(option) == "vers") {
             all.push(format!("vers={}", VERSIONS[0]));
         }
         // Without `sec` the client would ask for Kerberos first.
-        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={address}")]);
+        all.extend([
+            "proto=tcp".to_owned(),
+            "sec=sys".to_owned(),
+            format!("addr={address}"),
+        ]);
         match self.driver() {
             // With its ports the client does not ask rpcbind for them. Locks would need rpc.statd.
             "nfs" => {
                 let mount = format!("mountport={}", rpc_services::MOUNT_PORT);
-                all.extend(["port=2049".to_owned(), "mountproto=tcp".to_owned(), mount, "nolock".to_owned()]);
+                all.extend([
+                    "port=2049".to_owned(),
+                    "mountproto=tcp".to_owned(),
+                    mount,
+                    "nolock".to_owned(),
+                ]);
             }
             _ => all.push(format!("clientaddr={own}")),
         }
@@ -361,8 +451,16 @@ impl ExportOptions {
 
 /// From nfs(5) and exports(5).
 static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Durability, "sync", "the server answers when changes are on its device (default)"),
-    DeclaredOption::flag(Durability, "async", "the server answers before changes are on its device"),
+    DeclaredOption::flag(
+        Durability,
+        "sync",
+        "the server answers when changes are on its device (default)",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "async",
+        "the server answers before changes are on its device",
+    ),
     DeclaredOption::value(
         Layout,
         "export",
@@ -391,9 +489,27 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "most bits per second in each direction, such as 100M or 1G",
     ),
-    DeclaredOption::value(Data, "vers", OptionKind::Word(&VERSIONS), "4.2", "version of the protocol"),
-    DeclaredOption::value(Data, "rsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a read call"),
-    DeclaredOption::value(Data, "wsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a write call"),
+    DeclaredOption::value(
+        Data,
+        "vers",
+        OptionKind::Word(&VERSIONS),
+        "4.2",
+        "version of the protocol",
+    ),
+    DeclaredOption::value(
+        Data,
+        "rsize",
+        OptionKind::Size(1024..=1 << 20),
+        "",
+        "most bytes of a read call",
+    ),
+    DeclaredOption::value(
+        Data,
+        "wsize",
+        OptionKind::Size(1024..=1 << 20),
+        "",
+        "most bytes of a write call",
+    ),
     DeclaredOption::value(
         Resources,
         "clients",
@@ -401,12 +517,40 @@ static OPTIONS: &[DeclaredOption] = &[
         "1",
         "clients, each with its own connections and caches; thread n of a workload uses client n modulo their number",
     ),
-    DeclaredOption::value(Resources, "nconnect", OptionKind::Number(1..=16), "1", "TCP connections of each client"),
-    DeclaredOption::flag(Access, "ac", "the client keeps attributes for a while (default)"),
-    DeclaredOption::flag(Access, "noac", "the client keeps no attributes and writes synchronously"),
-    DeclaredOption::value(Access, "actimeo", OptionKind::Number(0..=86_400), "", "seconds that attributes are kept"),
-    DeclaredOption::flag(Access, "cto", "an open checks whether the file changed (default)"),
-    DeclaredOption::flag(Access, "nocto", "an open does not check whether the file changed"),
+    DeclaredOption::value(
+        Resources,
+        "nconnect",
+        OptionKind::Number(1..=16),
+        "1",
+        "TCP connections of each client",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "ac",
+        "the client keeps attributes for a while (default)",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "noac",
+        "the client keeps no attributes and writes synchronously",
+    ),
+    DeclaredOption::value(
+        Access,
+        "actimeo",
+        OptionKind::Number(0..=86_400),
+        "",
+        "seconds that attributes are kept",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "cto",
+        "an open checks whether the file changed (default)",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "nocto",
+        "an open does not check whether the file changed",
+    ),
     DeclaredOption::value(
         Access,
         "lookupcache",
@@ -414,7 +558,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "all",
         "names that the client keeps",
     ),
-    DeclaredOption::flag(Access, "hard", "calls are repeated until the server answers (default)"),
+    DeclaredOption::flag(
+        Access,
+        "hard",
+        "calls are repeated until the server answers (default)",
+    ),
     DeclaredOption::flag(Access, "soft", "calls fail after some repetitions"),
 ];
 
@@ -426,12 +574,18 @@ mod tests {
     use super::*;
 
     fn spec(text: &str) -> FileSystemSpec {
-        text.parse::<fsb_model::Target>().unwrap().file_system().unwrap().clone()
+        text.parse::<fsb_model::Target>()
+            .unwrap()
+            .file_system()
+            .unwrap()
+            .clone()
     }
 
     fn refusal(text: &str) -> Option<String> {
         let spec = spec(text);
-        check(of_target(&spec).unwrap(), &spec).err().map(|error| error.to_string())
+        check(of_target(&spec).unwrap(), &spec)
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
@@ -442,22 +596,34 @@ mod tests {
         assert!(of("nfs,export=btrfs").modules().contains(&"btrfs"));
         assert_eq!(of("nfs,export=ext3").name(), "nfs");
         let of_options = |text: &str| of(text).modules_of_options(&spec(text).options);
-        assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4", "veth"], vec!["nfsv3", "veth"]));
+        assert_eq!(
+            (of_options("nfs"), of_options("nfs,vers=3")),
+            (vec!["nfsv4", "veth"], vec!["nfsv3", "veth"])
+        );
         assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "veth", "sch_netem"]);
         for export in &EXPORTS {
-            assert_eq!(export.modules().contains(&"nfsd"), export.server == NfsServer::Kernel);
+            assert_eq!(
+                export.modules().contains(&"nfsd"),
+                export.server == NfsServer::Kernel
+            );
             assert!(
                 !export.modules().is_empty()
                     && export.server_program().is_some() == (export.server == NfsServer::Ganesha)
             );
         }
-        assert_eq!(of("nfs,server=ganesha,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
+        assert_eq!(
+            of("nfs,server=ganesha,export=xfs").tools().unwrap().mkfs,
+            "mkfs.xfs"
+        );
     }
 
     #[test]
     fn options_that_would_reach_beyond_the_guest_are_refused() {
         for (target, said) in [
-            ("nfs,export=reiserfs", "it exports one of ext4, ext3, xfs, btrfs"),
+            (
+                "nfs,export=reiserfs",
+                "it exports one of ext4, ext3, xfs, btrfs",
+            ),
             ("nfs,vers=2", "4.2, 4.1, 4.0, 3"),
             ("nfs,server=knfsd", "it has the servers kernel, ganesha"),
             ("nfs,server=ganesha,vers=3", "for version 4 only"),
@@ -499,30 +665,68 @@ mod tests {
     fn delay_and_rate_describe_the_network_and_do_not_reach_the_client() {
         let split = |text: &str| ExportOptions::split(&spec(text).options, None);
         let slow = split("nfs,delay=1ms,rate=100M");
-        assert_eq!(slow.link, Some(Link { round_trip: Duration::from_millis(1), rate: Some(100_000_000) }));
+        assert_eq!(
+            slow.link,
+            Some(Link {
+                round_trip: Duration::from_millis(1),
+                rate: Some(100_000_000)
+            })
+        );
         assert!(slow.client.is_empty() && slow.server.is_empty());
-        assert_eq!(split("nfs,delay=0").link, Some(Link { round_trip: Duration::ZERO, rate: None }));
+        assert_eq!(
+            split("nfs,delay=0").link,
+            Some(Link {
+                round_trip: Duration::ZERO,
+                rate: None
+            })
+        );
         assert_eq!(split("nfs").link, None);
     }
 
     #[test]
     fn options_go_to_the_server_the_export_or_the_client() {
-        let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1", "clients=4"].map(str::to_owned);
+        let options = [
+            "export=btrfs",
+            "async",
+            "nodiscard",
+            "rsize=64K",
+            "vers=4.1",
+            "clients=4",
+        ]
+        .map(str::to_owned);
         let split = ExportOptions::split(&options, Some("nodiscard"));
-        assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
-        assert_eq!((split.clients, ExportOptions::split(&[], None).clients), (4, 1));
+        assert_eq!(
+            (split.server.as_slice(), split.asynchronous),
+            (&["nodiscard".to_owned()][..], true)
+        );
+        assert_eq!(
+            (split.clients, ExportOptions::split(&[], None).clients),
+            (4, 1)
+        );
         let export = Export(DeviceNumber(0, 7));
         let (near, far) = (Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 10));
-        let client = split.of_client(export, NfsServer::Kernel, near, far).join(",");
-        assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=10.0.0.9,clientaddr=10.0.0.10");
+        let client = split
+            .of_client(export, NfsServer::Kernel, near, far)
+            .join(",");
+        assert_eq!(
+            client,
+            "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=10.0.0.9,clientaddr=10.0.0.10"
+        );
         let other = ExportOptions::split(&["server=ganesha".to_owned()], None);
         let usual = other.of_client(export, NfsServer::Ganesha, near, far);
-        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=22007"));
+        assert_eq!(
+            (usual[0].as_str(), usual.last().unwrap().as_str()),
+            ("vers=4.2", "port=22007")
+        );
         let old = ExportOptions::split(&["vers=3".to_owned()], None);
         assert_eq!(
-            old.of_client(export, NfsServer::Kernel, near, far).join(","),
+            old.of_client(export, NfsServer::Kernel, near, far)
+                .join(","),
             "vers=3,proto=tcp,sec=sys,addr=10.0.0.9,port=2049,mountproto=tcp,mountport=20048,nolock"
         );
-        assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));
+        assert_eq!(
+            (old.driver(), ExportOptions::default().driver()),
+            ("nfs", "nfs4")
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! The exports of NFS servers: of the kernel's, which is configured without the programs of nfs-utils, and of
-//! nfs-ganesha.
+//! The exports of NFS servers: of the kernel's, which is configured without the programs of
+//! nfs-utils, and of nfs-ganesha.
 //!
-//! The kernel's server asks user space which addresses are which client, which directories it exports, and which directory a file
-//! handle begins with. It keeps the answers in caches below /proc/net/rpc, which are filled here before anything asks.
-//! Formats: `svc_export_parse` and `expkey_parse` of fs/nfsd/export.c, `ip_map_parse` of net/sunrpc/svcauth_unix.c.
+//! The kernel's server asks user space which addresses are which client, which directories it
+//! exports, and which directory a file handle begins with. It keeps the answers in caches below
+//! /proc/net/rpc, which are filled here before anything asks. Formats: `svc_export_parse` and
+//! `expkey_parse` of fs/nfsd/export.c, `ip_map_parse` of net/sunrpc/svcauth_unix.c.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -22,7 +23,8 @@ use rustix::fs::{Mode, OFlags};
 use super::server_process::ServerProcess;
 use super::{ganesha, rpc_services};
 
-/// The directory with the mount points of the exported file systems, which is the root of the server.
+/// The directory with the mount points of the exported file systems, which is the root of the
+/// server.
 const ROOT: &str = "/run/fsb-nfs";
 
 /// The server's own file system, where the kernel's module expects it.
@@ -31,13 +33,15 @@ const NFSD: &str = "/proc/fs/nfsd";
 /// The threads of the server: the default of rpc.nfsd(8).
 const THREADS: u32 = 8;
 
-/// The shortest grace period that the server accepts, in seconds (`nfsd4_write_time` of fs/nfsd/nfsctl.c).
+/// The shortest grace period that the server accepts, in seconds (`nfsd4_write_time` of
+/// fs/nfsd/nfsctl.c).
 const GRACE: u32 = 10;
 
 /// The time limit for the end of the grace period, which emulated guests reach late.
 const GRACE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The time limit for the unmount of the exported file system. The server closes files with a short delay.
+/// The time limit for the unmount of the exported file system. The server closes files with a short
+/// delay.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server of an export.
@@ -71,7 +75,10 @@ pub(crate) struct Export(pub(super) DeviceNumber);
 
 impl Export {
     pub(super) fn of_device(device: &Path) -> Result<Export, TestbedError> {
-        let missing = || TestbedError::machine("the exported device is not there").tried(device.display().to_string());
+        let missing = || {
+            TestbedError::machine("the exported device is not there")
+                .tried(device.display().to_string())
+        };
         block::number_of(device).map(Export).ok_or_else(missing)
     }
 
@@ -87,12 +94,14 @@ impl Export {
     /// Creates the mount point and returns it.
     pub(super) fn make_directory(self) -> Result<PathBuf, TestbedError> {
         let directory = self.directory();
-        std::fs::create_dir_all(&directory).map_err(|error| unserved("make", &directory, &error))?;
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| unserved("make", &directory, &error))?;
         Ok(directory)
     }
 
-    /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each process needs another one,
-    /// outside the range from which clients get theirs. Minor numbers of devices that are ready together are below 10,000.
+    /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each
+    /// process needs another one, outside the range from which clients get theirs. Minor numbers of
+    /// devices that are ready together are below 10,000.
     pub(super) fn port_of_ganesha(self) -> u16 {
         22_000 + (self.0.1 % 10_000) as u16
     }
@@ -102,20 +111,23 @@ impl Export {
         format!("{}:/{}", network.near(), self.name())
     }
 
-    /// Returns the name of the host of a client, from 1. A server takes clients with one name for one client that was restarted.
+    /// Returns the name of the host of a client, from 1. A server takes clients with one name for
+    /// one client that was restarted.
     pub(super) fn host_name(self, client: usize) -> String {
         format!("{}-{client}", self.name())
     }
 
     /// Returns the number by which file handles name it. 0 is the root of the server.
     fn fsid(self) -> u32 {
-        // The kernel has 12 bits of major and 20 of minor numbers. The server reads the number as a signed one.
+        // The kernel has 12 bits of major and 20 of minor numbers. The server reads the number as a
+        // signed one.
         ((self.0.0 << 20) | self.0.1) & 0x7fff_ffff
     }
 
-    /// Exports the file system that is mounted at its directory, and returns the networks of its clients, on which packets
-    /// take the time that they need on `link`. If `asynchronous`, the kernel's server answers before changes are on the
-    /// device. After an error, the export must be ended.
+    /// Exports the file system that is mounted at its directory, and returns the networks of its
+    /// clients, on which packets take the time that they need on `link`. If `asynchronous`, the
+    /// kernel's server answers before changes are on the device. After an error, the export must be
+    /// ended.
     pub(super) fn begin(
         self,
         server: NfsServer,
@@ -124,10 +136,14 @@ impl Export {
         clients: usize,
     ) -> Result<Vec<Arc<ConnectedNamespace>>, TestbedError> {
         let running = match server {
-            NfsServer::Kernel => RunningServer::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
-            NfsServer::Ganesha => {
-                RunningServer::Ganesha(ganesha::start(&self.directory(), &self.name(), self.port_of_ganesha())?)
+            NfsServer::Kernel => {
+                RunningServer::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 })
             }
+            NfsServer::Ganesha => RunningServer::Ganesha(ganesha::start(
+                &self.directory(),
+                &self.name(),
+                self.port_of_ganesha(),
+            )?),
         };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
         served.exports.insert(self.fsid(), (self, running));
@@ -136,29 +152,44 @@ impl Export {
         Ok(networks)
     }
 
-    /// Returns the file handle of its root directory, as the client sends it. The server must export it.
+    /// Returns the file handle of its root directory, as the client sends it. The server must
+    /// export it.
     fn handle(self) -> Option<Vec<u8>> {
         /// The longest file handle of NFS 3, in bytes.
         const LONGEST: u32 = 64;
-        let mut file = OpenOptions::new().read(true).write(true).open(Path::new(NFSD).join("filehandle")).ok()?;
-        file.write_all(format!("{CLIENT} {} {LONGEST}\n", self.directory().display()).as_bytes()).ok()?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(Path::new(NFSD).join("filehandle"))
+            .ok()?;
+        file.write_all(format!("{CLIENT} {} {LONGEST}\n", self.directory().display()).as_bytes())
+            .ok()?;
         let mut text = String::new();
         file.read_to_string(&mut text).ok()?;
         parse_handle(&text)
     }
 
-    /// Returns the directories in which the server describes the clients of this export. Clients of NFS 3 have none.
+    /// Returns the directories in which the server describes the clients of this export. Clients of
+    /// NFS 3 have none.
     fn clients(self) -> Vec<PathBuf> {
-        let clients = std::fs::read_dir(Path::new(NFSD).join("clients")).into_iter().flatten().flatten();
-        let is_own =
-            |client: &PathBuf| fsb_sys::read_text(client.join("info")).is_ok_and(|info| is_client(&info, &self.name()));
+        let clients = std::fs::read_dir(Path::new(NFSD).join("clients"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let is_own = |client: &PathBuf| {
+            fsb_sys::read_text(client.join("info")).is_ok_and(|info| is_client(&info, &self.name()))
+        };
         clients.map(|client| client.path()).filter(is_own).collect()
     }
 
     /// Writes out what the server holds of it.
     pub(crate) fn sync(self) -> Result<(), TestbedError> {
         let path = self.directory();
-        let directory = rustix::fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let directory = rustix::fs::open(
+            &path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
         directory.and_then(rustix::fs::syncfs).map_err(|errno| {
             TestbedError::trial("the exported file system could not be written out").tried(attempt(
                 "syncfs",
@@ -168,34 +199,41 @@ impl Export {
         })
     }
 
-    /// Ends the export after the client has unmounted it, and unmounts the file system. The server then holds neither
-    /// data nor open files of it.
+    /// Ends the export after the client has unmounted it, and unmounts the file system. The server
+    /// then holds neither data nor open files of it.
     pub(crate) fn end(self) -> Result<(), TestbedError> {
-        // An unmounted client still closes files. From NFS 4.1 on it says goodbye when it has closed all. Version 4.0 has no
-        // such call, so the server is asked to forget a client without open files.
+        // An unmounted client still closes files. From NFS 4.1 on it says goodbye when it has
+        // closed all. Version 4.0 has no such call, so the server is asked to forget a client
+        // without open files.
         let is_gone = || {
             let mut clients = self.clients();
             clients.retain(|client| !forget_idle(client));
             clients.is_empty()
         };
         if !poll_until(PATIENCE, is_gone) {
-            return Err(TestbedError::trial("the NFS client still uses its server after the unmount"));
+            return Err(TestbedError::trial(
+                "the NFS client still uses its server after the unmount",
+            ));
         }
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        // The file system is unmounted even if a step before fails. The first error is the one that explains.
+        // The file system is unmounted even if a step before fails. The first error is the one that
+        // explains.
         let ended = match served.exports.remove(&self.fsid()) {
             Some((_, RunningServer::Ganesha(mut process))) => {
                 process.terminate();
                 let killed = || TestbedError::trial("nfs-ganesha did not end and was killed");
                 process.end_patiently().then_some(()).ok_or_else(killed)
             }
-            Some((_, RunningServer::Kernel(_))) => served.empty_caches().and_then(|()| publish(&served)),
+            Some((_, RunningServer::Kernel(_))) => {
+                served.empty_caches().and_then(|()| publish(&served))
+            }
             None => Ok(()),
         };
         let unmounted = match kernel::unmount_patiently(&self.directory(), PATIENCE) {
-            Ok(Some(note)) => {
-                Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note))
-            }
+            Ok(Some(note)) => Err(TestbedError::trial(
+                "the NFS server still uses the exported file system",
+            )
+            .tried(note)),
             result => result.map(drop),
         };
         ended.and(unmounted)
@@ -209,10 +247,13 @@ fn parse_handle(text: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// Returns whether the server's description of a client has the name of a host of that export ([`Export::host_name`]). NFS 4.0
-/// puts an address behind it.
+/// Returns whether the server's description of a client has the name of a host of that export
+/// ([`Export::host_name`]). NFS 4.0 puts an address behind it.
 fn is_client(info: &str, export: &str) -> bool {
-    let is_host = |word: &str| word.rsplit_once('-').is_some_and(|(name, _)| name == export);
+    let is_host = |word: &str| {
+        word.rsplit_once('-')
+            .is_some_and(|(name, _)| name == export)
+    };
     let mut names = info.lines().filter_map(|line| line.strip_prefix("name: "));
     names.any(|line| line.split([' ', '/', '"']).any(is_host))
 }
@@ -230,23 +271,28 @@ fn forget_idle(client: &Path) -> bool {
 fn handle_of(path: &str) -> Option<Vec<u8>> {
     let served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut exports = served.exports.values().map(|(export, _)| *export);
-    exports.find(|export| path.strip_prefix('/') == Some(export.name().as_str()))?.handle()
+    exports
+        .find(|export| path.strip_prefix('/') == Some(export.name().as_str()))?
+        .handle()
 }
 
-/// Flags of include/uapi/linux/nfsd/export.h: any port, no check of subtrees, and the number of the export in file
-/// handles. Users keep their identity, root included.
+/// Flags of include/uapi/linux/nfsd/export.h: any port, no check of subtrees, and the number of the
+/// export in file handles. Users keep their identity, root included.
 const FLAGS: u32 = 0x0002 | 0x0400 | 0x2000;
 const FLAG_ASYNC: u32 = 0x0010;
 
 /// The exports of this process.
-static SERVED: Mutex<Served> =
-    Mutex::new(Served { exports: BTreeMap::new(), networks: BTreeMap::new(), emptied: None });
+static SERVED: Mutex<Served> = Mutex::new(Served {
+    exports: BTreeMap::new(),
+    networks: BTreeMap::new(),
+    emptied: None,
+});
 
 struct Served {
     /// By number.
     exports: BTreeMap<u32, (Export, RunningServer)>,
-    /// The networks of the clients of each export, by number. They stay for its next mount: a client that was unmounted may
-    /// still close connections.
+    /// The networks of the clients of each export, by number. They stay for its next mount: a
+    /// client that was unmounted may still close connections.
     networks: BTreeMap<u32, Vec<Arc<ConnectedNamespace>>>,
     /// The time when the server's caches were emptied.
     emptied: Option<Instant>,
@@ -263,7 +309,9 @@ impl Served {
         let failed = |verb, error| unserved(verb, Path::new("the network of a client"), &error);
         let networks = self.networks.entry(export.fsid()).or_default();
         while networks.len() < clients {
-            networks.push(Arc::new(ConnectedNamespace::create().map_err(|error| failed("create", error))?));
+            networks.push(Arc::new(
+                ConnectedNamespace::create().map_err(|error| failed("create", error))?,
+            ));
         }
         let networks = networks[..clients].to_vec();
         networks
@@ -273,12 +321,16 @@ impl Served {
         Ok(networks)
     }
 
-    /// Empties the caches that hold the directories of exports. Emptying the second one also closes the server's files.
+    /// Empties the caches that hold the directories of exports. Emptying the second one also closes
+    /// the server's files.
     fn empty_caches(&mut self) -> Result<(), TestbedError> {
-        /// The kernel compares whole seconds (`write_flush` of net/sunrpc/cache.c). A second request within the same one
-        /// would take effect up to 30 s later.
+        /// The kernel compares whole seconds (`write_flush` of net/sunrpc/cache.c). A second
+        /// request within the same one would take effect up to 30 s later.
         const BETWEEN: Duration = Duration::from_millis(1100);
-        if let Some(left) = self.emptied.and_then(|last| BETWEEN.checked_sub(last.elapsed())) {
+        if let Some(left) = self
+            .emptied
+            .and_then(|last| BETWEEN.checked_sub(last.elapsed()))
+        {
             std::thread::sleep(left);
         }
         for cache in ["nfsd.export", "nfsd.fh"] {
@@ -306,9 +358,14 @@ fn publish(served: &Served) -> Result<(), TestbedError> {
     for network in served.networks.values().flatten() {
         write(&channel("auth.unix.ip"), &client_line(network.far()))?;
     }
-    let exports = of_kernel.iter().map(|(export, flags)| (export.fsid(), export.directory(), *flags));
+    let exports = of_kernel
+        .iter()
+        .map(|(export, flags)| (export.fsid(), export.directory(), *flags));
     for (fsid, directory, flags) in [(0, PathBuf::from(ROOT), FLAGS)].into_iter().chain(exports) {
-        write(&channel("nfsd.export"), &export_line(fsid, &directory, flags))?;
+        write(
+            &channel("nfsd.export"),
+            &export_line(fsid, &directory, flags),
+        )?;
         write(&channel("nfsd.fh"), &handle_line(fsid, &directory))?;
     }
     Ok(())
@@ -327,12 +384,20 @@ fn client_line(address: Ipv4Addr) -> String {
 fn export_line(fsid: u32, directory: &Path, flags: u32) -> String {
     /// The user and group of anonymous clients, which do not exist here.
     const ANONYMOUS: u32 = 65_534;
-    format!("{CLIENT} {} {NEVER} {flags} {ANONYMOUS} {ANONYMOUS} {fsid}\n", directory.display())
+    format!(
+        "{CLIENT} {} {NEVER} {flags} {ANONYMOUS} {ANONYMOUS} {fsid}\n",
+        directory.display()
+    )
 }
 
-/// A file handle of type 1 begins with the number of the export, in the byte order of the processor.
+/// A file handle of type 1 begins with the number of the export, in the byte order of the
+/// processor.
 fn handle_line(fsid: u32, directory: &Path) -> String {
-    let hex: String = fsid.to_ne_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = fsid
+        .to_ne_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("{CLIENT} 1 \\x{hex} {NEVER} {}\n", directory.display())
 }
 
@@ -354,7 +419,8 @@ pub(super) fn serve() -> Result<(), TestbedError> {
     }
     std::fs::create_dir_all(ROOT).map_err(|error| unserved("make", Path::new(ROOT), &error))?;
     // The server starts lockd for NFS 3, and lockd registers with rpcbind.
-    rpc_services::start(handle_of).map_err(|error| unserved("listen for", Path::new("rpcbind"), &error))?;
+    rpc_services::start(handle_of)
+        .map_err(|error| unserved("listen for", Path::new("rpcbind"), &error))?;
     // Before the socket, because the server then reads its versions.
     write(&control("versions"), "-2 +3 +4.0 +4.1 +4.2\n")?;
     write(&control("nfsv4gracetime"), &format!("{GRACE}\n"))?;
@@ -362,23 +428,30 @@ pub(super) fn serve() -> Result<(), TestbedError> {
     write(&control("threads"), &format!("{THREADS}\n"))?;
     // Locks of all versions wait for the end of lockd's grace period, too.
     let _ = write(Path::new("/proc/fs/lockd/nlm_end_grace"), "Y\n");
-    // No client from before a crash can claim its state. A server without a record of clients, as here, refuses to end
-    // the grace period early in newer kernels, and opens wait for its end.
+    // No client from before a crash can claim its state. A server without a record of clients, as
+    // here, refuses to end the grace period early in newer kernels, and opens wait for its end.
     let grace = control("v4_end_grace");
     let _ = write(&grace, "Y\n");
-    match poll_until(GRACE_LIMIT, || fsb_sys::read_trimmed(&grace).is_none_or(|ended| ended == "Y")) {
+    match poll_until(GRACE_LIMIT, || {
+        fsb_sys::read_trimmed(&grace).is_none_or(|ended| ended == "Y")
+    }) {
         true => Ok(()),
-        false => Err(TestbedError::trial("the grace period of the NFS server does not end").tried(format!(
-            "waited {} s for Y in {}",
-            GRACE_LIMIT.as_secs(),
-            grace.display()
-        ))),
+        false => Err(
+            TestbedError::trial("the grace period of the NFS server does not end").tried(format!(
+                "waited {} s for Y in {}",
+                GRACE_LIMIT.as_secs(),
+                grace.display()
+            )),
+        ),
     }
 }
 
 /// Writes a line in one call, as the kernel's files require.
 fn write(path: &Path, line: &str) -> Result<(), TestbedError> {
-    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
+    let written = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(line.as_bytes()));
     written.map_err(|error| unserved(&format!("write '{}' to", line.trim_end()), path, &error))
 }
 
@@ -394,13 +467,23 @@ mod tests {
     fn the_lines_of_the_caches_are_those_that_the_kernel_parses() {
         let export = Export(DeviceNumber(254, 259));
         let directory = export.directory();
-        assert_eq!(client_line(Ipv4Addr::new(10, 0, 0, 9)), "nfsd 10.0.0.9 2147483647 fsb\n");
+        assert_eq!(
+            client_line(Ipv4Addr::new(10, 0, 0, 9)),
+            "nfsd 10.0.0.9 2147483647 fsb\n"
+        );
         assert_eq!(
             export_line(export.fsid(), &directory, FLAGS | FLAG_ASYNC),
             "fsb /run/fsb-nfs/254-259 2147483647 9234 65534 65534 266338563\n"
         );
-        let hex = if cfg!(target_endian = "little") { "0301e00f" } else { "0fe00103" };
-        assert_eq!(handle_line(export.fsid(), &directory), format!("fsb 1 \\x{hex} 2147483647 /run/fsb-nfs/254-259\n"));
+        let hex = if cfg!(target_endian = "little") {
+            "0301e00f"
+        } else {
+            "0fe00103"
+        };
+        assert_eq!(
+            handle_line(export.fsid(), &directory),
+            format!("fsb 1 \\x{hex} 2147483647 /run/fsb-nfs/254-259\n")
+        );
     }
 
     #[test]
@@ -413,8 +496,9 @@ mod tests {
 
     #[test]
     fn clients_of_each_version_are_found_by_their_name() {
-        let info =
-            |name: &str| format!("clientid: 0x1\naddress: \"127.0.0.1:9\"\nname: \"{name}\"\nminor version: 2\n");
+        let info = |name: &str| {
+            format!("clientid: 0x1\naddress: \"127.0.0.1:9\"\nname: \"{name}\"\nminor version: 2\n")
+        };
         for name in ["Linux NFSv4.2 254-25-1", "Linux NFSv4.0 254-25-12/10.0.0.9"] {
             assert!(is_client(&info(name), "254-25"), "{name}");
             assert!(!is_client(&info(name), "254-2"), "{name}");
@@ -427,7 +511,11 @@ mod tests {
         let client = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| std::fs::write(client.path().join(name), text).unwrap();
         file("ctl", "");
-        for (version, states, forgotten) in [(0, "", true), (0, "- 0x1: { type: open }\n", false), (2, "", false)] {
+        for (version, states, forgotten) in [
+            (0, "", true),
+            (0, "- 0x1: { type: open }\n", false),
+            (2, "", false),
+        ] {
             file("info", &format!("name: \"x\"\nminor version: {version}\n"));
             file("states", states);
             assert_eq!(forget_idle(client.path()), forgotten, "{version}: {states}");

@@ -48,10 +48,12 @@ impl FileSystem for Nilfs2 {
         &["nilfs2"]
     }
 
-    /// Only mount.nilfs2 starts the cleaner, `nilfs_cleanerd`. fsb mounts with the kernel alone, so that no cleaner
-    /// runs during a measurement.
+    /// Only mount.nilfs2 starts the cleaner, `nilfs_cleanerd`. fsb mounts with the kernel alone, so
+    /// that no cleaner runs during a measurement.
     fn note(&self) -> Option<&'static str> {
-        Some("nilfs2 runs without its cleaner: space freed within a sequential trial stays occupied")
+        Some(
+            "nilfs2 runs without its cleaner: space freed within a sequential trial stays occupied",
+        )
     }
 
     /// Sixteen segments of 8 MiB, and the superblocks.
@@ -61,13 +63,16 @@ impl FileSystem for Nilfs2 {
 
     /// Refuses the options of mount.nilfs2, which the kernel does not know.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        let of_cleaner =
-            |option: &&String| ["pp", "nogc", "gcpid"].contains(&option.split('=').next().unwrap_or_default());
+        let of_cleaner = |option: &&String| {
+            ["pp", "nogc", "gcpid"].contains(&option.split('=').next().unwrap_or_default())
+        };
         match spec.options.iter().find(of_cleaner) {
             None => Ok(()),
-            Some(option) => Err(TestbedError::request(format!("nilfs2: the option {option} is for its cleaner"))
-                .tried("mount.nilfs2 passes it to nilfs_cleanerd, which fsb does not run")
-                .advice("leave it out")),
+            Some(option) => Err(TestbedError::request(format!(
+                "nilfs2: the option {option} is for its cleaner"
+            ))
+            .tried("mount.nilfs2 passes it to nilfs_cleanerd, which fsb does not run")
+            .advice("leave it out")),
         }
     }
 
@@ -77,12 +82,20 @@ impl FileSystem for Nilfs2 {
 }
 
 fn parse(text: &str) -> Inspection {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-    let features = ["Filesystem features:", "Filesystem compat_ro features:", "Filesystem incompat features:"]
-        .into_iter()
-        .filter_map(value)
-        .flat_map(str::split_whitespace)
-        .filter(|word| *word != "(none)");
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::trim)
+    };
+    let features = [
+        "Filesystem features:",
+        "Filesystem compat_ro features:",
+        "Filesystem incompat features:",
+    ]
+    .into_iter()
+    .filter_map(value)
+    .flat_map(str::split_whitespace)
+    .filter(|word| *word != "(none)");
     Inspection {
         features: features.map(str::to_owned).collect(),
         geometry: Geometry {
@@ -94,8 +107,16 @@ fn parse(text: &str) -> Inspection {
 
 /// From Documentation/filesystems/nilfs2.rst of Linux.
 static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Durability, "barrier", "flush the cache of the device (default)"),
-    DeclaredOption::flag(Durability, "nobarrier", "never flush the cache of the device"),
+    DeclaredOption::flag(
+        Durability,
+        "barrier",
+        "flush the cache of the device (default)",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "nobarrier",
+        "never flush the cache of the device",
+    ),
     DeclaredOption::value(
         Durability,
         "order",
@@ -112,8 +133,18 @@ static OPTIONS: &[DeclaredOption] = &[
         "what happens after an error",
     ),
     DeclaredOption::flag(Layout, "discard", "discard freed segments"),
-    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed segments (default)"),
-    DeclaredOption::value(Access, "cp", OptionKind::Number(1..=18446744073709551615), "", "checkpoint to mount"),
+    DeclaredOption::flag(
+        Layout,
+        "nodiscard",
+        "do not discard freed segments (default)",
+    ),
+    DeclaredOption::value(
+        Access,
+        "cp",
+        OptionKind::Number(1..=18446744073709551615),
+        "",
+        "checkpoint to mount",
+    ),
 ];
 
 #[cfg(test)]
@@ -122,10 +153,20 @@ mod tests {
 
     #[test]
     fn options_of_the_cleaner_are_refused() {
-        let check = |text: &str| Nilfs2.check(text.parse::<fsb_model::Target>().unwrap().file_system().unwrap());
+        let check = |text: &str| {
+            Nilfs2.check(
+                text.parse::<fsb_model::Target>()
+                    .unwrap()
+                    .file_system()
+                    .unwrap(),
+            )
+        };
         for text in ["nilfs2,pp=60", "nilfs2,nogc"] {
             let error = check(text).unwrap_err();
-            assert!(error.kind == crate::Kind::Request && error.to_string().contains("cleaner"), "{error}");
+            assert!(
+                error.kind == crate::Kind::Request && error.to_string().contains("cleaner"),
+                "{error}"
+            );
         }
         assert_eq!(check("nilfs2,order=strict,nobarrier"), Ok(()));
     }
@@ -137,7 +178,10 @@ mod tests {
         let read = parse(text);
         assert_eq!(read.geometry.block_size, Some(4096));
         assert!(read.features.is_empty());
-        assert_eq!(parse("Filesystem features:\t  block_count\n").features, ["block_count"]);
+        assert_eq!(
+            parse("Filesystem features:\t  block_count\n").features,
+            ["block_count"]
+        );
         assert_eq!(parse(""), Inspection::default());
     }
 }

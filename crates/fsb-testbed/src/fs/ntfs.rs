@@ -10,7 +10,9 @@ use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
-use super::file_system::{self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options};
+use super::file_system::{
+    self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
+};
 use super::other::cluster_size;
 use super::server_process::{PATIENCE, ServerProcess};
 use crate::declared::OptionGroup::{Access, Data, Layout};
@@ -19,8 +21,8 @@ use crate::declared::{DeclaredOption, OptionKind};
 /// NTFS through ntfs-3g.
 pub(super) struct Ntfs;
 
-/// Makes it for any driver. `-F`: also on a whole device. `-Q`: without zeroing it and without a search for bad
-/// sectors.
+/// Makes it for any driver. `-F`: also on a whole device. `-Q`: without zeroing it and without a
+/// search for bad sectors.
 static MAKING: Tools = Tools {
     package: "ntfs-3g",
     mkfs: "mkntfs",
@@ -30,7 +32,10 @@ static MAKING: Tools = Tools {
     check: &[],
 };
 
-static TOOLS: Tools = Tools { others: &["ntfs-3g", "ntfsinfo"], ..MAKING };
+static TOOLS: Tools = Tools {
+    others: &["ntfs-3g", "ntfsinfo"],
+    ..MAKING
+};
 
 const MINIMUM_SIZE: u64 = 4 << 20;
 
@@ -71,39 +76,56 @@ impl FileSystem for Ntfs {
         inspect(device)
     }
 
-    /// Keeps the server in the foreground as a child process, so that it is in this process's namespaces and can be
-    /// waited for. Files belong to the worker's user unless the user's options set owners.
+    /// Keeps the server in the foreground as a child process, so that it is in this process's
+    /// namespaces and can be waited for. Files belong to the worker's user unless the user's
+    /// options set owners.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         let (uid, gid) = request.owner;
         let mut options = vec!["no_detach".to_owned()];
         let decided = |option: &String| {
-            ["uid=", "gid=", "usermapping="].iter().any(|key| option.starts_with(key)) || option == "permissions"
+            ["uid=", "gid=", "usermapping="]
+                .iter()
+                .any(|key| option.starts_with(key))
+                || option == "permissions"
         };
         if !request.options.iter().any(decided) {
             options.extend([format!("uid={uid}"), format!("gid={gid}")]);
         }
         options.extend_from_slice(request.options);
         let server = start(&options.join(","), request.source, request.point)?;
-        Ok(Mounted { server: Some(server), ..Mounted::default() })
+        Ok(Mounted {
+            server: Some(server),
+            ..Mounted::default()
+        })
     }
 
-    /// Returns the command with the user's options only: by hand the server may leave the terminal, and files belong to
-    /// the user who mounts.
+    /// Returns the command with the user's options only: by hand the server may leave the terminal,
+    /// and files belong to the user who mounts.
     fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
         with_options(&["ntfs-3g"], options)
     }
 
-    /// Syncs the block device. The server writes through the device's own pages, which a syncfs of its mount does not
-    /// cover.
+    /// Syncs the block device. The server writes through the device's own pages, which a syncfs of
+    /// its mount does not cover.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
-        File::open(idle.source).and_then(|device| device.sync_all()).map_err(|error| {
-            TestbedError::trial("the target could not be written out").tried(attempt("fsync", idle.source, &error))
-        })
+        File::open(idle.source)
+            .and_then(|device| device.sync_all())
+            .map_err(|error| {
+                TestbedError::trial("the target could not be written out").tried(attempt(
+                    "fsync",
+                    idle.source,
+                    &error,
+                ))
+            })
     }
 
     fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
         let number = roots.sys_text(&format!("class/block/{name}/dev"))?;
-        Some(roots.sys.join(format!("class/bdi/{number}-fuseblk/read_ahead_kb")))
+        Some(
+            roots
+                .sys
+                .join(format!("class/bdi/{number}-fuseblk/read_ahead_kb")),
+        )
     }
 
     fn served_by(&self, _: &Path) -> Option<String> {
@@ -145,10 +167,20 @@ fn inspect(device: &Path) -> Inspection {
 
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| {
-        text.lines().find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim)
+        text.lines()
+            .find_map(|line| {
+                line.trim()
+                    .strip_prefix(key)?
+                    .trim_start()
+                    .strip_prefix(':')
+            })
+            .map(str::trim)
     };
     Inspection {
-        features: value("Volume Version").map(|version| format!("version {version}")).into_iter().collect(),
+        features: value("Volume Version")
+            .map(|version| format!("version {version}"))
+            .into_iter()
+            .collect(),
         geometry: Geometry {
             block_size: value("Cluster Size").and_then(|number| number.parse().ok()),
             inode_size: value("MFT Record Size").and_then(|number| number.parse().ok()),
@@ -159,10 +191,20 @@ fn parse(text: &str) -> Inspection {
 
 /// From ntfs-3g(8).
 static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Data, "compression", "files in compressed directories are compressed"),
+    DeclaredOption::flag(
+        Data,
+        "compression",
+        "files in compressed directories are compressed",
+    ),
     DeclaredOption::flag(Data, "nocompression", "no file is compressed (default)"),
     DeclaredOption::flag(Data, "big_writes", "requests of more than a page"),
-    DeclaredOption::value(Data, "max_read", OptionKind::Number(0..=4294967295), "", "most bytes of a read request"),
+    DeclaredOption::value(
+        Data,
+        "max_read",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "most bytes of a read request",
+    ),
     DeclaredOption::value(
         Data,
         "delay_mtime",
@@ -173,8 +215,18 @@ static OPTIONS: &[DeclaredOption] = &[
     .bare(),
     DeclaredOption::flag(Access, "permissions", "permissions as files have them"),
     file_system::ACL,
-    DeclaredOption::flag(Access, "inherit", "new files inherit the lists of their directory"),
-    DeclaredOption::value(Access, "usermapping", OptionKind::Text("path"), "", "file that maps users"),
+    DeclaredOption::flag(
+        Access,
+        "inherit",
+        "new files inherit the lists of their directory",
+    ),
+    DeclaredOption::value(
+        Access,
+        "usermapping",
+        OptionKind::Text("path"),
+        "",
+        "file that maps users",
+    ),
     DeclaredOption::value(
         Access,
         "streams_interface",
@@ -183,19 +235,49 @@ static OPTIONS: &[DeclaredOption] = &[
         "access to named data streams",
     ),
     file_system::USER_XATTR,
-    DeclaredOption::flag(Access, "windows_names", "refuse names that Windows cannot have"),
-    DeclaredOption::flag(Access, "hide_hid_files", "hide files with the flag 'hidden'"),
-    DeclaredOption::flag(Access, "hide_dot_files", "files whose name begins with a dot are hidden"),
+    DeclaredOption::flag(
+        Access,
+        "windows_names",
+        "refuse names that Windows cannot have",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "hide_hid_files",
+        "hide files with the flag 'hidden'",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "hide_dot_files",
+        "files whose name begins with a dot are hidden",
+    ),
     DeclaredOption::flag(Access, "ignore_case", "names without case"),
     DeclaredOption::flag(Access, "force", "mount after an unclean shutdown"),
-    DeclaredOption::flag(Access, "recover", "recover after an unclean shutdown (default)"),
-    DeclaredOption::flag(Access, "norecover", "refuse to mount after an unclean shutdown"),
+    DeclaredOption::flag(
+        Access,
+        "recover",
+        "recover after an unclean shutdown (default)",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "norecover",
+        "refuse to mount after an unclean shutdown",
+    ),
     DeclaredOption::flag(Access, "remove_hiberfile", "delete the hibernation file"),
     DeclaredOption::flag(Access, "show_sys_files", "show files of metadata"),
     DeclaredOption::flag(Access, "efs_raw", "raw access to encrypted files"),
-    DeclaredOption::value(Access, "locale", OptionKind::Text("name"), "", "locale of names"),
+    DeclaredOption::value(
+        Access,
+        "locale",
+        OptionKind::Text("name"),
+        "",
+        "locale of names",
+    ),
     DeclaredOption::flag(Access, "allow_other", "all users may access the files"),
-    DeclaredOption::flag(Access, "default_permissions", "the kernel checks permissions"),
+    DeclaredOption::flag(
+        Access,
+        "default_permissions",
+        "the kernel checks permissions",
+    ),
     DeclaredOption::flag(Access, "no_def_opts", "no default options"),
     DeclaredOption::flag(Access, "debug", "print debugging information"),
     DeclaredOption::flag(Access, "no_detach", "the server stays in the foreground"),
@@ -207,11 +289,41 @@ static OPTIONS: &[DeclaredOption] = &[
         "form of special files",
     ),
     DeclaredOption::flag(Access, "posix_nlink", "count links as POSIX does"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
-    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that nothing has"),
-    DeclaredOption::value(Access, "dmask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
-    DeclaredOption::value(Access, "fmask", OptionKind::Text("octal mode"), "", "permissions that no file has"),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "umask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that nothing has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "dmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no directory has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "fmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no file has",
+    ),
 ];
 
 /// NTFS by the kernel's own driver.
@@ -260,25 +372,83 @@ impl FileSystem for Ntfs3 {
 static NTFS3_OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::flag(Data, "sparse", "new files are sparse"),
     DeclaredOption::flag(Data, "prealloc", "allocate beyond the end of growing files"),
-    DeclaredOption::flag(Data, "noprealloc", "do not allocate beyond the end of growing files"),
+    DeclaredOption::flag(
+        Data,
+        "noprealloc",
+        "do not allocate beyond the end of growing files",
+    ),
     DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
-    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed clusters (default)"),
+    DeclaredOption::flag(
+        Layout,
+        "nodiscard",
+        "do not discard freed clusters (default)",
+    ),
     DeclaredOption::flag(Access, "force", "mount a volume that is marked dirty"),
-    DeclaredOption::value(Access, "iocharset", OptionKind::Text("name"), "", "character set of names"),
-    DeclaredOption::value(Access, "nls", OptionKind::Text("name"), "", "character set of names"),
+    DeclaredOption::value(
+        Access,
+        "iocharset",
+        OptionKind::Text("name"),
+        "",
+        "character set of names",
+    ),
+    DeclaredOption::value(
+        Access,
+        "nls",
+        OptionKind::Text("name"),
+        "",
+        "character set of names",
+    ),
     DeclaredOption::flag(Access, "nohidden", "hide files with the flag 'hidden'"),
-    DeclaredOption::flag(Access, "hide_dot_files", "files whose name begins with a dot are hidden"),
+    DeclaredOption::flag(
+        Access,
+        "hide_dot_files",
+        "files whose name begins with a dot are hidden",
+    ),
     DeclaredOption::flag(Access, "sys_immutable", "system files cannot be changed"),
     DeclaredOption::flag(Access, "showmeta", "show files of metadata"),
-    DeclaredOption::flag(Access, "windows_names", "refuse names that Windows cannot have"),
+    DeclaredOption::flag(
+        Access,
+        "windows_names",
+        "refuse names that Windows cannot have",
+    ),
     DeclaredOption::flag(Access, "nocase", "names without case"),
     file_system::ACL,
     DeclaredOption::flag(Access, "noacl", "no access control lists (default)"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
-    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that nothing has"),
-    DeclaredOption::value(Access, "dmask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
-    DeclaredOption::value(Access, "fmask", OptionKind::Text("octal mode"), "", "permissions that no file has"),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "umask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that nothing has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "dmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no directory has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "fmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no file has",
+    ),
 ];
 
 #[cfg(test)]
@@ -289,7 +459,10 @@ mod tests {
     fn ntfsinfo_is_read() {
         let text = "Volume Information \n\tVolume Version: 3.1\n\tSector Size: 512\n\tCluster Size: 4096\n\tMFT Record Size: 1024\n";
         let read = parse(text);
-        assert_eq!((read.geometry.block_size, read.geometry.inode_size), (Some(4096), Some(1024)));
+        assert_eq!(
+            (read.geometry.block_size, read.geometry.inode_size),
+            (Some(4096), Some(1024))
+        );
         assert_eq!(read.features, ["version 3.1"]);
     }
 }

@@ -1,4 +1,5 @@
-//! The null file system: fsb formats, mounts and changes nothing. Tests of whole runs use it without root.
+//! The null file system: fsb formats, mounts and changes nothing. Tests of whole runs use it
+//! without root.
 
 use std::path::Path;
 
@@ -8,7 +9,9 @@ use fsb_sys::error::TestbedError;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::file_system::{Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use super::file_system::{
+    Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium,
+};
 use crate::declared::OptionGroup::Simulation;
 use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
 
@@ -38,7 +41,14 @@ pub(crate) struct NullOptions {
 
 impl Default for NullOptions {
     fn default() -> Self {
-        NullOptions { fake: Fake { slowdown: 0.0, noise: 0.05, interference: 0.0 }, failure: None }
+        NullOptions {
+            fake: Fake {
+                slowdown: 0.0,
+                noise: 0.05,
+                interference: 0.0,
+            },
+            failure: None,
+        }
     }
 }
 
@@ -52,11 +62,31 @@ pub(crate) struct Failure {
 }
 
 static FAILURES: &[Failure] = &[
-    Failure { name: "mkfs", what: "mkfs.null failed (exit status: 1)", tried: ("mkfs.null: asked to fail", None) },
-    Failure { name: "mount", what: "null could not be mounted", tried: ("mount", Some(Errno::INVAL)) },
-    Failure { name: "enospc", what: "null is full", tried: ("mkdir", Some(Errno::NOSPC)) },
-    Failure { name: "eio", what: "null is broken", tried: ("mkdir", Some(Errno::IO)) },
-    Failure { name: "erofs", what: "null is read-only", tried: ("mkdir", Some(Errno::ROFS)) },
+    Failure {
+        name: "mkfs",
+        what: "mkfs.null failed (exit status: 1)",
+        tried: ("mkfs.null: asked to fail", None),
+    },
+    Failure {
+        name: "mount",
+        what: "null could not be mounted",
+        tried: ("mount", Some(Errno::INVAL)),
+    },
+    Failure {
+        name: "enospc",
+        what: "null is full",
+        tried: ("mkdir", Some(Errno::NOSPC)),
+    },
+    Failure {
+        name: "eio",
+        what: "null is broken",
+        tried: ("mkdir", Some(Errno::IO)),
+    },
+    Failure {
+        name: "erofs",
+        what: "null is read-only",
+        tried: ("mkdir", Some(Errno::ROFS)),
+    },
 ];
 
 impl Failure {
@@ -72,24 +102,44 @@ impl Null {
         let mut options = NullOptions::default();
         for option in &spec.options {
             let refused = |what: String| {
-                TestbedError::request(what).coded(&fsb_model::error::UNKNOWN_OPTION).field("option", option.as_str())
+                TestbedError::request(what)
+                    .coded(&fsb_model::error::UNKNOWN_OPTION)
+                    .field("option", option.as_str())
             };
             let names = OPTIONS.iter().map(|declared| declared.name);
             // Plans and runs of earlier versions say "disturbed".
-            let name = if key(option) == "disturbed" { "interference" } else { key(option) };
-            let declared = OPTIONS.iter().find(|declared| declared.name == name).ok_or_else(|| {
-                refused(format!("null: {}", nearest::unknown("option", key(option), names)))
+            let name = if key(option) == "disturbed" {
+                "interference"
+            } else {
+                key(option)
+            };
+            let declared = OPTIONS
+                .iter()
+                .find(|declared| declared.name == name)
+                .ok_or_else(|| {
+                    refused(format!(
+                        "null: {}",
+                        nearest::unknown("option", key(option), names)
+                    ))
                     .advice("'fsb list file-systems null' shows the values")
-            })?;
-            let value = declared.parse(option).map_err(|why| refused(format!("null: option '{option}'")).tried(why))?;
+                })?;
+            let value = declared
+                .parse(option)
+                .map_err(|why| refused(format!("null: option '{option}'")).tried(why))?;
             match (declared.name, value) {
                 ("slowdown", OptionValue::Share(share)) => options.fake.slowdown = share,
                 ("noise", OptionValue::Share(share)) => options.fake.noise = share,
                 ("interference", OptionValue::Share(share)) => options.fake.interference = share,
                 ("fail", OptionValue::Text(name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);
-                    let unknown = || TestbedError::request(nearest::unknown("failure", &name, names));
-                    options.failure = Some(FAILURES.iter().find(|known| known.name == name).ok_or_else(unknown)?);
+                    let unknown =
+                        || TestbedError::request(nearest::unknown("failure", &name, names));
+                    options.failure = Some(
+                        FAILURES
+                            .iter()
+                            .find(|known| known.name == name)
+                            .ok_or_else(unknown)?,
+                    );
                 }
                 _ => {}
             }
@@ -104,7 +154,10 @@ impl FileSystem for Null {
     }
 
     fn hazards(&self) -> &'static [Hazard] {
-        &[Hazard { cause: Cause::Options(&["unsafe"]), loss: "the file system is simulated and stores nothing" }]
+        &[Hazard {
+            cause: Cause::Options(&["unsafe"]),
+            loss: "the file system is simulated and stores nothing",
+        }]
     }
 
     fn name(&self) -> &'static str {
@@ -147,8 +200,20 @@ impl FileSystem for Null {
 
 /// The options of a null target, which all set simulated values.
 static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(Simulation, "slowdown", OptionKind::Percent, "", "times are longer by this share"),
-    DeclaredOption::value(Simulation, "noise", OptionKind::Percent, "5%", "standard deviation of trials"),
+    DeclaredOption::value(
+        Simulation,
+        "slowdown",
+        OptionKind::Percent,
+        "",
+        "times are longer by this share",
+    ),
+    DeclaredOption::value(
+        Simulation,
+        "noise",
+        OptionKind::Percent,
+        "5%",
+        "standard deviation of trials",
+    ),
     DeclaredOption::value(
         Simulation,
         "interference",
@@ -179,10 +244,23 @@ mod tests {
     fn options_are_read_and_others_refused() {
         assert_eq!(options("null").unwrap(), NullOptions::default());
         for name in ["interference", "disturbed"] {
-            let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%")).unwrap().fake;
-            assert_eq!(fake, Fake { slowdown: 0.1, noise: 0.01, interference: 0.5 });
+            let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%"))
+                .unwrap()
+                .fake;
+            assert_eq!(
+                fake,
+                Fake {
+                    slowdown: 0.1,
+                    noise: 0.01,
+                    interference: 0.5
+                }
+            );
         }
-        let full = options("null,fail=enospc").unwrap().failure.unwrap().error();
+        let full = options("null,fail=enospc")
+            .unwrap()
+            .failure
+            .unwrap()
+            .error();
         assert_eq!(full.fields["errno"], "ENOSPC", "{full}");
         for text in [
             "null,slowdown=x",

@@ -1,5 +1,5 @@
-//! Mount options: those of every file system, checks against the tables that members declare, and the commands with which a
-//! user makes the same target by hand.
+//! Mount options: those of every file system, checks against the tables that members declare, and
+//! the commands with which a user makes the same target by hand.
 
 use std::path::Path;
 
@@ -15,27 +15,75 @@ use crate::declared::{DeclaredOption, key};
 
 /// The options of every mounted file system, from mount(8).
 pub static COMMON: &[DeclaredOption] = &[
-    DeclaredOption::flag(Durability, "sync", "each write waits until it is on the device"),
-    DeclaredOption::flag(Durability, "async", "writes do not wait for the device (default)"),
-    DeclaredOption::flag(Durability, "dirsync", "each change of a directory waits until it is on the device"),
+    DeclaredOption::flag(
+        Durability,
+        "sync",
+        "each write waits until it is on the device",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "async",
+        "writes do not wait for the device (default)",
+    ),
+    DeclaredOption::flag(
+        Durability,
+        "dirsync",
+        "each change of a directory waits until it is on the device",
+    ),
     DeclaredOption::flag(Access, "noatime", "reads write no access times"),
-    DeclaredOption::flag(Access, "relatime", "reads write access times at most once a day (default)"),
+    DeclaredOption::flag(
+        Access,
+        "relatime",
+        "reads write access times at most once a day (default)",
+    ),
     DeclaredOption::flag(Access, "strictatime", "each read writes an access time"),
-    DeclaredOption::flag(Access, "atime", "access times as the kernel's default has them"),
-    DeclaredOption::flag(Access, "nodiratime", "reads of directories write no access times"),
-    DeclaredOption::flag(Access, "diratime", "reads of directories write access times as those of files do"),
-    DeclaredOption::flag(Access, "lazytime", "times of files stay in memory for up to a day"),
-    DeclaredOption::flag(Access, "nolazytime", "times of files are written with their inodes (default)"),
+    DeclaredOption::flag(
+        Access,
+        "atime",
+        "access times as the kernel's default has them",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "nodiratime",
+        "reads of directories write no access times",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "diratime",
+        "reads of directories write access times as those of files do",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "lazytime",
+        "times of files stay in memory for up to a day",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "nolazytime",
+        "times of files are written with their inodes (default)",
+    ),
     DeclaredOption::flag(Access, "ro", "nothing can be written"),
     DeclaredOption::flag(Access, "rw", "files can be written (default)"),
     DeclaredOption::flag(Access, "nosuid", "set-user-ID bits have no effect"),
-    DeclaredOption::flag(Access, "suid", "set-user-ID bits have their effect (default)"),
+    DeclaredOption::flag(
+        Access,
+        "suid",
+        "set-user-ID bits have their effect (default)",
+    ),
     DeclaredOption::flag(Access, "nodev", "device nodes have no effect"),
     DeclaredOption::flag(Access, "dev", "device nodes have their effect (default)"),
     DeclaredOption::flag(Access, "noexec", "no file can be executed"),
     DeclaredOption::flag(Access, "exec", "files can be executed (default)"),
-    DeclaredOption::flag(Access, "iversion", "each change increments a counter of the inode"),
-    DeclaredOption::flag(Access, "noiversion", "changes increment no counter (default)"),
+    DeclaredOption::flag(
+        Access,
+        "iversion",
+        "each change increments a counter of the inode",
+    ),
+    DeclaredOption::flag(
+        Access,
+        "noiversion",
+        "changes increment no counter (default)",
+    ),
     DeclaredOption::flag(Access, "mand", "mandatory locks, before Linux 5.15"),
     DeclaredOption::flag(Access, "nomand", "no mandatory locks (default)"),
     DeclaredOption::flag(Access, "silent", "the driver logs fewer messages"),
@@ -43,45 +91,76 @@ pub static COMMON: &[DeclaredOption] = &[
     DeclaredOption::flag(Access, "defaults", "the defaults of mount(8)"),
 ];
 
-/// Checks a target before anything is changed: its mount options against the table of the file system, then the rest.
+/// Checks a target before anything is changed: its mount options against the table of the file
+/// system, then the rest.
 ///
 /// # Errors
 ///
-/// If a value is none of those declared, if options exclude each other, or if only other file systems declare the option.
-/// An option that no table declares is left to the driver, which may be newer.
+/// If a value is none of those declared, if options exclude each other, or if only other file
+/// systems declare the option. An option that no table declares is left to the driver, which may be
+/// newer.
 pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<(), TestbedError> {
     // A program mkfs.NAME makes file systems without a table.
-    if member.home() != Home::Nowhere && REGISTRY.iter().any(|known| known.name() == member.name()) {
-        spec.options.iter().try_for_each(|option| check_option(member, option, &spec.options))?;
+    if member.home() != Home::Nowhere && REGISTRY.iter().any(|known| known.name() == member.name())
+    {
+        spec.options
+            .iter()
+            .try_for_each(|option| check_option(member, option, &spec.options))?;
     }
     if !spec.tune.is_empty() && member.tune().is_none() {
-        return Err(TestbedError::request(format!("{} takes no tune arguments", member.name()))
-            .coded(&fsb_model::error::UNKNOWN_OPTION)
-            .field("option", "tune")
-            .advice("only ext2, ext3 and ext4 are changed after mkfs, by tune2fs"));
+        return Err(
+            TestbedError::request(format!("{} takes no tune arguments", member.name()))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", "tune")
+                .advice("only ext2, ext3 and ext4 are changed after mkfs, by tune2fs"),
+        );
     }
-    if spec.journal.is_some() && member.external_journal(Path::new("/"), &spec.mkfs).is_none() {
-        return Err(TestbedError::request(format!("{} has no external journal", member.name()))
-            .coded(&fsb_model::error::UNKNOWN_OPTION)
-            .field("option", "journal")
-            .advice("leave out journal=; ext3, ext4, xfs and reiserfs have one"));
+    if spec.journal.is_some()
+        && member
+            .external_journal(Path::new("/"), &spec.mkfs)
+            .is_none()
+    {
+        return Err(
+            TestbedError::request(format!("{} has no external journal", member.name()))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", "journal")
+                .advice("leave out journal=; ext3, ext4, xfs and reiserfs have one"),
+        );
     }
     if spec.journal.is_some() && !spec.tune.is_empty() {
-        return Err(TestbedError::request("a file system with an external journal takes no tune arguments")
-            .coded(&fsb_model::error::UNKNOWN_OPTION)
-            .field("option", "tune")
-            .advice("leave out tune= or journal="));
+        return Err(TestbedError::request(
+            "a file system with an external journal takes no tune arguments",
+        )
+        .coded(&fsb_model::error::UNKNOWN_OPTION)
+        .field("option", "tune")
+        .advice("leave out tune= or journal="));
     }
-    if spec.is_encrypted() && !member.options().iter().any(|option| option.name == fsb_model::ENCRYPT) {
-        return Err(refused(member, fsb_model::ENCRYPT).advice("leave it out; ext4 and f2fs encrypt files"));
+    if spec.is_encrypted()
+        && !member
+            .options()
+            .iter()
+            .any(|option| option.name == fsb_model::ENCRYPT)
+    {
+        return Err(
+            refused(member, fsb_model::ENCRYPT).advice("leave it out; ext4 and f2fs encrypt files")
+        );
     }
     member.check(spec)
 }
 
 fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result<(), TestbedError> {
     let name = key(option);
-    let advice = || format!("'fsb list file-systems {}' shows its options", member.name());
-    let declared = member.options().iter().chain(COMMON).find(|declared| declared.name == name);
+    let advice = || {
+        format!(
+            "'fsb list file-systems {}' shows its options",
+            member.name()
+        )
+    };
+    let declared = member
+        .options()
+        .iter()
+        .chain(COMMON)
+        .find(|declared| declared.name == name);
     let Some(declared) = declared else {
         let others: Vec<&str> = REGISTRY
             .iter()
@@ -92,7 +171,10 @@ fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result
         if REGISTRY.iter().any(|known| known.name() == option) {
             return Err(refused(member, option)
                 .tried(format!("'{option}' is a file system"))
-                .advice(format!("separate targets with spaces: {} {option}", member.name())));
+                .advice(format!(
+                    "separate targets with spaces: {} {option}",
+                    member.name()
+                )));
         }
         // A FUSE server has more options than its manual lists.
         if others.is_empty() || member.driver() != Some(member.name()) {
@@ -104,7 +186,9 @@ fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result
     };
     if let Err(why) = declared.parse(option) {
         let near = suggestion(member, option).map(|near| format!("did you mean '{near}'?"));
-        return Err(refused(member, option).tried(why).advice(near.unwrap_or_else(advice)));
+        return Err(refused(member, option)
+            .tried(why)
+            .advice(near.unwrap_or_else(advice)));
     }
     match declared.needs.filter(|needs| !needs.holds(all)) {
         Some(needs) => Err(refused(member, option).tried(needs.to_string())),
@@ -113,18 +197,26 @@ fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result
 }
 
 fn refused(member: &dyn FileSystem, option: &str) -> TestbedError {
-    TestbedError::request(format!("{} refuses the mount option '{option}'", member.name()))
-        .coded(&fsb_model::error::UNKNOWN_OPTION)
-        .field("option", option)
+    TestbedError::request(format!(
+        "{} refuses the mount option '{option}'",
+        member.name()
+    ))
+    .coded(&fsb_model::error::UNKNOWN_OPTION)
+    .field("option", option)
 }
 
 /// Returns the declared option that is nearest to a refused one.
 pub(crate) fn suggestion(member: &dyn FileSystem, option: &str) -> Option<String> {
     let declared = member.options().iter().chain(COMMON);
-    let spellings: Vec<String> = declared.clone().flat_map(DeclaredOption::spellings).collect();
+    let spellings: Vec<String> = declared
+        .clone()
+        .flat_map(DeclaredOption::spellings)
+        .collect();
     let near = nearest(option, spellings.iter().map(String::as_str));
     let of_key = || nearest(key(option), declared.map(|declared| declared.name));
-    near.or_else(of_key).filter(|near| *near != option && *near != key(option)).map(str::to_owned)
+    near.or_else(of_key)
+        .filter(|near| *near != option && *near != key(option))
+        .map(str::to_owned)
 }
 
 /// The commands that make and mount a file system by hand.
@@ -137,8 +229,9 @@ pub struct Recipe {
     pub home: Home,
 }
 
-/// Returns the recipe for a target on a device of `size` bytes that supports discard or does not. A file system in
-/// memory may be filled up to `size`. A device gets the geometry of a disk of `like_disk` bytes, if that is given.
+/// Returns the recipe for a target on a device of `size` bytes that supports discard or does not. A
+/// file system in memory may be filled up to `size`. A device gets the geometry of a disk of
+/// `like_disk` bytes, if that is given.
 pub fn recipe(
     spec: &FileSystemSpec,
     size: u64,
@@ -148,7 +241,10 @@ pub fn recipe(
     let member = of_target(spec)?;
     check(member, spec)?;
     if member.home() == Home::Nowhere {
-        return Err(TestbedError::request(format!("{} has no storage: nothing can mount it", spec.fs)));
+        return Err(TestbedError::request(format!(
+            "{} has no storage: nothing can mount it",
+            spec.fs
+        )));
     }
     if spec.is_encrypted() {
         let what = format!("{}: mount does not encrypt files", spec.fs);
@@ -156,13 +252,30 @@ pub fn recipe(
     }
     let tools = member.tools().into_iter();
     let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));
-    let fitted =
-        like_disk.map_or_else(Vec::new, |disk| fit(member, large_disk(spec, disk).as_ref(), (size, disk), &spec.mkfs));
+    let fitted = like_disk.map_or_else(Vec::new, |disk| {
+        fit(
+            member,
+            large_disk(spec, disk).as_ref(),
+            (size, disk),
+            &spec.mkfs,
+        )
+    });
     let mut options = spec.options.clone();
-    let decided = options.iter().any(|option| matches!(option.split('=').next(), Some("discard" | "nodiscard")));
-    options.extend(member.discard_off().filter(|_| can_discard && !decided).map(str::to_owned));
+    let decided = options
+        .iter()
+        .any(|option| matches!(option.split('=').next(), Some("discard" | "nodiscard")));
+    options.extend(
+        member
+            .discard_off()
+            .filter(|_| can_discard && !decided)
+            .map(str::to_owned),
+    );
     Ok(Recipe {
-        mkfs: mkfs.map(|word| (*word).to_owned()).chain(fitted).chain(spec.mkfs.iter().cloned()).collect(),
+        mkfs: mkfs
+            .map(|word| (*word).to_owned())
+            .chain(fitted)
+            .chain(spec.mkfs.iter().cloned())
+            .collect(),
         mount: member.mount_command(&options, size),
         home: member.home(),
     })
@@ -177,16 +290,29 @@ mod tests {
     fn refusal(target: &str) -> Option<String> {
         let target: fsb_model::Target = target.parse().unwrap();
         let spec = target.file_system().unwrap();
-        check(find(&spec.fs).unwrap(), spec).err().map(|error| error.to_string())
+        check(find(&spec.fs).unwrap(), spec)
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
     fn options_of_other_file_systems_are_refused_by_name() {
         let text = refusal("ext4,compress=zstd").unwrap();
-        assert!(text.contains("ext4 refuses the mount option 'compress=zstd'"), "{text}");
+        assert!(
+            text.contains("ext4 refuses the mount option 'compress=zstd'"),
+            "{text}"
+        );
         assert!(text.contains("'compress' is an option of btrfs"), "{text}");
-        assert!(refusal("xfs,data=journal").unwrap().contains("'data' is an option of ext2, ext3, ext4"));
-        assert!(refusal("btrfs,allocsize=64k").unwrap().contains("'allocsize' is an option of xfs"));
+        assert!(
+            refusal("xfs,data=journal")
+                .unwrap()
+                .contains("'data' is an option of ext2, ext3, ext4")
+        );
+        assert!(
+            refusal("btrfs,allocsize=64k")
+                .unwrap()
+                .contains("'allocsize' is an option of xfs")
+        );
     }
 
     #[test]
@@ -195,14 +321,20 @@ mod tests {
             ("ext4,data=jornal", "did you mean 'data=journal'?"),
             ("btrfs,compress=zst:3", "did you mean 'compress=zstd'?"),
             ("ext4,commit=often", "'often' is not a number"),
-            ("xfs,allocsize", "'allocsize' needs a value: size from 4K to 1G"),
+            (
+                "xfs,allocsize",
+                "'allocsize' needs a value: size from 4K to 1G",
+            ),
             ("ext4,noatime=1", "'noatime' takes no value"),
             ("ext4,data=journal,delalloc", "not with data=journal"),
             ("xfs,tune=\"-j\"", "xfs takes no tune arguments"),
             ("btrfs,journal=loop", "btrfs has no external journal"),
             ("ext2,journal=loop", "ext2 has no external journal"),
             ("ext3,encrypt", "ext3 does not encrypt files"),
-            ("xfs,encrypt", "'encrypt' is an option of ext2, ext3, ext4, f2fs"),
+            (
+                "xfs,encrypt",
+                "'encrypt' is an option of ext2, ext3, ext4, f2fs",
+            ),
             ("ntfs,encrypt", "ext4 and f2fs encrypt files"),
             ("ext4,encrypt=aes", "'encrypt' takes no value"),
             ("ext4,journal=loop,tune=\"-m 0\"", "takes no tune arguments"),
@@ -231,10 +363,17 @@ mod tests {
 
     #[test]
     fn choices_and_hazards_use_declared_options() {
-        for member in REGISTRY.iter().filter(|member| member.home() != Home::Nowhere) {
+        for member in REGISTRY
+            .iter()
+            .filter(|member| member.home() != Home::Nowhere)
+        {
             for option in member.choices().iter().flat_map(|choice| choice.mount) {
                 let all = [(*option).to_owned()];
-                let known = member.options().iter().chain(COMMON).any(|declared| declared.name == key(option));
+                let known = member
+                    .options()
+                    .iter()
+                    .chain(COMMON)
+                    .any(|declared| declared.name == key(option));
                 assert!(known, "{}: {option} is not declared", member.name());
                 check_option(*member, option, &all).unwrap();
             }
@@ -246,11 +385,29 @@ mod tests {
         for member in REGISTRY {
             let mut names = std::collections::BTreeSet::new();
             for option in member.options() {
-                assert!(names.insert(option.name), "{}: {} twice", member.name(), option.name);
-                assert!(!option.about.is_empty() && !option.about.contains('\n'), "{}", option.name);
-                assert!(!option.bare || option.kind != OptionKind::Flag, "{}", option.name);
+                assert!(
+                    names.insert(option.name),
+                    "{}: {} twice",
+                    member.name(),
+                    option.name
+                );
+                assert!(
+                    !option.about.is_empty() && !option.about.contains('\n'),
+                    "{}",
+                    option.name
+                );
+                assert!(
+                    !option.bare || option.kind != OptionKind::Flag,
+                    "{}",
+                    option.name
+                );
                 if !option.default.is_empty() {
-                    assert!(option.kind.parse(option.default).is_ok(), "{}: {}", option.name, option.default);
+                    assert!(
+                        option.kind.parse(option.default).is_ok(),
+                        "{}: {}",
+                        option.name,
+                        option.default
+                    );
                 }
             }
         }
@@ -268,7 +425,10 @@ mod tests {
                 assert_eq!(member.home(), Home::Nowhere);
                 continue;
             };
-            assert_eq!(recipe.mkfs.first().map(String::as_str), member.tools().map(|tools| tools.mkfs));
+            assert_eq!(
+                recipe.mkfs.first().map(String::as_str),
+                member.tools().map(|tools| tools.mkfs)
+            );
             assert!(!recipe.mount.is_empty(), "{}", member.name());
         }
     }
@@ -280,10 +440,21 @@ mod tests {
         assert_eq!(recipe.mount, ["mount", "-t", "xfs", "-o", "noatime"]);
         let discards = |text, can| recipe_of(text, can).unwrap().mount.join(" ");
         assert_eq!(discards("btrfs", true), "mount -t btrfs -o nodiscard");
-        assert_eq!(discards("btrfs,discard=async", true), "mount -t btrfs -o discard=async");
+        assert_eq!(
+            discards("btrfs,discard=async", true),
+            "mount -t btrfs -o discard=async"
+        );
         assert_eq!(discards("btrfs", false), "mount -t btrfs");
-        assert_eq!(discards("tmpfs", false), "mount -t tmpfs -o size=1073741824");
+        assert_eq!(
+            discards("tmpfs", false),
+            "mount -t tmpfs -o size=1073741824"
+        );
         assert!(recipe_of("ntfs", false).unwrap().mount[0].contains("ntfs-3g"));
-        assert!(recipe_of("ext5", false).unwrap_err().to_string().contains("did you mean"));
+        assert!(
+            recipe_of("ext5", false)
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean")
+        );
     }
 }

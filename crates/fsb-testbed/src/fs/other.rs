@@ -1,4 +1,5 @@
-//! File systems that fsb can make but knows little about, and any that a `mkfs.NAME` program of this machine can make.
+//! File systems that fsb can make but knows little about, and any that a `mkfs.NAME` program of
+//! this machine can make.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,9 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::mount as kernel;
 use fsb_sys::program;
 
-use super::file_system::{Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, bytes_at};
+use super::file_system::{
+    Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, bytes_at,
+};
 use crate::declared::OptionGroup::{Access, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -104,11 +107,13 @@ pub(super) static EXFAT: Other = Other {
     fit: cluster_size,
 };
 
-/// Returns the size of a cluster and the width of the table, from the boot sector (Microsoft, FAT32 File System
-/// Specification, 1.03). The bytes of a sector are at 11, and the sectors of a cluster at 13. At 22 are the sectors of
-/// a table of 12 or 16 bits, 0 on FAT32.
+/// Returns the size of a cluster and the width of the table, from the boot sector (Microsoft, FAT32
+/// File System Specification, 1.03). The bytes of a sector are at 11, and the sectors of a cluster
+/// at 13. At 22 are the sectors of a table of 12 or 16 bits, 0 on FAT32.
 fn fat_geometry(device: &Path) -> Geometry {
-    let Some(boot) = bytes_at::<24>(device, 0) else { return Geometry::default() };
+    let Some(boot) = bytes_at::<24>(device, 0) else {
+        return Geometry::default();
+    };
     let number = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
     let (cluster, is_32) = (number(11) * u64::from(boot[13]), number(22) == 0);
     let width = if is_32 { "32" } else { "12 or 16" };
@@ -124,45 +129,72 @@ fn fat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
     const SECTOR: u64 = 512;
     let decided = |letter: &str| user.iter().any(|word| word.starts_with(letter));
     let mut arguments = Vec::new();
-    if large.profiles.get("fat bits").is_some_and(|bits| bits == "32") && !decided("-F") {
+    if large
+        .profiles
+        .get("fat bits")
+        .is_some_and(|bits| bits == "32")
+        && !decided("-F")
+    {
         arguments.extend(["-F".to_owned(), "32".to_owned()]);
     }
-    if let Some(size) = large.block_size.filter(|_| !decided("-s") && !decided("-S")) {
+    if let Some(size) = large
+        .block_size
+        .filter(|_| !decided("-s") && !decided("-S"))
+    {
         arguments.extend(["-s".to_owned(), (size / SECTOR).to_string()]);
     }
     arguments
 }
 
-/// Clusters, from the boot sector: logarithms of a sector's bytes at 108 and of a cluster's sectors at 109 (Microsoft, exFAT
-/// File System Specification, 2019, section 3.1).
+/// Clusters, from the boot sector: logarithms of a sector's bytes at 108 and of a cluster's sectors
+/// at 109 (Microsoft, exFAT File System Specification, 2019, section 3.1).
 fn exfat_geometry(device: &Path) -> Geometry {
-    let shifts = bytes_at::<2>(device, 108).filter(|[sector, cluster]| (9..=12).contains(sector) && *cluster <= 25);
-    Geometry { block_size: shifts.map(|[sector, cluster]| 1 << (sector + cluster)), ..Geometry::default() }
+    let shifts = bytes_at::<2>(device, 108)
+        .filter(|[sector, cluster]| (9..=12).contains(sector) && *cluster <= 25);
+    Geometry {
+        block_size: shifts.map(|[sector, cluster]| 1 << (sector + cluster)),
+        ..Geometry::default()
+    }
 }
 
 /// mkfs.exfat and mkntfs choose larger clusters on larger devices.
 pub(super) fn cluster_size(large: &Geometry, user: &[String]) -> Vec<String> {
-    let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
+    let decided = user
+        .iter()
+        .any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
     let size = large.block_size.filter(|_| !decided);
     size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
 }
 
 /// The note for a file system that fsb does not know.
-const UNKNOWN: &str = "formatted with the defaults of its mkfs program: fsb does not know their deferred work";
+const UNKNOWN: &str =
+    "formatted with the defaults of its mkfs program: fsb does not know their deferred work";
 
-/// Returns the file system that a program `mkfs.NAME` of this machine makes. Returns `None` if that program is missing.
+/// Returns the file system that a program `mkfs.NAME` of this machine makes. Returns `None` if that
+/// program is missing.
 pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
     static FOUND: Mutex<BTreeMap<String, &'static Other>> = Mutex::new(BTreeMap::new());
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let mkfs = format!("mkfs.{name}");
     program::find(&mkfs).filter(|_| plain)?;
     // File systems live as long as the program. Each name is leaked only once.
-    let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut found = FOUND
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let member = *found.entry(name.to_owned()).or_insert_with(|| {
         let name: &'static str = name.to_owned().leak();
         let mkfs = mkfs.leak();
-        let tools =
-            Tools { package: "that contains it", mkfs, arguments: &[], version: "--version", others: &[], check: &[] };
+        let tools = Tools {
+            package: "that contains it",
+            mkfs,
+            arguments: &[],
+            version: "--version",
+            others: &[],
+            check: &[],
+        };
         Box::leak(Box::new(Other {
             name,
             about: "A file system that this machine can make.",
@@ -223,7 +255,10 @@ impl FileSystem for Other {
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
-        Inspection { features: Vec::new(), geometry: (self.geometry)(device) }
+        Inspection {
+            features: Vec::new(),
+            geometry: (self.geometry)(device),
+        }
     }
 
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
@@ -239,7 +274,11 @@ impl FileSystem for Other {
 
 /// From Documentation/filesystems/vfat.rst of Linux.
 static VFAT_OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Durability, "flush", "write out soon after the last file is closed"),
+    DeclaredOption::flag(
+        Durability,
+        "flush",
+        "write out soon after the last file is closed",
+    ),
     DeclaredOption::value(
         Durability,
         "errors",
@@ -249,10 +288,35 @@ static VFAT_OPTIONS: &[DeclaredOption] = &[
     ),
     DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
     DeclaredOption::flag(Layout, "usefree", "trust the stored count of free clusters"),
-    DeclaredOption::value(Access, "allow_utime", OptionKind::Text("octal mode"), "", "who may set times"),
-    DeclaredOption::value(Access, "codepage", OptionKind::Number(0..=65535), "", "code page of short names"),
-    DeclaredOption::value(Access, "iocharset", OptionKind::Text("name"), "", "character set of long names"),
-    DeclaredOption::value(Access, "utf8", OptionKind::Text("no value, or 0 or 1"), "", "names are in UTF-8").bare(),
+    DeclaredOption::value(
+        Access,
+        "allow_utime",
+        OptionKind::Text("octal mode"),
+        "",
+        "who may set times",
+    ),
+    DeclaredOption::value(
+        Access,
+        "codepage",
+        OptionKind::Number(0..=65535),
+        "",
+        "code page of short names",
+    ),
+    DeclaredOption::value(
+        Access,
+        "iocharset",
+        OptionKind::Text("name"),
+        "",
+        "character set of long names",
+    ),
+    DeclaredOption::value(
+        Access,
+        "utf8",
+        OptionKind::Text("no value, or 0 or 1"),
+        "",
+        "names are in UTF-8",
+    )
+    .bare(),
     DeclaredOption::value(
         Access,
         "check",
@@ -283,23 +347,80 @@ static VFAT_OPTIONS: &[DeclaredOption] = &[
         "short names without numbers",
     )
     .bare(),
-    DeclaredOption::value(Access, "tz", OptionKind::Text("UTC"), "", "times are in UTC"),
-    DeclaredOption::value(Access, "time_offset", OptionKind::Text("minutes"), "", "offset of times from UTC"),
+    DeclaredOption::value(
+        Access,
+        "tz",
+        OptionKind::Text("UTC"),
+        "",
+        "times are in UTC",
+    ),
+    DeclaredOption::value(
+        Access,
+        "time_offset",
+        OptionKind::Text("minutes"),
+        "",
+        "offset of times from UTC",
+    ),
     DeclaredOption::flag(Access, "quiet", "ignore changes of owners and permissions"),
-    DeclaredOption::flag(Access, "showexec", "only programs of Windows are executable"),
+    DeclaredOption::flag(
+        Access,
+        "showexec",
+        "only programs of Windows are executable",
+    ),
     DeclaredOption::flag(Access, "sys_immutable", "system files cannot be changed"),
-    DeclaredOption::flag(Access, "rodir", "the flag 'read-only' has effect on directories"),
+    DeclaredOption::flag(
+        Access,
+        "rodir",
+        "the flag 'read-only' has effect on directories",
+    ),
     DeclaredOption::flag(Access, "dots", "no effect in current kernels"),
     DeclaredOption::flag(Access, "nodots", "no effect in current kernels"),
     DeclaredOption::flag(Access, "dos1xfloppy", "mount floppies of DOS 1"),
-    DeclaredOption::value(Access, "nfs", OptionKind::Word(&["stale_rw", "nostale_ro"]), "", "export by NFS").bare(),
+    DeclaredOption::value(
+        Access,
+        "nfs",
+        OptionKind::Word(&["stale_rw", "nostale_ro"]),
+        "",
+        "export by NFS",
+    )
+    .bare(),
     DeclaredOption::flag(Access, "nocase", "names without case"),
     DeclaredOption::flag(Access, "debug", "print debugging information"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
-    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that nothing has"),
-    DeclaredOption::value(Access, "dmask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
-    DeclaredOption::value(Access, "fmask", OptionKind::Text("octal mode"), "", "permissions that no file has"),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "umask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that nothing has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "dmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no directory has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "fmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no file has",
+    ),
 ];
 
 /// From fs/exfat/super.c of Linux.
@@ -312,19 +433,73 @@ static EXFAT_OPTIONS: &[DeclaredOption] = &[
         "what happens after an error",
     ),
     DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
-    DeclaredOption::value(Access, "allow_utime", OptionKind::Text("octal mode"), "", "who may set times"),
-    DeclaredOption::value(Access, "iocharset", OptionKind::Text("name"), "utf8", "character set of names"),
+    DeclaredOption::value(
+        Access,
+        "allow_utime",
+        OptionKind::Text("octal mode"),
+        "",
+        "who may set times",
+    ),
+    DeclaredOption::value(
+        Access,
+        "iocharset",
+        OptionKind::Text("name"),
+        "utf8",
+        "character set of names",
+    ),
     DeclaredOption::flag(Access, "utf8", "names are in UTF-8"),
     DeclaredOption::flag(Access, "keep_last_dots", "keep dots at the end of names"),
     DeclaredOption::flag(Access, "sys_tz", "times are in the time zone of the system"),
-    DeclaredOption::value(Access, "time_offset", OptionKind::Text("minutes"), "", "offset of times from UTC"),
+    DeclaredOption::value(
+        Access,
+        "time_offset",
+        OptionKind::Text("minutes"),
+        "",
+        "offset of times from UTC",
+    ),
     DeclaredOption::flag(Access, "zero_size_dir", "new directories are empty"),
-    DeclaredOption::value(Access, "namecase", OptionKind::Number(0..=1), "", "no effect in current kernels"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of all files"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of all files"),
-    DeclaredOption::value(Access, "umask", OptionKind::Text("octal mode"), "", "permissions that nothing has"),
-    DeclaredOption::value(Access, "dmask", OptionKind::Text("octal mode"), "", "permissions that no directory has"),
-    DeclaredOption::value(Access, "fmask", OptionKind::Text("octal mode"), "", "permissions that no file has"),
+    DeclaredOption::value(
+        Access,
+        "namecase",
+        OptionKind::Number(0..=1),
+        "",
+        "no effect in current kernels",
+    ),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of all files",
+    ),
+    DeclaredOption::value(
+        Access,
+        "umask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that nothing has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "dmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no directory has",
+    ),
+    DeclaredOption::value(
+        Access,
+        "fmask",
+        OptionKind::Text("octal mode"),
+        "",
+        "permissions that no file has",
+    ),
 ];
 
 #[cfg(test)]
@@ -334,12 +509,17 @@ mod tests {
     #[test]
     fn an_mkfs_program_without_a_table_is_an_unknown_member() {
         // mkfs.bfs and mkfs.minix come with util-linux.
-        let Some(name) = ["bfs", "cramfs"].into_iter().find(|name| program::find(&format!("mkfs.{name}")).is_some())
+        let Some(name) = ["bfs", "cramfs"]
+            .into_iter()
+            .find(|name| program::find(&format!("mkfs.{name}")).is_some())
         else {
             return;
         };
         let member = by_its_program(name).unwrap();
-        assert_eq!((member.name(), member.modules(), member.note()), (name, &[name][..], Some(UNKNOWN)));
+        assert_eq!(
+            (member.name(), member.modules(), member.note()),
+            (name, &[name][..], Some(UNKNOWN))
+        );
         assert_eq!(member.tools().unwrap().mkfs, format!("mkfs.{name}"));
         assert!(std::ptr::addr_eq(member, by_its_program(name).unwrap()));
         for nonsense in ["", "../bfs", "no-such", "nosuchfs"] {

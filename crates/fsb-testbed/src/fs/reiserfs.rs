@@ -5,7 +5,9 @@ use std::path::Path;
 use fsb_model::Geometry;
 
 use super::file_system;
-use super::file_system::{Cause, ExternalJournal, FileSystem, Hazard, Inspection, Tools, ask_about};
+use super::file_system::{
+    Cause, ExternalJournal, FileSystem, Hazard, Inspection, Tools, ask_about,
+};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -67,9 +69,12 @@ impl FileSystem for Reiserfs {
         33 << 20
     }
 
-    /// Observed in Linux 6.1: three blocks and two flushes each time, also after a remount to read-only and back.
+    /// Observed in Linux 6.1: three blocks and two flushes each time, also after a remount to
+    /// read-only and back.
     fn note(&self) -> Option<&'static str> {
-        Some("reiserfs commits its superblock every 5 seconds, whether or not anything changed (12 KiB each)")
+        Some(
+            "reiserfs commits its superblock every 5 seconds, whether or not anything changed (12 KiB each)",
+        )
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
@@ -79,23 +84,36 @@ impl FileSystem for Reiserfs {
 
 /// Parses format, journal and hash as features, because features have no names.
 fn parse(text: &str) -> Inspection {
-    let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
-    let format = text.lines().find_map(|line| line.split_once(" of format ")).map(|(_, format)| {
-        let words: Vec<&str> = format.split_whitespace().collect();
-        match words[..] {
-            [number, "with", kind, "journal"] => vec![format!("format {number}"), format!("{kind} journal")],
-            _ => vec![format!("format {format}")],
-        }
-    });
-    let hash = value("Hash function used to sort names:").map(|name| format!("hash {}", name.trim_matches('"')));
-    let number = |key: &str| value(key).and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix(key))
+            .map(str::trim)
+    };
+    let format = text
+        .lines()
+        .find_map(|line| line.split_once(" of format "))
+        .map(|(_, format)| {
+            let words: Vec<&str> = format.split_whitespace().collect();
+            match words[..] {
+                [number, "with", kind, "journal"] => {
+                    vec![format!("format {number}"), format!("{kind} journal")]
+                }
+                _ => vec![format!("format {format}")],
+            }
+        });
+    let hash = value("Hash function used to sort names:")
+        .map(|name| format!("hash {}", name.trim_matches('"')));
+    let number =
+        |key: &str| value(key).and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
     let block_size = number("Blocksize:");
     Inspection {
         features: format.unwrap_or_default().into_iter().chain(hash).collect(),
         geometry: Geometry {
             block_size,
             // The journal's parameters are the only ones that have a size.
-            journal_bytes: number("Size ").zip(block_size).map(|(blocks, size)| blocks * size),
+            journal_bytes: number("Size ")
+                .zip(block_size)
+                .map(|(blocks, size)| blocks * size),
             ..Geometry::default()
         },
     }
@@ -125,7 +143,13 @@ static OPTIONS: &[DeclaredOption] = &[
         "flush the cache of the device",
     ),
     DeclaredOption::flag(Durability, "nolog", "do not write the journal"),
-    DeclaredOption::value(Durability, "jdev", OptionKind::Text("path"), "", "device of an external journal"),
+    DeclaredOption::value(
+        Durability,
+        "jdev",
+        OptionKind::Text("path"),
+        "",
+        "device of an external journal",
+    ),
     DeclaredOption::value(
         Durability,
         "errors",
@@ -133,8 +157,18 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "what happens after an error",
     ),
-    DeclaredOption::flag(Durability, "replayonly", "replay the journal and do not mount"),
-    DeclaredOption::value(Data, "tails", OptionKind::Word(&["on", "off", "small"]), "", "ends of files share blocks"),
+    DeclaredOption::flag(
+        Durability,
+        "replayonly",
+        "replay the journal and do not mount",
+    ),
+    DeclaredOption::value(
+        Data,
+        "tails",
+        OptionKind::Word(&["on", "off", "small"]),
+        "",
+        "ends of files share blocks",
+    ),
     DeclaredOption::flag(Data, "notail", "ends of files have blocks of their own"),
     DeclaredOption::flag(Data, "conv", "use format 3.6 for new objects"),
     DeclaredOption::value(
@@ -144,11 +178,27 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "hash of names in directories",
     ),
-    DeclaredOption::value(Layout, "block-allocator", OptionKind::Text("words"), "", "policy of block allocation"),
-    DeclaredOption::value(Layout, "alloc", OptionKind::Text("words"), "", "policy of block allocation"),
+    DeclaredOption::value(
+        Layout,
+        "block-allocator",
+        OptionKind::Text("words"),
+        "",
+        "policy of block allocation",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "alloc",
+        OptionKind::Text("words"),
+        "",
+        "policy of block allocation",
+    ),
     DeclaredOption::flag(Layout, "border", "no effect in current kernels"),
     DeclaredOption::flag(Layout, "noborder", "disable the border algorithm"),
-    DeclaredOption::flag(Layout, "no_unhashed_relocation", "no effect in current kernels"),
+    DeclaredOption::flag(
+        Layout,
+        "no_unhashed_relocation",
+        "no effect in current kernels",
+    ),
     DeclaredOption::flag(Layout, "hashed_relocation", "allocate by hashes of names"),
     DeclaredOption::flag(Layout, "test4", "a test of the allocator"),
     DeclaredOption::value(
@@ -158,18 +208,40 @@ static OPTIONS: &[DeclaredOption] = &[
         "",
         "stat reports the block size as preferred size of I/O",
     ),
-    DeclaredOption::value(Layout, "resize", OptionKind::Text("blocks or auto"), "", "grow to this number of blocks"),
+    DeclaredOption::value(
+        Layout,
+        "resize",
+        OptionKind::Text("blocks or auto"),
+        "",
+        "grow to this number of blocks",
+    ),
     file_system::USER_XATTR,
     file_system::NO_USER_XATTR,
     file_system::ACL,
     DeclaredOption::flag(Access, "noacl", "no access control lists"),
     DeclaredOption::flag(Access, "attrs", "flags of inodes"),
     DeclaredOption::flag(Access, "noattrs", "no flags of inodes"),
-    DeclaredOption::flag(Access, "expose_privroot", "show the directory of extended attributes"),
-    DeclaredOption::value(Access, "usrjquota", OptionKind::Text("file"), "", "file of journaled quotas of users")
-        .bare(),
-    DeclaredOption::value(Access, "grpjquota", OptionKind::Text("file"), "", "file of journaled quotas of groups")
-        .bare(),
+    DeclaredOption::flag(
+        Access,
+        "expose_privroot",
+        "show the directory of extended attributes",
+    ),
+    DeclaredOption::value(
+        Access,
+        "usrjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of users",
+    )
+    .bare(),
+    DeclaredOption::value(
+        Access,
+        "grpjquota",
+        OptionKind::Text("file"),
+        "",
+        "file of journaled quotas of groups",
+    )
+    .bare(),
     DeclaredOption::value(
         Access,
         "jqfmt",
@@ -178,7 +250,11 @@ static OPTIONS: &[DeclaredOption] = &[
         "format of journaled quotas",
     ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(
+        Access,
+        "noquota",
+        "counts no space by user, group or project",
+    ),
     file_system::USER_QUOTA,
     file_system::GROUP_QUOTA,
 ];
@@ -187,12 +263,21 @@ static OPTIONS: &[DeclaredOption] = &[
 mod tests {
     use super::*;
 
-    /// Linux 6.13 removed the driver; the arguments are those of mkreiserfs(8), mount(8) and reiserfsck(8).
+    /// Linux 6.13 removed the driver; the arguments are those of mkreiserfs(8), mount(8) and
+    /// reiserfsck(8).
     #[test]
     fn the_arguments_of_an_external_journal_name_its_device() {
-        let journal = Reiserfs.external_journal(Path::new("/dev/sdc1"), &[]).unwrap();
-        assert_eq!((journal.mkfs.join(" "), journal.mount.join(",")), ("-j /dev/sdc1".into(), "jdev=/dev/sdc1".into()));
-        assert_eq!((journal.check.join(" "), journal.make), ("-j /dev/sdc1".into(), Vec::new()));
+        let journal = Reiserfs
+            .external_journal(Path::new("/dev/sdc1"), &[])
+            .unwrap();
+        assert_eq!(
+            (journal.mkfs.join(" "), journal.mount.join(",")),
+            ("-j /dev/sdc1".into(), "jdev=/dev/sdc1".into())
+        );
+        assert_eq!(
+            (journal.check.join(" "), journal.make),
+            ("-j /dev/sdc1".into(), Vec::new())
+        );
     }
 
     #[test]

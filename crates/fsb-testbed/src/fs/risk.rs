@@ -12,41 +12,74 @@ use super::find;
 use super::of_mount;
 use crate::storage::Storage;
 
-fn risks(member: &dyn FileSystem, options: &[String], words: &[String], features: Option<&[String]>) -> Vec<Risk> {
+fn risks(
+    member: &dyn FileSystem,
+    options: &[String],
+    words: &[String],
+    features: Option<&[String]>,
+) -> Vec<Risk> {
     let risk = |hazard: &Hazard| {
         let cause = hazard.found_in(options, words, features)?;
-        Some(Risk { cause, loss: hazard.loss.to_owned() })
+        Some(Risk {
+            cause,
+            loss: hazard.loss.to_owned(),
+        })
     };
     member.hazards().iter().filter_map(risk).collect()
 }
 
 /// Returns the risks of a requested target.
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
-    find(&spec.fs).map_or_else(|_| Vec::new(), |member| risks(member, &spec.options, &arguments(spec), None))
+    find(&spec.fs).map_or_else(
+        |_| Vec::new(),
+        |member| risks(member, &spec.options, &arguments(spec), None),
+    )
 }
 
 /// Returns the arguments of mkfs and of the later changes of features.
 fn arguments(spec: &FileSystemSpec) -> Vec<String> {
     // tune2fs(8): -j adds a journal.
-    let changed = spec.tune.iter().flatten().map(|word| if word == "-j" { "has_journal" } else { word });
-    spec.mkfs.iter().map(String::as_str).chain(changed).map(str::to_owned).collect()
+    let changed = spec
+        .tune
+        .iter()
+        .flatten()
+        .map(|word| if word == "-j" { "has_journal" } else { word });
+    spec.mkfs
+        .iter()
+        .map(String::as_str)
+        .chain(changed)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the risk of a choice: its own, or the first hazard that it causes.
 pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String> {
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let owned = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
     // A hazard of the format exists with every option.
     let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
-    let declared = || found.into_iter().find(|risk| !is_of_format(member, risk)).map(|risk| risk.loss);
+    let declared = || {
+        found
+            .into_iter()
+            .find(|risk| !is_of_format(member, risk))
+            .map(|risk| risk.loss)
+    };
     choice.risk.map(str::to_owned).or_else(declared)
 }
 
 fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
-    member.hazards().iter().any(|hazard| matches!(hazard.cause, Cause::Format(words) if words == risk.cause))
+    member
+        .hazards()
+        .iter()
+        .any(|hazard| matches!(hazard.cause, Cause::Format(words) if words == risk.cause))
 }
 
-/// Returns the risks of a mounted target: from the request, from the options that the kernel shows, and from the
-/// features that mkfs made.
+/// Returns the risks of a mounted target: from the request, from the options that the kernel shows,
+/// and from the features that mkfs made.
 pub(crate) fn risks_found(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
@@ -60,47 +93,71 @@ pub(crate) fn risks_found(
 /// Returns the risks of an existing mount: from its options, and for ZFS from its property `sync`.
 pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     let options = mount.all_options();
-    let mut found = of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
+    let mut found =
+        of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
     if mount.kind == "zfs" {
         let arguments = ["get", "-H", "-o", "value", "sync"].map(AsRef::as_ref);
-        let value = program::ask("zfs", &[&arguments[..], &[mount.source.as_os_str()]].concat());
+        let value = program::ask(
+            "zfs",
+            &[&arguments[..], &[mount.source.as_os_str()]].concat(),
+        );
         let disabled = value.is_some_and(|value| value.trim() == "disabled");
-        found.extend(disabled.then(|| Risk { cause: "sync=disabled".to_owned(), loss: UNFLUSHED.to_owned() }));
+        found.extend(disabled.then(|| Risk {
+            cause: "sync=disabled".to_owned(),
+            loss: UNFLUSHED.to_owned(),
+        }));
     }
     found
 }
 
-/// Returns the risk of a network file system that a client cannot see. Returns `None` for a local one.
+/// Returns the risk of a network file system that a client cannot see. Returns `None` for a local
+/// one.
 pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
     mount.kind.starts_with("nfs").then_some(
         "the server may export it async, which a client cannot see: then a crash of the server may lose synced data",
     )
 }
 
-/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the
-/// file system that holds its image is mounted with a hazard.
+/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel
+/// does not flush, or the file system that holds its image is mounted with a hazard.
 pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
     let mut found = Vec::new();
     for layer in Storage::beneath_device(directory, &Roots::default()).found {
         found.extend(layer.device.as_deref().and_then(unflushed_cache));
-        let of_options = layer.mount.iter().flat_map(risks_of_mount).filter(|risk| risk.loss == UNFLUSHED);
-        found.extend(of_options.map(|risk| Risk { cause: format!("{} beneath the image", risk.cause), ..risk }));
+        let of_options = layer
+            .mount
+            .iter()
+            .flat_map(risks_of_mount)
+            .filter(|risk| risk.loss == UNFLUSHED);
+        found.extend(of_options.map(|risk| Risk {
+            cause: format!("{} beneath the image", risk.cause),
+            ..risk
+        }));
     }
     found.sort();
     found.dedup();
     found
 }
 
-/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and SATA: the one of
-/// scsi_disk) while the kernel treats the cache as not volatile (`queue/write_cache`).
+/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and
+/// SATA: the one of scsi_disk) while the kernel treats the cache as not volatile
+/// (`queue/write_cache`).
 fn unflushed_cache(directory: &Path) -> Option<Risk> {
-    let scsi = std::fs::read_dir(directory.join("device/scsi_disk")).into_iter().flatten().flatten();
-    let says = read_trimmed(&directory.join("cache_type"))
-        .or_else(|| scsi.map(|entry| entry.path()).find_map(|disk| read_trimmed(&disk.join("cache_type"))))?;
-    let never_flushes = read_trimmed(&directory.join("queue/write_cache")).is_some_and(|mode| mode == "write through");
+    let scsi = std::fs::read_dir(directory.join("device/scsi_disk"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let says = read_trimmed(&directory.join("cache_type")).or_else(|| {
+        scsi.map(|entry| entry.path())
+            .find_map(|disk| read_trimmed(&disk.join("cache_type")))
+    })?;
+    let never_flushes = read_trimmed(&directory.join("queue/write_cache"))
+        .is_some_and(|mode| mode == "write through");
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    (says.contains("write back") && never_flushes)
-        .then(|| Risk { cause: format!("write cache of {name} not flushed"), loss: UNFLUSHED.to_owned() })
+    (says.contains("write back") && never_flushes).then(|| Risk {
+        cause: format!("write cache of {name} not flushed"),
+        loss: UNFLUSHED.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +166,10 @@ mod tests {
 
     fn requested(text: &str) -> Vec<String> {
         let target: fsb_model::Target = text.parse().unwrap();
-        requested_risks(target.file_system().unwrap()).into_iter().map(|risk| risk.cause).collect()
+        requested_risks(target.file_system().unwrap())
+            .into_iter()
+            .map(|risk| risk.cause)
+            .collect()
     }
 
     #[test]
@@ -119,7 +179,10 @@ mod tests {
             ("ext4,noatime,nobarrier", "nobarrier"),
             ("ext3,data=writeback", "data=writeback"),
             ("ext4,mkfs=\"-O ^has_journal\"", "without has_journal"),
-            ("ext4,mkfs=\"-O fast_commit,^has_journal\"", "without has_journal"),
+            (
+                "ext4,mkfs=\"-O fast_commit,^has_journal\"",
+                "without has_journal",
+            ),
             ("ext4,mkfs=\"-O^has_journal\"", "without has_journal"),
             ("ext3,tune=\"-O ^has_journal\"", "without has_journal"),
             ("xfs,nobarrier", "nobarrier"),
@@ -138,7 +201,16 @@ mod tests {
 
     #[test]
     fn defaults_and_harmless_options_are_safe() {
-        for target in ["ext4", "ext4,barrier=1", "ext4,commit=60", "xfs", "btrfs,nodatacow", "f2fs", "tmpfs", "null"] {
+        for target in [
+            "ext4",
+            "ext4,barrier=1",
+            "ext4,commit=60",
+            "xfs",
+            "btrfs,nodatacow",
+            "f2fs",
+            "tmpfs",
+            "null",
+        ] {
             assert!(requested(target).is_empty(), "{target}");
         }
         for journal in ["-j", "-O has_journal"] {
@@ -150,13 +222,26 @@ mod tests {
     #[test]
     fn each_risk_shown_by_the_kernel_is_recognised_once() {
         let target: fsb_model::Target = "ext4,barrier=0".parse().unwrap();
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
         let spec = target.file_system().unwrap();
         let ext4 = find("ext4").unwrap();
-        let found = risks_found(ext4, spec, &words(&["rw", "nobarrier"]), &words(&["extent"]));
+        let found = risks_found(
+            ext4,
+            spec,
+            &words(&["rw", "nobarrier"]),
+            &words(&["extent"]),
+        );
         let causes: Vec<_> = found.iter().map(|risk| risk.cause.as_str()).collect();
         assert_eq!(causes, ["barrier=0", "without has_journal"]);
-        assert!(risks_found(ext4, spec, &[], &[]).len() == 1, "features that are unknown are not missing");
+        assert!(
+            risks_found(ext4, spec, &[], &[]).len() == 1,
+            "features that are unknown are not missing"
+        );
     }
 
     #[test]
@@ -169,6 +254,9 @@ mod tests {
             std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
             assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
         }
-        assert_eq!(risks_of_device(&disk)[0].cause, "write cache of vdb not flushed");
+        assert_eq!(
+            risks_of_device(&disk)[0].cause,
+            "write cache of vdb not flushed"
+        );
     }
 }

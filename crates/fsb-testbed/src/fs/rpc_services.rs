@@ -1,14 +1,17 @@
-//! The two RPC services that NFS 3 needs beside the kernel's server: rpcbind and MOUNT, as far as the kernel calls them.
+//! The two RPC services that NFS 3 needs beside the kernel's server: rpcbind and MOUNT, as far as
+//! the kernel calls them.
 //!
-//! lockd, without which the server has no version 3, registers its ports with rpcbind (RFC 1833). The client asks MOUNT for
-//! the file handle of an export (RFC 1813, appendix I). Messages are those of RFC 5531, over TCP.
+//! lockd, without which the server has no version 3, registers its ports with rpcbind (RFC 1833).
+//! The client asks MOUNT for the file handle of an export (RFC 1813, appendix I). Messages are
+//! those of RFC 5531, over TCP.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Returns the file handle of an export, as the client names it. Returns `None` if nothing is exported there.
+/// Returns the file handle of an export, as the client names it. Returns `None` if nothing is
+/// exported there.
 pub(super) type HandleOf = fn(path: &str) -> Option<Vec<u8>>;
 
 /// The port of MOUNT, from the registry of IANA.
@@ -24,16 +27,21 @@ pub(super) fn start(handle_of: HandleOf) -> io::Result<()> {
     if *running {
         return Ok(());
     }
-    let listeners = [RPCBIND_PORT, MOUNT_PORT].map(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+    let listeners =
+        [RPCBIND_PORT, MOUNT_PORT].map(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
     for listener in listeners {
         let listener = listener?;
-        thread::Builder::new().name("fsb-rpc".to_owned()).spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                // The kernel keeps its connection to rpcbind open, so each one has a thread.
-                let serve = move || serve(stream, handle_of);
-                let _ = thread::Builder::new().name("fsb-rpc".to_owned()).spawn(serve);
-            }
-        })?;
+        thread::Builder::new()
+            .name("fsb-rpc".to_owned())
+            .spawn(move || {
+                while let Ok((stream, _)) = listener.accept() {
+                    // The kernel keeps its connection to rpcbind open, so each one has a thread.
+                    let serve = move || serve(stream, handle_of);
+                    let _ = thread::Builder::new()
+                        .name("fsb-rpc".to_owned())
+                        .spawn(serve);
+                }
+            })?;
     }
     *running = true;
     Ok(())
@@ -42,7 +50,9 @@ pub(super) fn start(handle_of: HandleOf) -> io::Result<()> {
 /// Answers the calls of one connection until it is closed.
 fn serve(mut stream: TcpStream, handle_of: HandleOf) {
     while let Ok(call) = read_record(&mut stream) {
-        let Some(reply) = answer(&call, handle_of) else { return };
+        let Some(reply) = answer(&call, handle_of) else {
+            return;
+        };
         if stream.write_all(&record(&reply)).is_err() {
             return;
         }
@@ -74,7 +84,11 @@ fn read_record(stream: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn record(message: &[u8]) -> Vec<u8> {
-    [&(LAST_FRAGMENT | message.len() as u32).to_be_bytes()[..], message].concat()
+    [
+        &(LAST_FRAGMENT | message.len() as u32).to_be_bytes()[..],
+        message,
+    ]
+    .concat()
 }
 
 /// The unread rest of a message in XDR (RFC 4506).
@@ -90,7 +104,9 @@ impl<'a> Xdr<'a> {
     /// Reads bytes of variable length, which are padded to a multiple of four.
     fn opaque(&mut self) -> Option<&'a [u8]> {
         let length = self.number()? as usize;
-        let (padded, rest) = self.0.split_at_checked(length.checked_next_multiple_of(4)?)?;
+        let (padded, rest) = self
+            .0
+            .split_at_checked(length.checked_next_multiple_of(4)?)?;
         self.0 = rest;
         Some(&padded[..length])
     }
@@ -173,7 +189,10 @@ fn answer(message: &[u8], handle_of: HandleOf) -> Option<Vec<u8>> {
         (_, NULL) | (MOUNT, MOUNT_UMNT) => put(&mut reply, &[SUCCESS]),
         // Nothing asks for the ports, so nothing is stored.
         (RPCBIND, RPCBIND_SET | RPCBIND_UNSET) => put(&mut reply, &[SUCCESS, u32::from(true)]),
-        (MOUNT, MOUNT_MNT) => match call.opaque().and_then(|path| std::str::from_utf8(path).ok()) {
+        (MOUNT, MOUNT_MNT) => match call
+            .opaque()
+            .and_then(|path| std::str::from_utf8(path).ok())
+        {
             None => put(&mut reply, &[GARBAGE_ARGUMENTS]),
             Some(path) => match handle_of(path) {
                 None => put(&mut reply, &[SUCCESS, MNT3_NO_ENTRY]),
@@ -212,7 +231,10 @@ mod tests {
     /// Returns the words of the answer after the identifier.
     fn words(call: &[u8]) -> Vec<u32> {
         let reply = answer(call, handle_of).unwrap();
-        let words: Vec<u32> = reply.chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u32> = reply
+            .chunks(4)
+            .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
+            .collect();
         assert_eq!(words[..2], [7, 1]);
         words[2..].to_vec()
     }
@@ -228,27 +250,53 @@ mod tests {
         let handle = [0x0100_0700, 0x0900_0000];
         assert_eq!(
             words(&call(MOUNT, 3, MOUNT_MNT, &path("/254-1"))),
-            [0, 0, 0, SUCCESS, MNT3_OK, 5, handle[0], handle[1], 1, AUTH_SYS]
+            [
+                0, 0, 0, SUCCESS, MNT3_OK, 5, handle[0], handle[1], 1, AUTH_SYS
+            ]
         );
-        assert_eq!(words(&call(MOUNT, 3, MOUNT_MNT, &path("/other"))), [0, 0, 0, SUCCESS, MNT3_NO_ENTRY]);
-        assert_eq!(words(&call(MOUNT, 3, MOUNT_UMNT, &path("/254-1"))), [0, 0, 0, SUCCESS]);
+        assert_eq!(
+            words(&call(MOUNT, 3, MOUNT_MNT, &path("/other"))),
+            [0, 0, 0, SUCCESS, MNT3_NO_ENTRY]
+        );
+        assert_eq!(
+            words(&call(MOUNT, 3, MOUNT_UMNT, &path("/254-1"))),
+            [0, 0, 0, SUCCESS]
+        );
         assert_eq!(words(&call(MOUNT, 3, NULL, &[])), [0, 0, 0, SUCCESS]);
     }
 
     #[test]
     fn registrations_succeed_in_each_version_of_rpcbind() {
         for version in 2..=4 {
-            assert_eq!(words(&call(RPCBIND, version, RPCBIND_SET, &[0; 16])), [0, 0, 0, SUCCESS, 1]);
-            assert_eq!(words(&call(RPCBIND, version, RPCBIND_UNSET, &[0; 16])), [0, 0, 0, SUCCESS, 1]);
+            assert_eq!(
+                words(&call(RPCBIND, version, RPCBIND_SET, &[0; 16])),
+                [0, 0, 0, SUCCESS, 1]
+            );
+            assert_eq!(
+                words(&call(RPCBIND, version, RPCBIND_UNSET, &[0; 16])),
+                [0, 0, 0, SUCCESS, 1]
+            );
         }
     }
 
     #[test]
     fn calls_that_are_not_served_get_the_reason() {
-        assert_eq!(words(&call(100_003, 3, NULL, &[])), [0, 0, 0, PROGRAM_UNAVAILABLE]);
-        assert_eq!(words(&call(MOUNT, 1, NULL, &[])), [0, 0, 0, PROGRAM_MISMATCH, 3, 3]);
-        assert_eq!(words(&call(MOUNT, 3, 5, &[])), [0, 0, 0, PROCEDURE_UNAVAILABLE]);
-        assert_eq!(words(&call(MOUNT, 3, MOUNT_MNT, &[0, 0, 0, 9])), [0, 0, 0, GARBAGE_ARGUMENTS]);
+        assert_eq!(
+            words(&call(100_003, 3, NULL, &[])),
+            [0, 0, 0, PROGRAM_UNAVAILABLE]
+        );
+        assert_eq!(
+            words(&call(MOUNT, 1, NULL, &[])),
+            [0, 0, 0, PROGRAM_MISMATCH, 3, 3]
+        );
+        assert_eq!(
+            words(&call(MOUNT, 3, 5, &[])),
+            [0, 0, 0, PROCEDURE_UNAVAILABLE]
+        );
+        assert_eq!(
+            words(&call(MOUNT, 3, MOUNT_MNT, &[0, 0, 0, 9])),
+            [0, 0, 0, GARBAGE_ARGUMENTS]
+        );
         let mut old = call(MOUNT, 3, NULL, &[]);
         old[11] = 1;
         assert_eq!(words(&old), [1, 0, 2, 2]);

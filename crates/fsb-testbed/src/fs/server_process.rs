@@ -20,21 +20,35 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Executes the command without input, in the C locale. Keeps its standard error for [`ServerProcess::complaint`].
+    /// Executes the command without input, in the C locale. Keeps its standard error for
+    /// [`ServerProcess::complaint`].
     pub(super) fn start(command: &mut Command) -> Result<ServerProcess, TestbedError> {
         // A file, because a full pipe would block the server.
         let complaints = rustix::fs::memfd_create("server", rustix::fs::MemfdFlags::CLOEXEC)
-            .map_err(|errno| TestbedError::machine("no memory for a log").tried(&std::io::Error::from(errno)))?;
+            .map_err(|errno| {
+                TestbedError::machine("no memory for a log").tried(&std::io::Error::from(errno))
+            })?;
         let complaints = File::from(complaints);
-        let log = complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(&error))?;
-        command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let log = complaints
+            .try_clone()
+            .map_err(|error| TestbedError::machine("descriptor").tried(&error))?;
+        command
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         let child = command.spawn().map_err(|error| {
-            TestbedError::machine(attempt("cannot execute", command.get_program().as_ref(), &error))
+            TestbedError::machine(attempt(
+                "cannot execute",
+                command.get_program().as_ref(),
+                &error,
+            ))
         })?;
         Ok(ServerProcess { child, complaints })
     }
 
-    /// Waits until the server has ended or `is_ready`. Returns why it does not serve: its end, or the limit.
+    /// Waits until the server has ended or `is_ready`. Returns why it does not serve: its end, or
+    /// the limit.
     pub(super) fn wait_until(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<(), Refusal> {
         let mut ended = None;
         let ready = poll_until(PATIENCE, || {
@@ -51,7 +65,10 @@ impl ServerProcess {
     /// Returns the last lines of its standard error.
     pub(super) fn complaint(&mut self) -> String {
         let mut text = Vec::new();
-        let _ = self.complaints.rewind().and_then(|()| self.complaints.read_to_end(&mut text));
+        let _ = self
+            .complaints
+            .rewind()
+            .and_then(|()| self.complaints.read_to_end(&mut text));
         program::last_lines(&text)
     }
 
@@ -66,8 +83,8 @@ impl ServerProcess {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 
-    /// Waits until the server of an unmounted file system has written everything and ended, and kills it at the limit.
-    /// Returns whether it ended by itself.
+    /// Waits until the server of an unmounted file system has written everything and ended, and
+    /// kills it at the limit. Returns whether it ended by itself.
     pub(super) fn end(&mut self, limit: Duration) -> bool {
         let ended = poll_until(limit, || matches!(self.child.try_wait(), Ok(Some(_))));
         if !ended {

@@ -1,7 +1,7 @@
 //! A template for a file system. The tests compile and check it, so it is correct.
 //!
-//! Copy it to `NAME.rs`, replace its contents, and add `mod NAME;` and the line in the registry to `mod.rs`. The tests
-//! beside the registry check the rest.
+//! Copy it to `NAME.rs`, replace its contents, and add `mod NAME;` and the line in the registry to
+//! `mod.rs`. The tests beside the registry check the rest.
 
 use std::path::Path;
 
@@ -15,8 +15,9 @@ use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
 /// A unit struct: members hold no state.
 pub(super) struct Skeleton;
 
-/// The program that formats it. Look for these options in the manual: overwrite without asking, quiet, no discard.
-/// Switch off anything "lazy", because deferred work would run during a measurement. `check` must repair nothing.
+/// The program that formats it. Look for these options in the manual: overwrite without asking,
+/// quiet, no discard. Switch off anything "lazy", because deferred work would run during a
+/// measurement. `check` must repair nothing.
 static TOOLS: Tools = Tools {
     package: "skeleton-progs",
     mkfs: "mkfs.skeleton",
@@ -28,8 +29,18 @@ static TOOLS: Tools = Tools {
 
 /// Name, values, default and effect of each option, from the manual.
 static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(OptionGroup::Data, "flesh", "an option that the check below refuses"),
-    DeclaredOption::value(OptionGroup::Layout, "bones", OptionKind::Number(1..=206), "206", "bones that are allocated"),
+    DeclaredOption::flag(
+        OptionGroup::Data,
+        "flesh",
+        "an option that the check below refuses",
+    ),
+    DeclaredOption::value(
+        OptionGroup::Layout,
+        "bones",
+        OptionKind::Number(1..=206),
+        "206",
+        "bones that are allocated",
+    ),
 ];
 
 impl FileSystem for Skeleton {
@@ -52,8 +63,8 @@ impl FileSystem for Skeleton {
         Some("skeleton")
     }
 
-    /// Returns the module names for `modprobe`. modules.dep lists their dependencies. Modules that the driver requests
-    /// at run time belong into `helper_modules`.
+    /// Returns the module names for `modprobe`. modules.dep lists their dependencies. Modules that
+    /// the driver requests at run time belong into `helper_modules`.
     fn modules(&self) -> &'static [&'static str] {
         &["skeleton"]
     }
@@ -63,15 +74,20 @@ impl FileSystem for Skeleton {
         16 << 20
     }
 
-    /// Returns the mount options of this file system alone. Those of every file system are in `options::COMMON`.
+    /// Returns the mount options of this file system alone. Those of every file system are in
+    /// `options::COMMON`.
     fn options(&self) -> &'static [DeclaredOption] {
         OPTIONS
     }
 
-    /// Only for requests that would fail later with a worse message. Leave this out if there are none.
+    /// Only for requests that would fail later with a worse message. Leave this out if there are
+    /// none.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         match spec.options.iter().find(|option| *option == "flesh") {
-            Some(option) => Err(TestbedError::request(format!("skeleton has no {option}")).advice("leave it out")),
+            Some(option) => {
+                Err(TestbedError::request(format!("skeleton has no {option}"))
+                    .advice("leave it out"))
+            }
             None => Ok(()),
         }
     }
@@ -87,23 +103,28 @@ impl FileSystem for Skeleton {
         None
     }
 
-    /// Only if it overwrites blocks in place: see `ext.rs`. For the properties of a file system that holds images
-    /// (`magic`, `takes_nocow`, `numbers_volumes`) see `btrfs.rs`.
+    /// Only if it overwrites blocks in place: see `ext.rs`. For the properties of a file system
+    /// that holds images (`magic`, `takes_nocow`, `numbers_volumes`) see `btrfs.rs`.
     fn writes_in_place(&self) -> bool {
         false
     }
 
-    /// Only if mkfs chooses by the size of the device: arguments that give a slice the geometry of a large disk. See
-    /// `ext.rs`.
+    /// Only if mkfs chooses by the size of the device: arguments that give a slice the geometry of
+    /// a large disk. See `ext.rs`.
     fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
-        let size = large.block_size.filter(|_| !user.iter().any(|word| word.starts_with("-b")));
+        let size = large
+            .block_size
+            .filter(|_| !user.iter().any(|word| word.starts_with("-b")));
         size.map_or_else(Vec::new, |size| vec!["-b".to_owned(), size.to_string()])
     }
 
     /// Ask the file system's own tool, and test the parsing with its real output.
     fn inspect(&self, device: &Path) -> Inspection {
         let text = ask_about("dump.skeleton", &["--brief"], device);
-        Inspection { features: text.split_whitespace().map(str::to_owned).collect(), geometry: Geometry::default() }
+        Inspection {
+            features: text.split_whitespace().map(str::to_owned).collect(),
+            geometry: Geometry::default(),
+        }
     }
 
     /// Same as the default. FUSE servers start their process here: see `ntfs.rs`.

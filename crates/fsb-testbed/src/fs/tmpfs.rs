@@ -7,7 +7,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::mount as kernel;
 
 use super::file_system::{
-    self, FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium, with_options,
+    self, FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium,
+    with_options,
 };
 use crate::declared::OptionGroup::{Access, Layout};
 use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
@@ -49,11 +50,22 @@ impl FileSystem for Tmpfs {
 
     fn inspect(&self, _: &Path) -> Inspection {
         let block_size = Some(rustix::param::page_size() as u64);
-        Inspection { features: Vec::new(), geometry: Geometry { block_size, ..Geometry::default() } }
+        Inspection {
+            features: Vec::new(),
+            geometry: Geometry {
+                block_size,
+                ..Geometry::default()
+            },
+        }
     }
 
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
-        kernel::mount(self.name(), request.source, request.point, &with_size(request.options, request.size))?;
+        kernel::mount(
+            self.name(),
+            request.source,
+            request.point,
+            &with_size(request.options, request.size),
+        )?;
         Ok(Mounted::default())
     }
 
@@ -66,7 +78,10 @@ impl FileSystem for Tmpfs {
 fn with_size(options: &[String], size: u64) -> Vec<String> {
     let mut options = options.to_vec();
     let limits = ["size=", "nr_blocks="];
-    if !options.iter().any(|option| limits.iter().any(|limit| option.starts_with(limit))) {
+    if !options
+        .iter()
+        .any(|option| limits.iter().any(|limit| option.starts_with(limit)))
+    {
         options.insert(0, format!("size={size}"));
     }
     options
@@ -82,8 +97,20 @@ static OPTIONS: &[DeclaredOption] = &[
         "most bytes; fsb gives the size of the images",
     )
     .needs(OptionNeeds::Without("nr_blocks")),
-    DeclaredOption::value(Layout, "nr_blocks", OptionKind::Text("number"), "", "most pages"),
-    DeclaredOption::value(Layout, "nr_inodes", OptionKind::Text("number"), "", "most files"),
+    DeclaredOption::value(
+        Layout,
+        "nr_blocks",
+        OptionKind::Text("number"),
+        "",
+        "most pages",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "nr_inodes",
+        OptionKind::Text("number"),
+        "",
+        "most files",
+    ),
     DeclaredOption::value(
         Layout,
         "huge",
@@ -91,21 +118,84 @@ static OPTIONS: &[DeclaredOption] = &[
         "never",
         "huge pages",
     ),
-    DeclaredOption::value(Layout, "mpol", OptionKind::Text("policy"), "", "NUMA policy"),
+    DeclaredOption::value(
+        Layout,
+        "mpol",
+        OptionKind::Text("policy"),
+        "",
+        "NUMA policy",
+    ),
     DeclaredOption::flag(Layout, "noswap", "pages are not swapped out"),
-    DeclaredOption::value(Access, "mode", OptionKind::Text("octal mode"), "1777", "permissions of the root directory"),
-    DeclaredOption::value(Access, "uid", OptionKind::Number(0..=4294967295), "", "owner of the root directory"),
-    DeclaredOption::value(Access, "gid", OptionKind::Number(0..=4294967295), "", "group of the root directory"),
+    DeclaredOption::value(
+        Access,
+        "mode",
+        OptionKind::Text("octal mode"),
+        "1777",
+        "permissions of the root directory",
+    ),
+    DeclaredOption::value(
+        Access,
+        "uid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "owner of the root directory",
+    ),
+    DeclaredOption::value(
+        Access,
+        "gid",
+        OptionKind::Number(0..=4294967295),
+        "",
+        "group of the root directory",
+    ),
     DeclaredOption::flag(Access, "inode32", "inode numbers of 32 bits"),
     DeclaredOption::flag(Access, "inode64", "inode numbers of 64 bits"),
-    DeclaredOption::value(Access, "casefold", OptionKind::Text("version of Unicode"), "", "names without case").bare(),
-    DeclaredOption::flag(Access, "strict_encoding", "refuse names that are not in UTF-8"),
-    DeclaredOption::value(Access, "usrquota_block_hardlimit", OptionKind::Text("size"), "", "most bytes of a user"),
-    DeclaredOption::value(Access, "usrquota_inode_hardlimit", OptionKind::Text("number"), "", "most files of a user"),
-    DeclaredOption::value(Access, "grpquota_block_hardlimit", OptionKind::Text("size"), "", "most bytes of a group"),
-    DeclaredOption::value(Access, "grpquota_inode_hardlimit", OptionKind::Text("number"), "", "most files of a group"),
+    DeclaredOption::value(
+        Access,
+        "casefold",
+        OptionKind::Text("version of Unicode"),
+        "",
+        "names without case",
+    )
+    .bare(),
+    DeclaredOption::flag(
+        Access,
+        "strict_encoding",
+        "refuse names that are not in UTF-8",
+    ),
+    DeclaredOption::value(
+        Access,
+        "usrquota_block_hardlimit",
+        OptionKind::Text("size"),
+        "",
+        "most bytes of a user",
+    ),
+    DeclaredOption::value(
+        Access,
+        "usrquota_inode_hardlimit",
+        OptionKind::Text("number"),
+        "",
+        "most files of a user",
+    ),
+    DeclaredOption::value(
+        Access,
+        "grpquota_block_hardlimit",
+        OptionKind::Text("size"),
+        "",
+        "most bytes of a group",
+    ),
+    DeclaredOption::value(
+        Access,
+        "grpquota_inode_hardlimit",
+        OptionKind::Text("number"),
+        "",
+        "most files of a group",
+    ),
     DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(Access, "noquota", "counts no space by user, group or project"),
+    DeclaredOption::flag(
+        Access,
+        "noquota",
+        "counts no space by user, group or project",
+    ),
     file_system::USER_QUOTA,
     file_system::GROUP_QUOTA,
 ];

@@ -32,7 +32,8 @@ pub enum Action {
     RemoveDirectory {
         /// The path, which ends in a name that only fsb gives: `.fsb-` and a random number.
         path: PathBuf,
-        /// The user that the directory may have been given to. Otherwise it belongs to the user who runs fsb.
+        /// The user that the directory may have been given to. Otherwise it belongs to the user who
+        /// runs fsb.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<u32>,
     },
@@ -42,7 +43,8 @@ pub enum Action {
         index: u32,
         /// Create a new one in its place, because it existed before.
         again: bool,
-        /// The file that fsb attached to it. If another file is attached, another process uses the device.
+        /// The file that fsb attached to it. If another file is attached, another process uses the
+        /// device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<PathBuf>,
     },
@@ -84,13 +86,29 @@ pub enum Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
+            Action::WriteFile { path, value } => {
+                write!(f, "write '{value}' back to {}", path.display())
+            }
             Action::RemoveDirectory { path, .. } => write!(f, "remove {}", path.display()),
-            Action::RemoveLoop { index, again: true, .. } => write!(f, "renew /dev/loop{index}"),
-            Action::RemoveLoop { index, again: false, .. } => write!(f, "remove /dev/loop{index}"),
+            Action::RemoveLoop {
+                index, again: true, ..
+            } => write!(f, "renew /dev/loop{index}"),
+            Action::RemoveLoop {
+                index,
+                again: false,
+                ..
+            } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
-            Action::RemovePartition { major, minor, partition } => {
-                write!(f, "remove partition {} of {major}:{minor} from the kernel", partition.number)
+            Action::RemovePartition {
+                major,
+                minor,
+                partition,
+            } => {
+                write!(
+                    f,
+                    "remove partition {} of {major}:{minor} from the kernel",
+                    partition.number
+                )
             }
             Action::SwapOn { path, .. } => write!(f, "switch swap on {} on again", path.display()),
             Action::StartUnit { unit } => write!(f, "start {unit} again"),
@@ -105,11 +123,13 @@ impl Action {
         matches!(self, Action::RemoveDirectory { .. })
     }
 
-    /// Returns the setting that only one run at a time may change. Two runs that changed it would each restore the
-    /// value that the other one set.
+    /// Returns the setting that only one run at a time may change. Two runs that changed it would
+    /// each restore the value that the other one set.
     pub(super) fn subject(&self) -> Option<String> {
         match self {
-            Action::WriteFile { path, .. } | Action::SwapOn { path, .. } => Some(path.display().to_string()),
+            Action::WriteFile { path, .. } | Action::SwapOn { path, .. } => {
+                Some(path.display().to_string())
+            }
             Action::StartUnit { unit } => Some(unit.clone()),
             Action::RemoveDirectory { .. }
             | Action::RemoveLoop { .. }
@@ -124,16 +144,23 @@ impl Action {
         match self {
             Action::WriteFile { path, value } => restore(path, value, roots),
             Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
-            Action::RemoveLoop { index, again, image } => {
-                loopdev::renew(*index, *again, image.as_deref()).map(|others| match others {
-                    Some(others) => format!("left /dev/loop{index} to the process that attached {}", others.display()),
-                    None => self.to_string(),
-                })
-            }
+            Action::RemoveLoop {
+                index,
+                again,
+                image,
+            } => loopdev::renew(*index, *again, image.as_deref()).map(|others| match others {
+                Some(others) => format!(
+                    "left /dev/loop{index} to the process that attached {}",
+                    others.display()
+                ),
+                None => self.to_string(),
+            }),
             Action::StopArray { number, members } => md::stop(*number, members),
-            Action::RemovePartition { major, minor, partition } => {
-                blkpg::remove(DeviceNumber(*major, *minor), partition, roots)
-            }
+            Action::RemovePartition {
+                major,
+                minor,
+                partition,
+            } => blkpg::remove(DeviceNumber(*major, *minor), partition, roots),
             Action::SwapOn { path, priority } => swap_on(path, *priority),
             Action::StartUnit { unit } => systemd::start(unit).map(|()| format!("started {unit}")),
             Action::RemoveCgroup { path } => remove(path),
@@ -164,19 +191,28 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
         return Ok(format!("{} holds '{value}' already", path.display()));
     }
     // Not `fs::write`, which would create a missing file.
-    let opened = File::options().write(true).truncate(true).custom_flags(libc::O_NOFOLLOW).open(path);
+    let opened = File::options()
+        .write(true)
+        .truncate(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path);
     match opened.and_then(|mut file| file.write_all(value.as_bytes())) {
         Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Ok(format!("{} is gone", path.display()))
+        }
         Err(error) => Err(attempt("write", path, &error)),
     }
 }
 
-/// Removes the directory. Never follows a link, and refuses a directory that belongs to another user.
+/// Removes the directory. Never follows a link, and refuses a directory that belongs to another
+/// user.
 fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Ok(format!("{} is gone", path.display()));
+        }
         Err(error) => return Err(attempt("examine", path, &error)),
     };
     if !metadata.is_dir() {
@@ -190,10 +226,12 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     Ok(format!("removed {}", path.display()))
 }
 
-/// Switches a swap area on. Refuses a file that another user than root could have filled, because the kernel would read
-/// other processes' memory from it.
+/// Switches a swap area on. Refuses a file that another user than root could have filled, because
+/// the kernel would read other processes' memory from it.
 fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
-    let is_roots = |metadata: &Metadata| metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0;
+    let is_roots = |metadata: &Metadata| {
+        metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0
+    };
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_block_device() && !is_roots(&metadata) => {
             Err("it is neither a block device nor a file that only root may write".into())
@@ -205,14 +243,16 @@ fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
 /// The time limit for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Kills the processes in the cgroup and below it, and removes both. Returns a description, or the reason for the
-/// failure.
+/// Kills the processes in the cgroup and below it, and removes both. Returns a description, or the
+/// reason for the failure.
 pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
     let named = cgroup::is_own(path);
     // Any directory may have this name, but only the kernel creates directories with this file.
     let is_cgroup = path.join("cgroup.procs").exists();
     match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(format!("{} is gone", path.display()));
+        }
         Err(error) => return Err(attempt("examine", path, &error)),
         Ok(metadata) if named && is_cgroup && metadata.is_dir() => {}
         Ok(_) => return Err("it is not a cgroup of fsb".into()),
@@ -222,7 +262,9 @@ pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
         answer = remove_tree(path);
         answer.is_ok()
     });
-    answer.map(|()| format!("removed the cgroup {}", path.display())).map_err(|error| attempt("remove", path, &error))
+    answer
+        .map(|()| format!("removed the cgroup {}", path.display()))
+        .map_err(|error| attempt("remove", path, &error))
 }
 
 /// Removes children first, because the kernel removes only empty cgroups.
@@ -231,19 +273,24 @@ fn remove_tree(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
-    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+    for entry in entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+    {
         remove_tree(&entry.path())?;
     }
     kill_members(path);
     std::fs::remove_dir(path)
 }
 
-/// Kills the processes of the cgroup by their ids in this PID namespace. The id 0 is a process of another namespace,
-/// which this process cannot signal.
+/// Kills the processes of the cgroup by their ids in this PID namespace. The id 0 is a process of
+/// another namespace, which this process cannot signal.
 fn kill_members(path: &Path) {
     let members = read_trimmed(&path.join("cgroup.procs")).unwrap_or_default();
     let own = rustix::process::getpid();
-    let pids = members.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?));
+    let pids = members
+        .lines()
+        .filter_map(|line| Pid::from_raw(line.trim().parse().ok()?));
     for pid in pids.filter(|pid| *pid != own) {
         // The process may have ended already.
         let _ = kill_process(pid, Signal::KILL);
@@ -259,27 +306,46 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let other = tree.path().join("fsb-data");
         std::fs::create_dir(&other).unwrap();
-        assert_eq!(remove(&other).unwrap_err(), "it is not a cgroup of fsb".into());
+        assert_eq!(
+            remove(&other).unwrap_err(),
+            "it is not a cgroup of fsb".into()
+        );
         std::fs::write(other.join("cgroup.procs"), "").unwrap();
         let foreign = tree.path().join("system");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("cgroup.procs"), "").unwrap();
-        assert_eq!(remove(&foreign).unwrap_err(), "it is not a cgroup of fsb".into());
-        assert!(remove(&tree.path().join("fsb-gone")).unwrap().ends_with("is gone"));
+        assert_eq!(
+            remove(&foreign).unwrap_err(),
+            "it is not a cgroup of fsb".into()
+        );
+        assert!(
+            remove(&tree.path().join("fsb-gone"))
+                .unwrap()
+                .ends_with("is gone")
+        );
     }
 
     #[test]
     fn processes_left_in_a_cgroup_are_killed() {
         let hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
-        let root = hierarchies.into_iter().find(|path| path.join("cgroup.procs").exists()).unwrap_or(hierarchies[1]);
+        let root = hierarchies
+            .into_iter()
+            .find(|path| path.join("cgroup.procs").exists())
+            .unwrap_or(hierarchies[1]);
         let path = root.join(format!("fsb-test-{}", std::process::id()));
         if std::fs::create_dir(&path).is_err() {
-            fsb_testkit::left_out("processes_left_in_a_cgroup_are_killed", "needs root, and cgroups that can be made");
+            fsb_testkit::left_out(
+                "processes_left_in_a_cgroup_are_killed",
+                "needs root, and cgroups that can be made",
+            );
             return;
         }
         let below = path.join("below");
         std::fs::create_dir(&below).unwrap();
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
         std::fs::write(below.join("cgroup.procs"), child.id().to_string()).unwrap();
         remove(&path).unwrap();
         assert!(!path.exists());

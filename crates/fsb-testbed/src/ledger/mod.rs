@@ -1,8 +1,10 @@
-//! The undo ledger: a record of changes that the kernel does not revert by itself when a run is killed.
+//! The undo ledger: a record of changes that the kernel does not revert by itself when a run is
+//! killed.
 //!
-//! Before a run makes such a change, it writes an entry: one JSON file, synced with its directory. Undoing removes the
-//! entry. A killed run leaves its entries; the next `fsb`, or 'fsb clean', replays those whose owner is dead. An owner
-//! is a process id *with its start time* in the coordinator's PID namespace, because ids are reused.
+//! Before a run makes such a change, it writes an entry: one JSON file, synced with its directory.
+//! Undoing removes the entry. A killed run leaves its entries; the next `fsb`, or 'fsb clean',
+//! replays those whose owner is dead. An owner is a process id *with its start time* in the
+//! coordinator's PID namespace, because ids are reused.
 
 mod action;
 
@@ -55,23 +57,30 @@ impl EntryHandle {
     }
 }
 
-/// Returns `/var/lib/fsb/undo` for root, else a directory below the user's state directory. Never returns a directory
-/// that other users can write to, because they could plant entries there.
+/// Returns `/var/lib/fsb/undo` for root, else a directory below the user's state directory. Never
+/// returns a directory that other users can write to, because they could plant entries there.
 pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/fsb/undo"));
     }
-    state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
-        TestbedError::machine("no directory for the undo ledger")
-            .coded(&fsb_model::error::NO_LEDGER)
-            .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
-            .advice("name a directory for it: export HOME=$(mktemp -d)")
-    })
+    state_directory()
+        .map(|directory| directory.join("fsb/undo"))
+        .ok_or_else(|| {
+            TestbedError::machine("no directory for the undo ledger")
+                .coded(&fsb_model::error::NO_LEDGER)
+                .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
+                .advice("name a directory for it: export HOME=$(mktemp -d)")
+        })
 }
 
-/// Returns `$XDG_STATE_HOME`, or the default of the specification. Returns `None` if the environment has neither.
+/// Returns `$XDG_STATE_HOME`, or the default of the specification. Returns `None` if the
+/// environment has neither.
 pub(crate) fn state_directory() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
 }
 
@@ -85,11 +94,21 @@ impl Ledger {
             )
         })?;
         let boot_id = crate::host::boot_id();
-        Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default(), rules })
+        Ok(Ledger {
+            store,
+            boot_id,
+            owner,
+            next: AtomicU32::new(0),
+            roots: Roots::default(),
+            rules,
+        })
     }
 
     fn guard(&self) -> Guard<'_> {
-        Guard { rules: self.rules, roots: &self.roots }
+        Guard {
+            rules: self.rules,
+            roots: &self.roots,
+        }
     }
 
     /// Returns the owner of new entries.
@@ -102,25 +121,43 @@ impl Ledger {
         self.write(action, None)
     }
 
-    /// Returns an unused path in `within`, for a directory of fsb that may be given to the user `uid`, and the entry
-    /// that removes the directory with its contents.
-    pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, EntryHandle), TestbedError> {
+    /// Returns an unused path in `within`, for a directory of fsb that may be given to the user
+    /// `uid`, and the entry that removes the directory with its contents.
+    pub fn record_directory(
+        &self,
+        within: &Path,
+        uid: u32,
+    ) -> Result<(PathBuf, EntryHandle), TestbedError> {
         let path = within.join(format!("{DIRECTORY_PREFIX}{}", fsb_sys::random_name()));
-        let handle = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
+        let handle = self.record(Action::RemoveDirectory {
+            path: path.clone(),
+            uid: Some(uid),
+        })?;
         Ok((path, handle))
     }
 
-    /// Like [`Ledger::record`], for a change of `control` to a setting of the whole machine. Returns `None` if another
-    /// run has changed it, because each run would restore the value that the other one set.
-    pub fn claim(&self, control: &str, action: Action) -> Result<Option<EntryHandle>, TestbedError> {
+    /// Like [`Ledger::record`], for a change of `control` to a setting of the whole machine.
+    /// Returns `None` if another run has changed it, because each run would restore the value that
+    /// the other one set.
+    pub fn claim(
+        &self,
+        control: &str,
+        action: Action,
+    ) -> Result<Option<EntryHandle>, TestbedError> {
         // Otherwise two runs that claim at the same time could both find no entry.
         let _turn = self.store.lock();
         let subject = action.subject();
         let is_rival = |entry: &Entry| {
-            entry.boot_id == self.boot_id && entry.owner != self.owner && entry.action.subject() == subject
+            entry.boot_id == self.boot_id
+                && entry.owner != self.owner
+                && entry.action.subject() == subject
         };
         let entries = || entries(&self.store, self.guard());
-        if subject.is_some() && entries().iter().any(|(_, entry)| entry.as_ref().is_ok_and(is_rival)) {
+        if subject.is_some()
+            && entries()
+                .iter()
+                .any(|(_, entry)| entry.as_ref().is_ok_and(is_rival))
+        {
             return Ok(None);
         }
         self.write(action, Some(control.to_owned())).map(Some)
@@ -128,25 +165,36 @@ impl Ledger {
 
     fn write(&self, action: Action, control: Option<String>) -> Result<EntryHandle, TestbedError> {
         // A change that no replay would undo must not be made.
-        self.guard().admit(control.as_deref(), &action).map_err(|why| {
-            TestbedError::machine("the undo ledger cannot revert a change")
-                .tried(why)
-                .advice("nothing was changed: this is a bug in fsb, please report it")
-        })?;
+        self.guard()
+            .admit(control.as_deref(), &action)
+            .map_err(|why| {
+                TestbedError::machine("the undo ledger cannot revert a change")
+                    .tried(why)
+                    .advice("nothing was changed: this is a bug in fsb, please report it")
+            })?;
         let name = self.free_name();
         let file = self.store.path().join(format!("{name}.json"));
-        let entry = Entry { boot_id: self.boot_id.clone(), owner: self.owner, control, action };
+        let entry = Entry {
+            boot_id: self.boot_id.clone(),
+            owner: self.owner,
+            control,
+            action,
+        };
         let text = serde_json::to_vec_pretty(&entry).map_err(std::io::Error::from);
-        text.and_then(|text| self.store.write(&name, &text)).map_err(|error| {
-            TestbedError::machine("the undo ledger cannot be kept")
-                .tried(attempt("write", &file, &error))
-                .advice("nothing was changed: free some space there")
-        })?;
-        Ok(EntryHandle { file, action: entry.action })
+        text.and_then(|text| self.store.write(&name, &text))
+            .map_err(|error| {
+                TestbedError::machine("the undo ledger cannot be kept")
+                    .tried(attempt("write", &file, &error))
+                    .advice("nothing was changed: free some space there")
+            })?;
+        Ok(EntryHandle {
+            file,
+            action: entry.action,
+        })
     }
 
-    /// Returns an unused name. An owner may open several ledgers one after another, while entries that the first could
-    /// not undo still exist.
+    /// Returns an unused name. An owner may open several ledgers one after another, while entries
+    /// that the first could not undo still exist.
     fn free_name(&self) -> String {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -161,16 +209,26 @@ impl Ledger {
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
         let said = handle.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
-                .tried(Tried { text: format!("{}: {error}", handle.action), ..error.into() })
-                .advice(format!("run 'fsb clean' later; the entry is {}", handle.file.display()))
+                .tried(Tried {
+                    text: format!("{}: {error}", handle.action),
+                    ..error.into()
+                })
+                .advice(format!(
+                    "run 'fsb clean' later; the entry is {}",
+                    handle.file.display()
+                ))
         })?;
-        // The change is undone. If the entry cannot be removed, a later replay undoes it again, without effect.
-        let _ = self.store.remove(handle.file.file_name().unwrap_or(OsStr::new("")));
+        // The change is undone. If the entry cannot be removed, a later replay undoes it again,
+        // without effect.
+        let _ = self
+            .store
+            .remove(handle.file.file_name().unwrap_or(OsStr::new("")));
         Ok(said)
     }
 }
 
-/// The owner of an entry: a process that lives exactly as long as the run. Its start time distinguishes it from later processes with the same id.
+/// The owner of an entry: a process that lives exactly as long as the run. Its start time
+/// distinguishes it from later processes with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Process id in the coordinator's PID namespace.
@@ -180,17 +238,23 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Returns the calling process. The coordinator calls it and passes the result to the agent, which cannot see its
-    /// own id outside its PID namespace.
+    /// Returns the calling process. The coordinator calls it and passes the result to the agent,
+    /// which cannot see its own id outside its PID namespace.
     pub fn current() -> Owner {
         let pid = std::process::id();
-        Owner { pid, start_time: start_time(pid).unwrap_or(0) }
+        Owner {
+            pid,
+            start_time: start_time(pid).unwrap_or(0),
+        }
     }
 
     /// Parses the owner in the name of an entry's file: `PID-STARTTIME-NUMBER`.
     fn of_file(name: &str) -> Option<Owner> {
         let mut parts = name.split('-');
-        Some(Owner { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? })
+        Some(Owner {
+            pid: parts.next()?.parse().ok()?,
+            start_time: parts.next()?.parse().ok()?,
+        })
     }
 
     /// Returns whether exactly this process still runs. A zombie does not.
@@ -207,9 +271,10 @@ fn start_time(pid: u32) -> Option<u64> {
 
 // The ledger's directory and its files, opened such that files of other users are never trusted.
 //
-// A user who can plant an entry decides what a later `fsb`, perhaps root's, writes and removes. The directory is
-// therefore opened once and checked, and everything in it is opened through that descriptor. A file counts only if it
-// is a regular file of this user that no other user could have written.
+// A user who can plant an entry decides what a later `fsb`, perhaps root's, writes and removes. The
+// directory is therefore opened once and checked, and everything in it is opened through that
+// descriptor. A file counts only if it is a regular file of this user that no other user could have
+// written.
 
 /// An entry is some hundred bytes long.
 const LARGEST: u64 = 64 << 10;
@@ -230,13 +295,17 @@ pub(crate) fn distrust(stat: &Stat, uid: u32) -> Option<String> {
     if stat.st_uid != uid {
         return Some(format!("it belongs to user {}", stat.st_uid));
     }
-    mode.intersects(Mode::WGRP | Mode::WOTH).then(|| "other users may write to it".to_owned())
+    mode.intersects(Mode::WGRP | Mode::WOTH)
+        .then(|| "other users may write to it".to_owned())
 }
 
 impl Store {
     /// Opens the directory, which is created if missing.
     pub fn make(path: &Path) -> io::Result<Store> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)?;
         Store::open(path)
     }
 
@@ -249,11 +318,14 @@ impl Store {
             return Err(io::Error::other(why));
         }
         if Mode::from_raw_mode(stat.st_mode) != Mode::RWXU {
-            // A user who can open the directory can lock it and block every replay. If its mode cannot be changed, it
-            // is used nevertheless.
+            // A user who can open the directory can lock it and block every replay. If its mode
+            // cannot be changed, it is used nevertheless.
             let _ = rustix::fs::fchmod(&directory, Mode::RWXU);
         }
-        Ok(Store { directory, path: path.to_owned() })
+        Ok(Store {
+            directory,
+            path: path.to_owned(),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -270,11 +342,14 @@ impl Store {
 
     /// Returns the names that end in `.extension`, the newest file first.
     pub fn names(&self, extension: &str) -> Vec<OsString> {
-        let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
+        let Ok(entries) = Dir::read_from(&self.directory) else {
+            return Vec::new();
+        };
         let mut found: Vec<_> = entries
             .filter_map(|entry| {
                 let name = OsString::from_vec(entry.ok()?.file_name().to_bytes().to_vec());
-                let stat = rustix::fs::statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                let stat =
+                    rustix::fs::statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
                 let wanted = Path::new(&name).extension() == Some(OsStr::new(extension));
                 wanted.then_some(((stat.st_mtime, stat.st_mtime_nsec), name))
             })
@@ -283,16 +358,22 @@ impl Store {
         found.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Reads a file that belongs to this user alone. Any error other than `NotFound` is the reason why it cannot be
-    /// trusted or read.
+    /// Reads a file that belongs to this user alone. Any error other than `NotFound` is the reason
+    /// why it cannot be trusted or read.
     pub fn read(&self, name: &OsStr) -> io::Result<Vec<u8>> {
-        // Without these flags, opening a FIFO would block, and a terminal would become the controlling one.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // Without these flags, opening a FIFO would block, and a terminal would become the
+        // controlling one.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         let wrong = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_nlink != 1 => Some("it has another hard link".to_owned()),
-            FileType::RegularFile if stat.st_size as u64 > LARGEST => Some("it is too long for an entry".to_owned()),
+            FileType::RegularFile if stat.st_nlink != 1 => {
+                Some("it has another hard link".to_owned())
+            }
+            FileType::RegularFile if stat.st_size as u64 > LARGEST => {
+                Some("it is too long for an entry".to_owned())
+            }
             FileType::RegularFile => distrust(&stat, rustix::process::geteuid().as_raw()),
             _ => Some("it is not a regular file".to_owned()),
         };
@@ -309,12 +390,17 @@ impl Store {
         rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Writes `NAME.json` durably. The file gets its name only when it is complete, so that no partial entry is
-    /// visible.
+    /// Writes `NAME.json` durably. The file gets its name only when it is complete, so that no
+    /// partial entry is visible.
     pub fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}.new");
         let written = self.write_new(&temporary, text).and_then(|()| {
-            rustix::fs::renameat(&self.directory, &temporary, &self.directory, format!("{name}.json"))?;
+            rustix::fs::renameat(
+                &self.directory,
+                &temporary,
+                &self.directory,
+                format!("{name}.json"),
+            )?;
             Ok(rustix::fs::fsync(&self.directory)?)
         });
         written.inspect_err(|_| {
@@ -324,8 +410,14 @@ impl Store {
     }
 
     fn write_new(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(
+            &self.directory,
+            name,
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?);
         file.write_all(text)?;
         file.sync_all()
     }
@@ -337,10 +429,12 @@ impl Store {
     }
 }
 
-// The entries of the ledger, the checks of what an entry may change, and the replay of entries of dead runs.
+// The entries of the ledger, the checks of what an entry may change, and the replay of entries of
+// dead runs.
 //
-// Root may replay the ledger, long after it was written. An entry is therefore refused and reported if it names a file
-// that its control never changes, or a directory whose name fsb did not choose, regardless of its author.
+// Root may replay the ledger, long after it was written. An entry is therefore refused and reported
+// if it names a file that its control never changes, or a directory whose name fsb did not choose,
+// regardless of its author.
 
 /// The result of replaying an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -386,11 +480,20 @@ impl std::fmt::Display for Replayed {
             Fate::Undone(said) => write!(f, "undone after a killed run: {said}"),
             Fate::Live => write!(f, "in use by a running fsb: {}", self.what),
             Fate::Discarded => write!(f, "discarded, of an earlier boot: {}", self.what),
-            Fate::Failed(why) => write!(f, "could not be undone: {}: {why} (entry {})", self.what, self.file.display()),
+            Fate::Failed(why) => write!(
+                f,
+                "could not be undone: {}: {why} (entry {})",
+                self.what,
+                self.file.display()
+            ),
             Fate::Refused(why) => {
                 let shown = self.file.display();
-                let on_limits = why.errno.and_then(errno::name).and_then(errno::advice_on_limits);
-                let advice = on_limits.unwrap_or("check the entry, undo its change by hand, and remove it");
+                let on_limits = why
+                    .errno
+                    .and_then(errno::name)
+                    .and_then(errno::advice_on_limits);
+                let advice =
+                    on_limits.unwrap_or("check the entry, undo its change by hand, and remove it");
                 let why = &why.text;
                 write!(f, "refused, not undone: {shown}: {why}; {advice}")
             }
@@ -398,65 +501,118 @@ impl std::fmt::Display for Replayed {
     }
 }
 
-/// Undoes the entries in `directory` whose owner is dead, newest first. A missing directory has no entries.
+/// Undoes the entries in `directory` whose owner is dead, newest first. A missing directory has no
+/// entries.
 ///
-/// Must be called from the PID namespace in which owners were recorded, the coordinator's. `boot_id` is that of the
-/// present boot.
+/// Must be called from the PID namespace in which owners were recorded, the coordinator's.
+/// `boot_id` is that of the present boot.
 pub fn replay(directory: &Path, boot_id: &str, rules: Rules) -> Vec<Replayed> {
-    replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |owner| !owner.is_alive())
+    replay_where(
+        directory,
+        boot_id,
+        Guard {
+            rules,
+            roots: &Roots::default(),
+        },
+        |owner| !owner.is_alive(),
+    )
 }
 
-/// Like [`replay`], and also undoes the entries of `owner`, alive or not. The coordinator calls it for its own entries
-/// after it has killed its agent.
+/// Like [`replay`], and also undoes the entries of `owner`, alive or not. The coordinator calls it
+/// for its own entries after it has killed its agent.
 pub fn replay_of(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
-    replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| {
-        other == owner || !other.is_alive()
-    })
+    replay_where(
+        directory,
+        boot_id,
+        Guard {
+            rules,
+            roots: &Roots::default(),
+        },
+        |other| other == owner || !other.is_alive(),
+    )
 }
 
 /// Undoes only the entries of `owner`, alive or not.
-pub(crate) fn replay_only(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
-    let all = replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| other == owner);
+pub(crate) fn replay_only(
+    directory: &Path,
+    boot_id: &str,
+    rules: Rules,
+    owner: Owner,
+) -> Vec<Replayed> {
+    let all = replay_where(
+        directory,
+        boot_id,
+        Guard {
+            rules,
+            roots: &Roots::default(),
+        },
+        |other| other == owner,
+    );
     all.into_iter().filter(Replayed::is_news).collect()
 }
 
 /// Returns the existing entries, and whether they can be replayed, for `fsb doctor`.
 pub fn leftovers(directory: &Path, rules: Rules) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
     match Store::open(directory) {
-        Ok(store) => entries(&store, Guard { rules, roots: &Roots::default() }),
+        Ok(store) => entries(
+            &store,
+            Guard {
+                rules,
+                roots: &Roots::default(),
+            },
+        ),
         Err(error) if is_absent(&error) => Vec::new(),
         Err(error) => vec![(directory.to_owned(), Err(Refusal::call("open it", &error)))],
     }
 }
 
 fn entries(store: &Store, guard: Guard<'_>) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
-    let read = |name: OsString| read_entry(store, &name, guard).map(|entry| (store.path().join(name), entry));
+    let read = |name: OsString| {
+        read_entry(store, &name, guard).map(|entry| (store.path().join(name), entry))
+    };
     store.names("json").into_iter().filter_map(read).collect()
 }
 
-/// Returns whether no ledger exists, because no run needed one. The path of a user without a home directory cannot be
-/// accessed.
+/// Returns whether no ledger exists, because no run needed one. The path of a user without a home
+/// directory cannot be accessed.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+    )
 }
 
-fn replay_where(directory: &Path, boot_id: &str, guard: Guard<'_>, is_over: impl Fn(Owner) -> bool) -> Vec<Replayed> {
-    // Two replays at once would undo changes twice, the second time after a new owner made changes again.
-    let opened = Store::open(directory).and_then(|store| store.lock().map(|locked| (store, locked)));
+fn replay_where(
+    directory: &Path,
+    boot_id: &str,
+    guard: Guard<'_>,
+    is_over: impl Fn(Owner) -> bool,
+) -> Vec<Replayed> {
+    // Two replays at once would undo changes twice, the second time after a new owner made changes
+    // again.
+    let opened =
+        Store::open(directory).and_then(|store| store.lock().map(|locked| (store, locked)));
     let (store, _locked) = match opened {
         Ok(opened) => opened,
         Err(error) if is_absent(&error) => return Vec::new(),
         Err(error) => {
             let what = "the undo ledger".to_owned();
-            return vec![Replayed { file: directory.to_owned(), what, fate: Fate::Refused((&error).into()) }];
+            return vec![Replayed {
+                file: directory.to_owned(),
+                what,
+                fate: Fate::Refused((&error).into()),
+            }];
         }
     };
     remove_unfinished(&store, &is_over);
     let mut names = store.names("json");
-    // Settings first, because removing a loop device may wait until the kernel has written back dirty pages.
+    // Settings first, because removing a loop device may wait until the kernel has written back
+    // dirty pages.
     names.sort_by_key(|name| !is_setting(&store, name, guard));
     let names = names.into_iter();
-    names.filter_map(|name| replay_entry(&store, &name, boot_id, guard, &is_over)).collect()
+    names
+        .filter_map(|name| replay_entry(&store, &name, boot_id, guard, &is_over))
+        .collect()
 }
 
 fn is_setting(store: &Store, name: &OsStr, guard: Guard<'_>) -> bool {
@@ -475,7 +631,8 @@ fn remove_unfinished(store: &Store, is_over: &impl Fn(Owner) -> bool) {
     }
 }
 
-/// Reads an entry. Returns `None` if it has gone: a living owner undid it since the directory was read.
+/// Reads an entry. Returns `None` if it has gone: a living owner undid it since the directory was
+/// read.
 fn read_entry(store: &Store, name: &OsStr, guard: Guard<'_>) -> Option<Result<Entry, Refusal>> {
     let text = match store.read(name) {
         Ok(text) => text,
@@ -483,10 +640,14 @@ fn read_entry(store: &Store, name: &OsStr, guard: Guard<'_>) -> Option<Result<En
         Err(error) => return Some(Err(Refusal::call("read it", &error))),
     };
     let entry = serde_json::from_slice::<Entry>(&text);
-    Some(entry.map_err(|error| format!("it is not readable: {error}").into()).and_then(|entry| {
-        guard.admit(entry.control.as_deref(), &entry.action)?;
-        Ok(entry)
-    }))
+    Some(
+        entry
+            .map_err(|error| format!("it is not readable: {error}").into())
+            .and_then(|entry| {
+                guard.admit(entry.control.as_deref(), &entry.action)?;
+                Ok(entry)
+            }),
+    )
 }
 
 fn replay_entry(
@@ -500,7 +661,11 @@ fn replay_entry(
     let entry = match read_entry(store, name, guard)? {
         Ok(entry) => entry,
         Err(why) => {
-            return Some(Replayed { file, what: name.to_string_lossy().into_owned(), fate: Fate::Refused(why.into()) });
+            return Some(Replayed {
+                file,
+                what: name.to_string_lossy().into_owned(),
+                fate: Fate::Refused(why.into()),
+            });
         }
     };
     let same_boot = entry.boot_id == boot_id;
@@ -509,8 +674,16 @@ fn replay_entry(
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded
     } else {
-        let named = |said: String| entry.control.iter().fold(said, |said, control| format!("{control}: {said}"));
-        entry.action.undo(guard.roots).map_or_else(|why| Fate::Failed(why.into()), |said| Fate::Undone(named(said)))
+        let named = |said: String| {
+            entry
+                .control
+                .iter()
+                .fold(said, |said, control| format!("{control}: {said}"))
+        };
+        entry.action.undo(guard.roots).map_or_else(
+            |why| Fate::Failed(why.into()),
+            |said| Fate::Undone(named(said)),
+        )
     };
     let done = matches!(fate, Fate::Undone(_) | Fate::Discarded);
     let fate = match if done { store.remove(name) } else { Ok(()) } {
@@ -544,7 +717,8 @@ const MOST_DEVICES: u32 = 1 << 20;
 /// The largest partition number of the kernel (DISK_MAX_PARTS).
 const MOST_PARTITIONS: u32 = 256;
 
-/// The actions that each control records: a function from the control's name, which fails if there is none of that name.
+/// The actions that each control records: a function from the control's name, which fails if there
+/// is none of that name.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules(pub(crate) fn(&str, &Action, &Roots) -> Result<bool, TestbedError>);
 
@@ -562,7 +736,11 @@ impl Guard<'_> {
     }
 }
 
-fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'_>) -> Result<(), Refusal> {
+fn admit(
+    control: Option<&str>,
+    action: &Action,
+    Guard { rules, roots }: Guard<'_>,
+) -> Result<(), Refusal> {
     if path_of(action).is_some_and(|path| !is_plain(path)) {
         return Err("its path is not a plain, absolute one".into());
     }
@@ -571,21 +749,47 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
         (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
         (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
         (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
-        (None, Action::RemovePartition { major, minor, partition }) => {
-            let Partition { number, start, bytes } = *partition;
-            let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
-            aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
+        (
+            None,
+            Action::RemovePartition {
+                major,
+                minor,
+                partition,
+            },
+        ) => {
+            let Partition {
+                number,
+                start,
+                bytes,
+            } = *partition;
+            let aligned = start.is_multiple_of(GRAIN)
+                && bytes.is_multiple_of(GRAIN)
+                && start > 0
+                && bytes > 0;
+            aligned
+                && (1..=MOST_PARTITIONS).contains(&number)
+                && *major < MOST_DEVICES
+                && *minor < MOST_DEVICES
         }
         // The division of a disk's time between a case and its background.
         (None, Action::WriteFile { path, value }) if *path == cgroup::io_cost_switch(roots) => {
             let disk = value.strip_suffix(" enable=0");
             let numbers = disk.and_then(|disk| disk.split_once(':'));
-            numbers.is_some_and(|(major, minor)| [major, minor].iter().all(|number| number.parse::<u32>().is_ok()))
+            numbers.is_some_and(|(major, minor)| {
+                [major, minor]
+                    .iter()
+                    .all(|number| number.parse::<u32>().is_ok())
+            })
         }
-        // A setting for an array whose members differ in size, and the controllers of cgroups that limit a background.
-        (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT) || *path == cgroup::switch(roots),
+        // A setting for an array whose members differ in size, and the controllers of cgroups that
+        // limit a background.
+        (None, Action::WriteFile { path, .. }) => {
+            *path == roots.sys.join(md::LAYOUT) || *path == cgroup::switch(roots)
+        }
         // A cgroup that counts the processes of a command or limits a background.
-        (None, Action::RemoveCgroup { path }) => cgroup::is_below(path, roots) && cgroup::is_own(path),
+        (None, Action::RemoveCgroup { path }) => {
+            cgroup::is_below(path, roots) && cgroup::is_own(path)
+        }
         (None, Action::SwapOn { .. } | Action::StartUnit { .. }) => false,
     };
     match (own, control) {
@@ -608,24 +812,35 @@ fn path_of(action: &Action) -> Option<&Path> {
     }
 }
 
-/// Returns whether the path contains no `..`, which would leave the checked directories, and does not end in `.`, which
-/// would follow a link.
+/// Returns whether the path contains no `..`, which would leave the checked directories, and does
+/// not end in `.`, which would follow a link.
 fn is_plain(path: &Path) -> bool {
-    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    plain && path.is_absolute() && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
+    let plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    plain
+        && path.is_absolute()
+        && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
 }
 
 /// Returns whether the name is `.fsb-` and the digits of [`fsb_sys::random_name`].
 fn is_own_name(name: &OsStr) -> bool {
-    let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let digits = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 #[cfg(test)]
 impl Ledger {
     /// Uses `roots` as the machine's own, in tests.
     pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
-        Ledger { roots: roots.clone(), ..self }
+        Ledger {
+            roots: roots.clone(),
+            ..self
+        }
     }
 }
 
@@ -639,17 +854,24 @@ mod tests {
     const BOOT: &str = "this-boot";
 
     fn dead_owner() -> Owner {
-        Owner { start_time: u64::MAX, ..Owner::current() }
+        Owner {
+            start_time: u64::MAX,
+            ..Owner::current()
+        }
     }
 
     /// Returns a machine in `directory`.
     fn roots(directory: &Path) -> Roots {
-        Roots { proc: directory.join("proc"), sys: directory.join("sys") }
+        Roots {
+            proc: directory.join("proc"),
+            sys: directory.join("sys"),
+        }
     }
 
     fn ledger(directory: &Path, owner: Owner) -> Ledger {
-        let mut ledger =
-            Ledger::open(&directory.join("undo"), owner, control::RULES).unwrap().of_machine(&roots(directory));
+        let mut ledger = Ledger::open(&directory.join("undo"), owner, control::RULES)
+            .unwrap()
+            .of_machine(&roots(directory));
         ledger.boot_id = BOOT.to_owned();
         ledger
     }
@@ -667,8 +889,16 @@ mod tests {
 
     fn change(ledger: &Ledger, control: &str, file: &Path, value: &str) -> EntryHandle {
         let before = std::fs::read_to_string(file).unwrap();
-        let handle =
-            ledger.claim(control, Action::WriteFile { path: file.to_owned(), value: before }).unwrap().unwrap();
+        let handle = ledger
+            .claim(
+                control,
+                Action::WriteFile {
+                    path: file.to_owned(),
+                    value: before,
+                },
+            )
+            .unwrap()
+            .unwrap();
         std::fs::write(file, value).unwrap();
         handle
     }
@@ -676,8 +906,13 @@ mod tests {
     /// Replays the ledger of the machine in `directory`.
     fn replay(directory: &Path, boot: &str) -> Vec<Replayed> {
         let roots = roots(directory);
-        let guard = Guard { rules: control::RULES, roots: &roots };
-        replay_where(&directory.join("undo"), boot, guard, |owner| !owner.is_alive())
+        let guard = Guard {
+            rules: control::RULES,
+            roots: &roots,
+        };
+        replay_where(&directory.join("undo"), boot, guard, |owner| {
+            !owner.is_alive()
+        })
     }
 
     fn left(directory: &Path) -> usize {
@@ -692,7 +927,10 @@ mod tests {
             Fate::Failed(_) => "failed",
             Fate::Refused(_) => "refused",
         };
-        replayed.iter().map(|replayed| name(&replayed.fate)).collect()
+        replayed
+            .iter()
+            .map(|replayed| name(&replayed.fate))
+            .collect()
     }
 
     #[test]
@@ -705,7 +943,12 @@ mod tests {
         ledger.undo(handle).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "9");
         assert_eq!(left(tree.path()), 0);
-        assert!(std::fs::read_dir(tree.path().join("undo")).unwrap().next().is_none());
+        assert!(
+            std::fs::read_dir(tree.path().join("undo"))
+                .unwrap()
+                .next()
+                .is_none()
+        );
     }
 
     #[test]
@@ -740,14 +983,22 @@ mod tests {
         std::os::unix::fs::symlink(&innocent, own.join("link")).unwrap();
         let link = tree.path().join(".fsb-4567");
         std::os::unix::fs::symlink(&innocent, &link).unwrap();
-        let remove = |path: &Path| dead.record(Action::RemoveDirectory { path: path.to_owned(), uid: None });
+        let remove = |path: &Path| {
+            dead.record(Action::RemoveDirectory {
+                path: path.to_owned(),
+                uid: None,
+            })
+        };
         let _ = remove(&own).unwrap();
         assert_eq!(fates(&replay(tree.path(), "next-boot")), ["undone"]);
         assert!(!own.exists() && innocent.join("file").exists());
         let _ = remove(&link).unwrap();
         assert_eq!(fates(&replay(tree.path(), BOOT)), ["failed"]);
         assert!(innocent.join("file").exists());
-        assert!(remove(&innocent).is_err(), "it could not be undone, so it must not be begun");
+        assert!(
+            remove(&innocent).is_err(),
+            "it could not be undone, so it must not be begun"
+        );
     }
 
     #[test]
@@ -770,8 +1021,11 @@ mod tests {
         let undo = tree.path().join("undo");
         let (dead, live) = (dead_owner(), Owner::current());
         let _ = ledger(tree.path(), live);
-        let names = [dead, live].map(|owner| format!("{}-{}-0000.new", owner.pid, owner.start_time));
-        names.iter().for_each(|name| std::fs::write(undo.join(name), "{\"boot").unwrap());
+        let names =
+            [dead, live].map(|owner| format!("{}-{}-0000.new", owner.pid, owner.start_time));
+        names
+            .iter()
+            .for_each(|name| std::fs::write(undo.join(name), "{\"boot").unwrap());
         assert!(replay(tree.path(), BOOT).is_empty());
         assert_eq!(names.map(|name| undo.join(name).exists()), [false, true]);
     }
@@ -784,7 +1038,11 @@ mod tests {
             control: control.map(str::to_owned),
             action: action.clone(),
         };
-        std::fs::write(directory.join("undo").join(name), serde_json::to_vec(&entry).unwrap()).unwrap();
+        std::fs::write(
+            directory.join("undo").join(name),
+            serde_json::to_vec(&entry).unwrap(),
+        )
+        .unwrap();
     }
 
     #[test]
@@ -795,7 +1053,10 @@ mod tests {
         let other = setting(tree.path(), "panic-on", "now");
         let outside = tree.path().join("authorized_keys");
         std::fs::write(&outside, "now").unwrap();
-        let write = |path: &Path| Action::WriteFile { path: path.to_owned(), value: "then".to_owned() };
+        let write = |path: &Path| Action::WriteFile {
+            path: path.to_owned(),
+            value: "then".to_owned(),
+        };
         let remove = |path: PathBuf| Action::RemoveDirectory { path, uid: None };
         let cgroup = |path: PathBuf| Action::RemoveCgroup { path };
         let below = |path: &str| tree.path().join(path);
@@ -807,42 +1068,120 @@ mod tests {
             (Some("no-such-control"), write(&own)),
             (None, write(&own)),
             (None, write(&below("sys/fs/cgroup/io.cost.qos"))),
-            (None, Action::WriteFile { path: below("sys/fs/cgroup/io.cost.qos"), value: ":1 enable=0".to_owned() }),
-            (Some(EXPIRE), write(&below("proc/sys/vm/../vm/dirty_expire_centisecs"))),
-            (Some("scheduler"), write(&below("sys/devices/x/../../../queue/scheduler"))),
+            (
+                None,
+                Action::WriteFile {
+                    path: below("sys/fs/cgroup/io.cost.qos"),
+                    value: ":1 enable=0".to_owned(),
+                },
+            ),
+            (
+                Some(EXPIRE),
+                write(&below("proc/sys/vm/../vm/dirty_expire_centisecs")),
+            ),
+            (
+                Some("scheduler"),
+                write(&below("sys/devices/x/../../../queue/scheduler")),
+            ),
             (Some("scheduler"), write(Path::new("queue/scheduler"))),
-            (Some("governor"), write(&below("sys/devices/system/cpu/cpufreq/other/scaling_governor"))),
+            (
+                Some("governor"),
+                write(&below(
+                    "sys/devices/system/cpu/cpufreq/other/scaling_governor",
+                )),
+            ),
             (None, remove(below("data"))),
             (None, remove(below("data/.fsb-"))),
             (None, remove(below("data/.fsb-01/../home"))),
             (None, remove(below("data/.fsb-01/."))),
             (None, remove(".fsb-01".into())),
             (Some(EXPIRE), remove(below("data/.fsb-01"))),
-            (None, Action::SwapOn { path: below("swap"), priority: 1 }),
-            (Some(EXPIRE), Action::SwapOn { path: below("swap"), priority: 1 }),
-            (Some("services"), Action::StartUnit { unit: "--now".to_owned() }),
-            (Some("services"), Action::StartUnit { unit: "a.service,b.service".to_owned() }),
-            (None, Action::StartUnit { unit: "cron.service".to_owned() }),
-            (Some("memory-limit"), cgroup(below("sys/fs/cgroup/system.slice"))),
+            (
+                None,
+                Action::SwapOn {
+                    path: below("swap"),
+                    priority: 1,
+                },
+            ),
+            (
+                Some(EXPIRE),
+                Action::SwapOn {
+                    path: below("swap"),
+                    priority: 1,
+                },
+            ),
+            (
+                Some("services"),
+                Action::StartUnit {
+                    unit: "--now".to_owned(),
+                },
+            ),
+            (
+                Some("services"),
+                Action::StartUnit {
+                    unit: "a.service,b.service".to_owned(),
+                },
+            ),
+            (
+                None,
+                Action::StartUnit {
+                    unit: "cron.service".to_owned(),
+                },
+            ),
+            (
+                Some("memory-limit"),
+                cgroup(below("sys/fs/cgroup/system.slice")),
+            ),
             (Some("memory-limit"), cgroup(below("home/fsb-1"))),
             (None, cgroup(below("sys/fs/cgroup/system.slice"))),
             (None, cgroup(below("home/fsb-1"))),
-            (Some("swap"), Action::RemoveLoop { index: 0, again: false, image: None }),
-            (None, Action::RemoveLoop { index: u32::MAX, again: false, image: None }),
-            (Some("swap"), Action::StopArray { number: 0, members: Vec::new() }),
+            (
+                Some("swap"),
+                Action::RemoveLoop {
+                    index: 0,
+                    again: false,
+                    image: None,
+                },
+            ),
+            (
+                None,
+                Action::RemoveLoop {
+                    index: u32::MAX,
+                    again: false,
+                    image: None,
+                },
+            ),
+            (
+                Some("swap"),
+                Action::StopArray {
+                    number: 0,
+                    members: Vec::new(),
+                },
+            ),
         ];
         for (control, action) in cases {
             plant(tree.path(), "1-1-0000.json", control, &action);
             let replayed = replay(tree.path(), BOOT);
-            assert_eq!(fates(&replayed), ["refused"], "{control:?} {action:?}: {replayed:?}");
+            assert_eq!(
+                fates(&replayed),
+                ["refused"],
+                "{control:?} {action:?}: {replayed:?}"
+            );
             assert!(replayed[0].is_open() && replayed[0].to_string().contains("1-1-0000.json"));
-            assert!([&own, &other, &outside].iter().all(|file| std::fs::read_to_string(file).unwrap() == "now"));
+            assert!(
+                [&own, &other, &outside]
+                    .iter()
+                    .all(|file| std::fs::read_to_string(file).unwrap() == "now")
+            );
             let owner = ledger(tree.path(), Owner::current());
             let recorded = match control {
                 Some(control) => owner.claim(control, action).map(|handle| handle.is_some()),
                 None => owner.record(action).map(|_| true),
             };
-            assert!(recorded.is_err(), "what is not undone is not recorded: {recorded:?}");
+            assert!(
+                recorded.is_err(),
+                "what is not undone is not recorded: {recorded:?}"
+            );
         }
     }
 
@@ -853,7 +1192,10 @@ mod tests {
         let undo = tree.path().join("undo");
         let file = setting(tree.path(), EXPIRE, "now");
         let _ = ledger(tree.path(), Owner::current());
-        let action = Action::WriteFile { path: file.clone(), value: "then".to_owned() };
+        let action = Action::WriteFile {
+            path: file.clone(),
+            value: "then".to_owned(),
+        };
         let entry = undo.join("1-1-0000.json");
         let elsewhere = tree.path().join("elsewhere.json");
         let disguise = |disguise: &dyn Fn()| {
@@ -875,16 +1217,29 @@ mod tests {
             std::os::unix::fs::symlink(&elsewhere, &entry).unwrap();
         });
         disguise(&|| std::fs::hard_link(&entry, &elsewhere).unwrap());
-        disguise(&|| std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o666)).unwrap());
-        disguise(&|| std::fs::File::options().write(true).open(&entry).unwrap().set_len(1 << 20).unwrap());
+        disguise(&|| {
+            std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o666)).unwrap()
+        });
+        disguise(&|| {
+            std::fs::File::options()
+                .write(true)
+                .open(&entry)
+                .unwrap()
+                .set_len(1 << 20)
+                .unwrap()
+        });
         // Nothing writes into this FIFO: a blocking open for reading would never return.
         disguise(&|| {
             move_away();
-            let made = std::process::Command::new("mkfifo").arg(&entry).status().unwrap();
+            let made = std::process::Command::new("mkfifo")
+                .arg(&entry)
+                .status()
+                .unwrap();
             assert!(made.success());
         });
         if fsb_testkit::root_for("an entry of the ledger that is another user's") {
-            let told = disguise(&|| std::os::unix::fs::chown(&entry, Some(65534), Some(65534)).unwrap());
+            let told =
+                disguise(&|| std::os::unix::fs::chown(&entry, Some(65534), Some(65534)).unwrap());
             assert!(told.contains("it belongs to user 65534"), "{told}");
         }
     }
@@ -898,12 +1253,24 @@ mod tests {
         let own = tree.path().join(".fsb-0123");
         std::fs::create_dir(&own).unwrap();
         let dead = ledger(tree.path(), dead_owner());
-        let given = |uid| dead.record(Action::RemoveDirectory { path: own.clone(), uid }).unwrap();
+        let given = |uid| {
+            dead.record(Action::RemoveDirectory {
+                path: own.clone(),
+                uid,
+            })
+            .unwrap()
+        };
         std::os::unix::fs::chown(&own, Some(65533), None).unwrap();
         let _ = given(Some(65534));
         let replayed = replay(tree.path(), BOOT);
         assert_eq!(fates(&replayed), ["failed"]);
-        assert!(replayed[0].to_string().contains("it belongs to user 65533 now"), "{}", replayed[0]);
+        assert!(
+            replayed[0]
+                .to_string()
+                .contains("it belongs to user 65533 now"),
+            "{}",
+            replayed[0]
+        );
         std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
         assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"]);
     }
@@ -919,14 +1286,20 @@ mod tests {
             tree.path(),
             "1-1-0000.json",
             Some(EXPIRE),
-            &Action::WriteFile { path: file.clone(), value: "then".to_owned() },
+            &Action::WriteFile {
+                path: file.clone(),
+                value: "then".to_owned(),
+            },
         );
         let refused = || {
             assert!(Ledger::open(&undo, Owner::current(), control::RULES).is_err());
             let replayed = replay(tree.path(), BOOT);
             assert_eq!(fates(&replayed), ["refused"]);
             assert!(replayed[0].to_string().contains(undo.to_str().unwrap()));
-            assert!(matches!(leftovers(&undo, control::RULES)[..], [(_, Err(_))]));
+            assert!(matches!(
+                leftovers(&undo, control::RULES)[..],
+                [(_, Err(_))]
+            ));
             assert_eq!(std::fs::read_to_string(&file).unwrap(), "now");
         };
         std::fs::set_permissions(&undo, std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -989,20 +1362,38 @@ mod tests {
         let cut = [b"7 (caf\xc3".as_slice(), &stat.as_bytes()[4..]].concat();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), cut).unwrap();
-        assert_eq!(stat_field(&fsb_sys::read_text(file.path()).unwrap(), 22), Some(424_242));
+        assert_eq!(
+            stat_field(&fsb_sys::read_text(file.path()).unwrap(), 22),
+            Some(424_242)
+        );
     }
 
     #[test]
     fn only_the_very_process_is_alive() {
         let own = Owner::current();
         assert!(own.is_alive());
-        assert!(!Owner { start_time: own.start_time + 1, ..own }.is_alive());
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let owner = Owner { pid: child.id(), start_time: start_time(child.id()).unwrap() };
+        assert!(
+            !Owner {
+                start_time: own.start_time + 1,
+                ..own
+            }
+            .is_alive()
+        );
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let owner = Owner {
+            pid: child.id(),
+            start_time: start_time(child.id()).unwrap(),
+        };
         assert!(owner.is_alive());
         child.kill().unwrap();
         // The child is a zombie until the test waits for it.
-        assert!(fsb_sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
+        assert!(fsb_sys::poll_until(
+            std::time::Duration::from_secs(10),
+            || !owner.is_alive()
+        ));
         child.wait().unwrap();
         assert!(!owner.is_alive());
     }

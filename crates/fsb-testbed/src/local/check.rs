@@ -24,7 +24,8 @@ use crate::{control, host, privilege};
 /// Directories that belong to fsb itself.
 const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 
-/// Checks for invalid requests first, independent of the machine, and then checks the machine. Returns warnings.
+/// Checks for invalid requests first, independent of the machine, and then checks the machine.
+/// Returns warnings.
 pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(TestbedError::request("no target is named")
@@ -45,15 +46,21 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
     for (target, _, member) in file_systems(setup)? {
         check_place_of(member, in_guest).map_err(|error| naming(target, error))?;
     }
-    setup.targets.iter().filter_map(Target::directory).try_for_each(check_directory)?;
+    setup
+        .targets
+        .iter()
+        .filter_map(Target::directory)
+        .try_for_each(check_directory)?;
     check_privileges(setup)?;
     for (target, spec, member) in file_systems(setup)? {
         check_tools(member)?;
         check_kernel(member)?;
         // A server reads its own options.
         if member.driver() == Some(member.name()) {
-            mount::check_options(member.name(), &spec.mount_options(), &|option| fs::suggestion(member, option))
-                .map_err(|error| naming(target, error))?;
+            mount::check_options(member.name(), &spec.mount_options(), &|option| {
+                fs::suggestion(member, option)
+            })
+            .map_err(|error| naming(target, error))?;
         }
     }
     for request in journals(setup).values() {
@@ -72,7 +79,11 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
 fn check_controls(setup: &Setup) -> Result<(), TestbedError> {
     let roots = Roots::default();
     control::check(&setup.controls, &roots)?;
-    for target in setup.targets.iter().filter(|target| !target.controls.is_empty()) {
+    for target in setup
+        .targets
+        .iter()
+        .filter(|target| !target.controls.is_empty())
+    {
         let own = control::check_target(&target.controls, &roots);
         own.and_then(|()| control::check(&target.controls_over(&setup.controls), &roots))
             .map_err(|error| naming(target, error))?;
@@ -98,7 +109,9 @@ pub(crate) fn naming(target: &Target, error: TestbedError) -> TestbedError {
     TestbedError { what, ..error }
 }
 
-fn file_systems(setup: &Setup) -> Result<Vec<(&Target, &FileSystemSpec, &'static dyn FileSystem)>, TestbedError> {
+fn file_systems(
+    setup: &Setup,
+) -> Result<Vec<(&Target, &FileSystemSpec, &'static dyn FileSystem)>, TestbedError> {
     setup
         .targets
         .iter()
@@ -109,12 +122,18 @@ fn file_systems(setup: &Setup) -> Result<Vec<(&Target, &FileSystemSpec, &'static
 
 fn homes(setup: &Setup) -> impl Iterator<Item = Home> {
     let specs = setup.targets.iter().filter_map(Target::file_system);
-    specs.filter_map(|spec| fs::of_target(spec).ok()).map(FileSystem::home)
+    specs
+        .filter_map(|spec| fs::of_target(spec).ok())
+        .map(FileSystem::home)
 }
 
 /// Returns whether the run changes the machine. Null targets do not.
 pub(super) fn touches_something(setup: &Setup) -> bool {
-    mounts_something(setup) || setup.targets.iter().any(|target| target.directory().is_some())
+    mounts_something(setup)
+        || setup
+            .targets
+            .iter()
+            .any(|target| target.directory().is_some())
 }
 
 /// Returns whether a target must be mounted.
@@ -127,15 +146,22 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
     for (text, request) in media(setup).into_iter().chain(journals(setup)) {
         // Each member of an array counts.
-        let paths = request.medium.argument.as_deref().unwrap_or_default().split('+');
+        let paths = request
+            .medium
+            .argument
+            .as_deref()
+            .unwrap_or_default()
+            .split('+');
         for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
             if let Some(other) = seen.insert(number, text.clone()) {
                 return Err(match other == text {
                     true => {
-                        TestbedError::request(format!("two members of {text} are the same device")).coded(&SAME_DEVICE)
+                        TestbedError::request(format!("two members of {text} are the same device"))
+                            .coded(&SAME_DEVICE)
                     }
                     false => {
-                        TestbedError::request(format!("{other} and {text} are the same device")).coded(&SAME_DEVICE)
+                        TestbedError::request(format!("{other} and {text} are the same device"))
+                            .coded(&SAME_DEVICE)
                     }
                 }
                 .advice("use one name for it, so that the targets take turns on it"));
@@ -148,9 +174,15 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
 /// Returns the spelling to use instead of the bare name of a device.
 fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> String {
     let shown = path.display();
-    match mountinfo::read().into_iter().find(|mount| mount.device == (major, minor)) {
+    match mountinfo::read()
+        .into_iter()
+        .find(|mount| mount.device == (major, minor))
+    {
         // fsb never formats a mounted device.
-        Some(mount) => format!("it is mounted: name its directory to measure it: {}", mount.point.display()),
+        Some(mount) => format!(
+            "it is mounted: name its directory to measure it: {}",
+            mount.point.display()
+        ),
         None => format!("to measure a device, say which file system: ext4@{shown}"),
     }
 }
@@ -182,13 +214,24 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     }
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if OWN.iter().any(|own| real.starts_with(own)) {
-        return Err(TestbedError::request(format!("{shown} belongs to fsb itself")).advice("name another directory"));
+        return Err(
+            TestbedError::request(format!("{shown} belongs to fsb itself"))
+                .advice("name another directory"),
+        );
     }
     if magic::is_pseudo(path) {
-        return Err(TestbedError::request(format!("{shown} is a virtual file system such as /proc"))
-            .advice("name another directory"));
+        return Err(TestbedError::request(format!(
+            "{shown} is a virtual file system such as /proc"
+        ))
+        .advice("name another directory"));
     }
-    accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|errno| {
+    accessat(
+        CWD,
+        path,
+        Access::WRITE_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    )
+    .map_err(|errno| {
         TestbedError::machine(format!("the directory {shown} cannot be written to"))
             .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
             .field("path", shown.to_string())
@@ -203,11 +246,16 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
     }
     Err(TestbedError::machine(privilege::NEEDS_ROOT)
         .coded(&fsb_model::error::NEEDS_ROOT)
-        .advice(format!("{}, or measure a directory (fsb run /path)", privilege::advice())))
+        .advice(format!(
+            "{}, or measure a directory (fsb run /path)",
+            privilege::advice()
+        )))
 }
 
 fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
-    let Some(tools) = member.tools() else { return Ok(()) };
+    let Some(tools) = member.tools() else {
+        return Ok(());
+    };
     match fs::missing_programs(tools).first() {
         Some(name) => program::require(&name.to_string_lossy(), tools.package).map(drop),
         None => Ok(()),
@@ -217,20 +265,23 @@ fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
 /// Checks that the file system can be measured on this machine itself.
 fn check_place_of(member: &dyn FileSystem, in_guest: bool) -> Result<(), TestbedError> {
     match member.only_in_a_guest() {
-        Some(why) if !in_guest => {
-            Err(TestbedError::machine(format!("{} is measured only in a virtual machine", member.name()))
-                .coded(&fsb_model::error::ONLY_IN_A_GUEST)
-                .field("file_system", member.name())
-                .tried(why)
-                .advice("add --in vm"))
-        }
+        Some(why) if !in_guest => Err(TestbedError::machine(format!(
+            "{} is measured only in a virtual machine",
+            member.name()
+        ))
+        .coded(&fsb_model::error::ONLY_IN_A_GUEST)
+        .field("file_system", member.name())
+        .tried(why)
+        .advice("add --in vm")),
         _ => Ok(()),
     }
 }
 
 /// Checks that the driver is built in, loaded, or available as a module.
 fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
-    let Some(driver) = member.driver() else { return Ok(()) };
+    let Some(driver) = member.driver() else {
+        return Ok(());
+    };
     let roots = Roots::default();
     if fs::kernel_has(&roots, driver) {
         return Ok(());
@@ -239,34 +290,55 @@ fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
     if fs::kernel_has(&roots, driver) {
         return Ok(());
     }
-    Err(TestbedError::machine(format!("this kernel has no {}", member.name()))
-        .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
-        .advice("add --in vm: a kernel that has it is booted in a virtual machine; or leave it out"))
+    Err(
+        TestbedError::machine(format!("this kernel has no {}", member.name()))
+            .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
+            .advice(
+                "add --in vm: a kernel that has it is booted in a virtual machine; or leave it out",
+            ),
+    )
 }
 
 /// Runs modprobe and returns its result.
 fn load_module(alias: &str) -> String {
-    let Some(modprobe) = program::find("modprobe") else { return "modprobe is missing".to_owned() };
+    let Some(modprobe) = program::find("modprobe") else {
+        return "modprobe is missing".to_owned();
+    };
     match program::run(&modprobe, &[alias]) {
         Ok(output) => format!("modprobe {alias}: {}", program::last_lines(&output.stderr)),
         Err(error) => error.to_string(),
     }
 }
 
-/// Checks that each file system fits on its medium or its slice. `sizes` are those of the whole media.
-pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
+/// Checks that each file system fits on its medium or its slice. `sizes` are those of the whole
+/// media.
+pub(crate) fn check_sizes(
+    setup: &Setup,
+    sizes: &BTreeMap<String, u64>,
+) -> Result<(), TestbedError> {
     for (target, spec, member) in file_systems(setup)? {
         let size = match member.home() {
-            Home::Device => sizes.get(&spec.medium.to_string()).copied().unwrap_or(setup.size),
+            Home::Device => sizes
+                .get(&spec.medium.to_string())
+                .copied()
+                .unwrap_or(setup.size),
             Home::Memory => setup.size,
             Home::Nowhere => continue,
         };
         let least = member.minimum_size();
         if medium::slice_bytes(size, setup.slices) < least {
             let (tried, advice) = enlarge(setup, spec, size, least);
-            let what = format!("{} needs at least {}", member.name(), show_bytes(least as f64));
+            let what = format!(
+                "{} needs at least {}",
+                member.name(),
+                show_bytes(least as f64)
+            );
             let error = TestbedError::request(what).tried(tried).advice(advice);
-            return Err(if target.name == member.name() { error } else { naming(target, error) });
+            return Err(if target.name == member.name() {
+                error
+            } else {
+                naming(target, error)
+            });
         }
     }
     Ok(())
@@ -279,17 +351,23 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
     }
     let available = memory::meminfo(&Roots::default(), "MemAvailable").unwrap_or(u64::MAX);
     if homes(setup).any(|home| home == Home::Memory) && available < setup.size {
-        warnings.push(Warning::LargeTmpfs { size: setup.size, available });
+        warnings.push(Warning::LargeTmpfs {
+            size: setup.size,
+            available,
+        });
     }
-    if let Some(name) = host::manifest().container.filter(|_| touches_something(setup)) {
+    if let Some(name) = host::manifest()
+        .container
+        .filter(|_| touches_something(setup))
+    {
         warnings.push(Warning::Container { name });
     }
     warnings
 }
 
-/// Returns the number of slices into which the medium must be divided so that all targets of the setup are ready at
-/// once. It is 1 for a target alone on the whole medium. It is 0 if nothing is divided: directories, a target alone in
-/// memory, the null file system.
+/// Returns the number of slices into which the medium must be divided so that all targets of the
+/// setup are ready at once. It is 1 for a target alone on the whole medium. It is 0 if nothing is
+/// divided: directories, a target alone in memory, the null file system.
 ///
 /// # Errors
 ///
@@ -297,10 +375,14 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
 ///
 /// In a virtual machine the medium is the guest's disk, which is divided as whole disks are.
 ///
-/// Changes nothing, and ignores [`Setup::slices`]. [`Testbed::check`](crate::Testbed::check) checks that each slice is
-/// large enough for its target, with the number of slices in the setup.
+/// Changes nothing, and ignores [`Setup::slices`]. [`Testbed::check`](crate::Testbed::check) checks
+/// that each slice is large enough for its target, with the number of slices in the setup.
 pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
-    if setup.targets.iter().any(|target| target.kernel != setup.targets[0].kernel) {
+    if setup
+        .targets
+        .iter()
+        .any(|target| target.kernel != setup.targets[0].kernel)
+    {
         return Err(PlacementReason::DifferentKernels);
     }
     if setup.targets.len() > 1 && !journals(setup).is_empty() {
@@ -320,9 +402,9 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     }
 }
 
-/// Returns the bytes of each slice if the one medium of the setup is divided into `parts`. The size of a device is its
-/// own, regardless of [`Setup::size`]. Returns `None` if there are several media, or if the size is unknown. Changes
-/// nothing.
+/// Returns the bytes of each slice if the one medium of the setup is divided into `parts`. The size
+/// of a device is its own, regardless of [`Setup::size`]. Returns `None` if there are several
+/// media, or if the size is unknown. Changes nothing.
 pub fn slice_size(setup: &Setup, slices: u32) -> Option<u64> {
     let media = media(setup);
     let (_, request) = media.first_key_value().filter(|_| media.len() == 1)?;
@@ -351,15 +433,23 @@ fn sort(target: &Target) -> Sort {
     }
 }
 
-/// Checks that all targets have the same controls, because a disk has one setting of each kind, and that none limits
-/// memory, which is limited for one target at a time.
+/// Checks that all targets have the same controls, because a disk has one setting of each kind, and
+/// that none limits memory, which is limited for one target at a time.
 fn agree_in_controls(setup: &Setup) -> Result<(), PlacementReason> {
-    let mut all = setup.targets.iter().map(|target| target.controls_over(&setup.controls));
-    let Some(first) = all.next() else { return Ok(()) };
+    let mut all = setup
+        .targets
+        .iter()
+        .map(|target| target.controls_over(&setup.controls));
+    let Some(first) = all.next() else {
+        return Ok(());
+    };
     if all.any(|other| other != first) {
         return Err(PlacementReason::DifferentControls);
     }
-    match first.get(MEMORY_LIMIT).is_some_and(|value| limit_of(value).is_some()) {
+    match first
+        .get(MEMORY_LIMIT)
+        .is_some_and(|value| limit_of(value).is_some())
+    {
         true => Err(PlacementReason::MemoryLimit),
         false => Ok(()),
     }
@@ -384,17 +474,22 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
         return Ok(());
     }
     for (text, request) in media(setup) {
-        medium::find(&request.medium.name)?.divisible(&request).map_err(|why| {
-            TestbedError::request(format!("@{text} cannot be divided into {} slices", setup.slices))
+        medium::find(&request.medium.name)?
+            .divisible(&request)
+            .map_err(|why| {
+                TestbedError::request(format!(
+                    "@{text} cannot be divided into {} slices",
+                    setup.slices
+                ))
                 .tried(why)
                 .advice("measure one target at a time (fsb run --one-at-a-time)")
-        })?;
+            })?;
     }
     Ok(())
 }
 
-/// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system that needs `least`
-/// bytes.
+/// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
+/// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
     let show = |bytes: u64| show_bytes(bytes as f64);
     let needed = size_for(least, setup.slices);
@@ -402,9 +497,17 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
     let medium = medium::called(&spec.medium, setup.vm.is_some());
     let tried = match setup.slices {
         0 | 1 => format!("{medium} has {}", show(size)),
-        slices => format!("{medium} has {}: {} for each of {slices} targets side by side", show(size), show(has)),
+        slices => format!(
+            "{medium} has {}: {} for each of {slices} targets side by side",
+            show(size),
+            show(has)
+        ),
     };
-    let alone = if setup.slices > 1 { ", or measure one target at a time (fsb run --one-at-a-time)" } else { "" };
+    let alone = if setup.slices > 1 {
+        ", or measure one target at a time (fsb run --one-at-a-time)"
+    } else {
+        ""
+    };
     let advice = match spec.medium.name.as_str() {
         "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show(needed)),
         "device" => "choose a larger device".to_owned(),
@@ -418,10 +521,14 @@ const SMALLEST_JOURNAL: u64 = 64 << 20;
 /// The largest image of an external journal: mke2fs makes no larger journal for a disk.
 const LARGEST_JOURNAL: u64 = 1 << 30;
 
-/// Returns the media of external journals, each once, by their keys. Targets whose journals have the same text take turns
-/// on one medium. An image has an eighth of [`Setup::size`], within limits.
+/// Returns the media of external journals, each once, by their keys. Targets whose journals have
+/// the same text take turns on one medium. An image has an eighth of [`Setup::size`], within
+/// limits.
 pub(crate) fn journals(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
-    let journals = setup.targets.iter().filter_map(|target| target.file_system()?.journal.as_ref());
+    let journals = setup
+        .targets
+        .iter()
+        .filter_map(|target| target.file_system()?.journal.as_ref());
     let size = (setup.size / 8).clamp(SMALLEST_JOURNAL, LARGEST_JOURNAL) / GRANULE * GRANULE;
     let request = |medium| MediumRequest {
         size,
@@ -430,17 +537,23 @@ pub(crate) fn journals(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
         devices: (!setup.devices.is_empty()).then_some(&setup.devices),
         ..MediumRequest::new(medium, &setup.dir)
     };
-    journals.map(|medium| (journal_key(medium), request(medium))).collect()
+    journals
+        .map(|medium| (journal_key(medium), request(medium)))
+        .collect()
 }
 
-/// Returns the media of the run, each once, by their text. All targets with the same text share one.
+/// Returns the media of the run, each once, by their text. All targets with the same text share
+/// one.
 pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
     for spec in setup.targets.iter().filter_map(Target::file_system) {
         if !fs::of_target(spec).is_ok_and(|member| member.home() == Home::Device) {
             continue;
         }
-        let discards = spec.options.iter().any(|option| is_about_discard(option) && !option.starts_with("no"));
+        let discards = spec
+            .options
+            .iter()
+            .any(|option| is_about_discard(option) && !option.starts_with("no"));
         media
             .entry(spec.medium.to_string())
             .or_insert_with(|| MediumRequest {
@@ -459,23 +572,35 @@ pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     media
 }
 
-/// Returns whether a target of the setup behaves as on a large disk: its behaviour does not follow the size of its device,
-/// its slice is large enough, or it gets a sparse device. The size of an unknown device is [`Setup::size`].
+/// Returns whether a target of the setup behaves as on a large disk: its behaviour does not follow
+/// the size of its device, its slice is large enough, or it gets a sparse device. The size of an
+/// unknown device is [`Setup::size`].
 pub fn behaves_as_large(setup: &Setup, spec: &FileSystemSpec) -> bool {
-    let Some(size) = fs::of_target(spec).ok().and_then(FileSystem::device_size) else { return true };
+    let Some(size) = fs::of_target(spec).ok().and_then(FileSystem::device_size) else {
+        return true;
+    };
     let media = media(setup);
-    let Some(request) = media.get(&spec.medium.to_string()) else { return true };
-    let whole = medium::find(&request.medium.name).ok().and_then(|kind| kind.size(request)).unwrap_or(setup.size);
+    let Some(request) = media.get(&spec.medium.to_string()) else {
+        return true;
+    };
+    let whole = medium::find(&request.medium.name)
+        .ok()
+        .and_then(|kind| kind.size(request))
+        .unwrap_or(setup.size);
     request.range.is_some() || medium::slice_bytes(whole, setup.slices) >= size.least
 }
 
-/// Returns the bytes of the sparse range of each slice of a medium. Returns `None` if no target of it needs one, because its
-/// slice is large enough or its behaviour does not follow the size.
+/// Returns the bytes of the sparse range of each slice of a medium. Returns `None` if no target of
+/// it needs one, because its slice is large enough or its behaviour does not follow the size.
 fn range(setup: &Setup, medium: &str, request: &MediumRequest<'_>) -> Option<u64> {
     let slice = medium::slice_bytes(request.size, setup.slices);
     let specs = setup.targets.iter().filter_map(Target::file_system);
-    let own = specs.filter(|spec| spec.medium.to_string() == medium).filter_map(|spec| fs::of_target(spec).ok());
-    let is_needed = own.filter_map(FileSystem::device_size).any(|size| slice < size.least);
+    let own = specs
+        .filter(|spec| spec.medium.to_string() == medium)
+        .filter_map(|spec| fs::of_target(spec).ok());
+    let is_needed = own
+        .filter_map(FileSystem::device_size)
+        .any(|size| slice < size.least);
     let range = Some(setup.like_disk).filter(|range| *range > slice);
     let kind = medium::find(&request.medium.name).ok()?;
     range.filter(|_| kind.is_sparse(&MediumRequest { range, ..*request }, is_needed))
@@ -498,15 +623,27 @@ mod tests {
 
     #[test]
     fn targets_of_one_medium_directories_and_nothing_real_can() {
-        assert_eq!(side_by_side(&unique_setup(&["ext4", "xfs", "btrfs"])), Ok(3));
-        assert_eq!(side_by_side(&unique_setup(&["ext4@ram", "ext4@ram"])), Ok(2));
+        assert_eq!(
+            side_by_side(&unique_setup(&["ext4", "xfs", "btrfs"])),
+            Ok(3)
+        );
+        assert_eq!(
+            side_by_side(&unique_setup(&["ext4@ram", "ext4@ram"])),
+            Ok(2)
+        );
         assert_eq!(side_by_side(&unique_setup(&["ext4,discard", "xfs"])), Ok(2));
         assert_eq!(side_by_side(&unique_setup(&["ext4"])), Ok(1));
         assert_eq!(side_by_side(&unique_setup(&["/srv", "/home", "/"])), Ok(0));
-        assert_eq!(side_by_side(&unique_setup(&["null", "null,noise=1%"])), Ok(0));
+        assert_eq!(
+            side_by_side(&unique_setup(&["null", "null,noise=1%"])),
+            Ok(0)
+        );
         assert_eq!(side_by_side(&unique_setup(&["tmpfs"])), Ok(0));
         let images = unique_setup(&["ext4", "xfs", "btrfs"]);
-        assert_eq!(slice_size(&images, 3), Some(medium::slice_bytes(images.size, 3)));
+        assert_eq!(
+            slice_size(&images, 3),
+            Some(medium::slice_bytes(images.size, 3))
+        );
         assert_eq!(slice_size(&unique_setup(&["ext4", "ext4@ram"]), 2), None);
         assert_eq!(slice_size(&unique_setup(&["ext4@/dev/null"]), 2), None);
     }
@@ -515,28 +652,55 @@ mod tests {
     fn other_targets_take_turns_for_a_reason() {
         let cause = "@raid0:loop+loop cannot be divided".to_owned();
         for (targets, reason) in [
-            (["ext4", "ext4@ram"].as_slice(), PlacementReason::DifferentMedia),
+            (
+                ["ext4", "ext4@ram"].as_slice(),
+                PlacementReason::DifferentMedia,
+            ),
             (&["ext4", "/srv"], PlacementReason::MixedKinds),
             (&["null", "ext4"], PlacementReason::MixedKinds),
             (&["ext4", "tmpfs"], PlacementReason::MixedKinds),
-            (&["tmpfs", "tmpfs,huge=always"], PlacementReason::SharedMemory),
-            (&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], PlacementReason::IndivisibleMedium { cause }),
-            (&["ext4", "ext4,journal=loop"], PlacementReason::ExternalJournal),
+            (
+                &["tmpfs", "tmpfs,huge=always"],
+                PlacementReason::SharedMemory,
+            ),
+            (
+                &["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"],
+                PlacementReason::IndivisibleMedium { cause },
+            ),
+            (
+                &["ext4", "ext4,journal=loop"],
+                PlacementReason::ExternalJournal,
+            ),
             (&[], PlacementReason::NoTargets),
         ] {
             assert_eq!(refused(&unique_setup(targets)), reason, "{targets:?}");
         }
         let mut setup = unique_setup(&["ext4", "xfs"]);
-        setup.targets[1].controls.insert("scheduler".to_owned(), "none".to_owned());
+        setup.targets[1]
+            .controls
+            .insert("scheduler".to_owned(), "none".to_owned());
         assert_eq!(refused(&setup), PlacementReason::DifferentControls);
-        setup.targets[0].controls.insert("scheduler".to_owned(), "none".to_owned());
+        setup.targets[0]
+            .controls
+            .insert("scheduler".to_owned(), "none".to_owned());
         assert_eq!(side_by_side(&setup), Ok(2));
-        setup.controls.insert(MEMORY_LIMIT.to_owned(), "512M".to_owned());
+        setup
+            .controls
+            .insert(MEMORY_LIMIT.to_owned(), "512M".to_owned());
         assert_eq!(refused(&setup), PlacementReason::MemoryLimit);
-        setup.controls.insert(MEMORY_LIMIT.to_owned(), "keep".to_owned());
+        setup
+            .controls
+            .insert(MEMORY_LIMIT.to_owned(), "keep".to_owned());
         assert_eq!(side_by_side(&setup), Ok(2));
-        setup.vm = Some(fsb_model::plan::VmSize { memory: fsb_model::Bytes(1 << 30), cpus: 1 });
-        assert_eq!(side_by_side(&setup), Ok(2), "the guest's disk is divided there");
+        setup.vm = Some(fsb_model::plan::VmSize {
+            memory: fsb_model::Bytes(1 << 30),
+            cpus: 1,
+        });
+        assert_eq!(
+            side_by_side(&setup),
+            Ok(2),
+            "the guest's disk is divided there"
+        );
         setup.targets[1].kernel = Some("6.12".to_owned());
         assert_eq!(refused(&setup), PlacementReason::DifferentKernels);
     }
@@ -544,22 +708,46 @@ mod tests {
     #[test]
     fn a_file_system_that_follows_the_size_of_its_device_gets_a_range_on_a_sparse_medium() {
         let range = |targets: &[&str], like_disk: u64, size: u64| {
-            let setup = Setup { like_disk, size, slices: targets.len() as u32, ..unique_setup(targets) };
+            let setup = Setup {
+                like_disk,
+                size,
+                slices: targets.len() as u32,
+                ..unique_setup(targets)
+            };
             let media = media(&setup);
-            media.values().map(|request| request.range).collect::<Vec<_>>()
+            media
+                .values()
+                .map(|request| request.range)
+                .collect::<Vec<_>>()
         };
         const LARGE: u64 = 100 << 30;
         assert_eq!(range(&["ext4", "btrfs"], LARGE, 2 << 30), [Some(LARGE)]);
         assert_eq!(range(&["btrfs@ram"], LARGE, 2 << 30), [Some(LARGE)]);
         assert_eq!(range(&["ext4", "xfs"], LARGE, 2 << 30), [None]);
-        assert_eq!(range(&["btrfs"], LARGE, 30 << 30), [None], "it is large enough");
+        assert_eq!(
+            range(&["btrfs"], LARGE, 30 << 30),
+            [None],
+            "it is large enough"
+        );
         assert_eq!(range(&["btrfs"], 0, 2 << 30), [None], "mkfs chooses");
-        assert_eq!(range(&["btrfs@/dev/null"], LARGE, 2 << 30), [None], "a device has no holes");
+        assert_eq!(
+            range(&["btrfs@/dev/null"], LARGE, 2 << 30),
+            [None],
+            "a device has no holes"
+        );
         let behaves = |target: &str| {
-            let setup = Setup { like_disk: LARGE, ..unique_setup(&[target]) };
+            let setup = Setup {
+                like_disk: LARGE,
+                ..unique_setup(&[target])
+            };
             behaves_as_large(&setup, setup.targets[0].file_system().unwrap())
         };
-        let targets = ["ext4", "btrfs", "btrfs@raid0:loop+loop", "ext4@raid0:loop+loop"];
+        let targets = [
+            "ext4",
+            "btrfs",
+            "btrfs@raid0:loop+loop",
+            "ext4@raid0:loop+loop",
+        ];
         assert_eq!(targets.map(behaves), [true, true, false, true]);
     }
 
@@ -567,16 +755,30 @@ mod tests {
     fn a_slice_that_is_too_small_names_the_size_that_would_do() {
         let mut setup = unique_setup(&["xfs"; 8]);
         (setup.size, setup.slices) = (2 << 30, 8);
-        let refusal = |setup: &Setup| super::super::check_sizes(setup, &Default::default()).unwrap_err();
+        let refusal =
+            |setup: &Setup| super::super::check_sizes(setup, &Default::default()).unwrap_err();
         let error = refusal(&setup);
         assert_eq!(error.kind, crate::Kind::Request);
         let size = size_for(300 << 20, 8);
-        assert!(error.to_string().contains(&format!("--size {} or more", fsb_model::Bytes(size))), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("--size {} or more", fsb_model::Bytes(size))),
+            "{error}"
+        );
         assert!(error.to_string().contains("each of 8 targets"), "{error}");
         setup.size = size;
-        assert_eq!(super::super::check_sizes(&setup, &Default::default()), Ok(()));
+        assert_eq!(
+            super::super::check_sizes(&setup, &Default::default()),
+            Ok(())
+        );
         let mut array = unique_setup(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"]);
         array.slices = 2;
-        assert!(check_divisible(&array).unwrap_err().to_string().contains("one target at a time"));
+        assert!(
+            check_divisible(&array)
+                .unwrap_err()
+                .to_string()
+                .contains("one target at a time")
+        );
     }
 }

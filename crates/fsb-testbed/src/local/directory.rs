@@ -24,7 +24,8 @@ use crate::testbed::{Abilities, ColdMethod, Provisioned};
 /// A sub-directory that fsb made.
 pub(super) struct ReadyDirectory {
     root: PathBuf,
-    /// The bind mount of the sub-directory, for workers that may not traverse the directories above it.
+    /// The bind mount of the sub-directory, for workers that may not traverse the directories above
+    /// it.
     bound: Option<PathBuf>,
     handle: EntryHandle,
     device_directory: Option<PathBuf>,
@@ -42,14 +43,19 @@ impl ReadyDirectory {
         mounts: Option<&mut MountRoot>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
         let fail = |verb: &str, path: &Path, error: &std::io::Error| {
-            let failed = TestbedError::trial(format!("the directory {} cannot be used", path.display()))
-                .tried(attempt(verb, path, error));
+            let failed =
+                TestbedError::trial(format!("the directory {} cannot be used", path.display()))
+                    .tried(attempt(verb, path, error));
             match error.kind() {
-                std::io::ErrorKind::PermissionDenied => failed.advice(privilege::advice_on_directory(error)),
+                std::io::ErrorKind::PermissionDenied => {
+                    failed.advice(privilege::advice_on_directory(error))
+                }
                 _ => failed,
             }
         };
-        let path = path.canonicalize().map_err(|error| fail("resolve", path, &error))?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| fail("resolve", path, &error))?;
         let (own, handle) = ledger.record_directory(&path, user.0)?;
         let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
@@ -89,13 +95,19 @@ impl ReadyDirectory {
         self.device_directory.as_deref()
     }
 
-    fn describe(&self, target: &str, mount: Option<&mountinfo::Mount>) -> Result<Provisioned, TestbedError> {
+    fn describe(
+        &self,
+        target: &str,
+        mount: Option<&mountinfo::Mount>,
+    ) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
         let storage = Storage::beneath_path(&self.root, self.device_directory.as_deref());
         if storage.loss().is_none() {
             match self.cold {
-                ColdMethod::Evict => notes.push("only data is cold: metadata stays cached without root".to_owned()),
+                ColdMethod::Evict => {
+                    notes.push("only data is cold: metadata stays cached without root".to_owned())
+                }
                 ColdMethod::DropCaches => notes.push("cold by drop_caches".to_owned()),
                 ColdMethod::Remount => {}
             }
@@ -105,7 +117,11 @@ impl ReadyDirectory {
         }
         notes.extend(mount.and_then(fs::unseen_risk).map(str::to_owned));
         let facts = facts(mount, self.device, self.device_directory.as_deref());
-        let record = TargetRecord { block_size: Some(space.block_size), notes, ..facts };
+        let record = TargetRecord {
+            block_size: Some(space.block_size),
+            notes,
+            ..facts
+        };
         let abilities = Abilities {
             cold: Some(self.cold),
             // For a file system without a device, other caches than the kernel's are unknown.
@@ -120,7 +136,12 @@ impl ReadyDirectory {
             why_not_direct: String::new(),
             no_maintenance: Maintenance::ALL
                 .into_iter()
-                .map(|operation| (operation, "the file system of a directory is in use by others".to_owned()))
+                .map(|operation| {
+                    (
+                        operation,
+                        "the file system of a directory is in use by others".to_owned(),
+                    )
+                })
                 .collect(),
             no_space_limit: "the file system of a directory is in use by others".to_owned(),
         };
@@ -178,7 +199,13 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let facts = facts(mount.as_ref(), device, device_directory.as_deref());
     let storage = Storage::beneath_path(&path, device_directory.as_deref());
     let risks = facts.risks.iter().cloned().chain(storage.risk()).collect();
-    Ok(TargetRecord { block_size: Some(space.block_size), notes, storage: storage.layers(), risks, ..facts })
+    Ok(TargetRecord {
+        block_size: Some(space.block_size),
+        notes,
+        storage: storage.layers(),
+        risks,
+        ..facts
+    })
 }
 
 /// Returns what the mount and the device of a directory tell.
@@ -193,14 +220,19 @@ fn facts(
         risks,
         mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),
         driver: mount.map(|mount| mount.kind.clone()),
-        device: device.map(|DeviceNumber(major, minor)| host::device_manifest(&Roots::default(), (major, minor))),
+        device: device.map(|DeviceNumber(major, minor)| {
+            host::device_manifest(&Roots::default(), (major, minor))
+        }),
         ..TargetRecord::default()
     }
 }
 
 /// Creates the directory, which only the worker's user can access. Fails if the name exists.
 fn make(own: &Path, (uid, gid): (u32, u32)) -> Result<(), (&'static str, std::io::Error)> {
-    std::fs::DirBuilder::new().mode(0o700).create(own).map_err(|error| ("make", error))?;
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(own)
+        .map_err(|error| ("make", error))?;
     if rustix::process::geteuid().is_root() {
         hand_over(own, uid, gid).map_err(|error| ("chown", error))?;
     }
@@ -213,18 +245,32 @@ fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(own, flags, Mode::empty())?;
     let stat = fstat(&directory)?;
-    let empty = Dir::read_from(&directory)?.flatten().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."));
+    let empty = Dir::read_from(&directory)?
+        .flatten()
+        .all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."));
     if stat.st_uid != 0 || stat.st_mode & 0o7777 & !0o2000 != 0o700 || !empty {
-        return Err(std::io::Error::other("another process replaced the directory"));
+        return Err(std::io::Error::other(
+            "another process replaced the directory",
+        ));
     }
-    Ok(fchown(&directory, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+    Ok(fchown(
+        &directory,
+        Some(Uid::from_raw(uid)),
+        Some(Gid::from_raw(gid)),
+    )?)
 }
 
 fn bind(own: &Path, mounts: Option<&mut MountRoot>) -> Result<Option<PathBuf>, TestbedError> {
-    let Some(mounts) = mounts else { return Ok(None) };
+    let Some(mounts) = mounts else {
+        return Ok(None);
+    };
     let point = mounts.point()?;
     rustix::mount::mount_bind(own, &point).map_err(|errno| {
-        TestbedError::trial("the directory cannot be bound").tried(attempt("bind", own, &errno.into()))
+        TestbedError::trial("the directory cannot be bound").tried(attempt(
+            "bind",
+            own,
+            &errno.into(),
+        ))
     })?;
     Ok(Some(point))
 }

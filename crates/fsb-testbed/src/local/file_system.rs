@@ -20,13 +20,15 @@ use rustix::io::Errno;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{
-    self, DeviceSize, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands,
-    MountRequest, Mounted, SubvolumeCommands, Version,
+    self, DeviceSize, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal,
+    MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Version,
 };
 use crate::ledger::Ledger;
 use crate::medium::{OpenMedium, probe};
 use crate::storage::{Storage, is_memory_medium};
-use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
+use crate::testbed::{
+    Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance,
+};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,7 +90,8 @@ pub(super) struct ReadyFileSystem {
     remove_own: Option<Vec<Vec<String>>>,
 }
 
-/// The external journal of a target. Its medium is not claimed while the target is ready, because the mount claims it.
+/// The external journal of a target. Its medium is not claimed while the target is ready, because
+/// the mount claims it.
 struct ReadyJournal {
     /// The key of its medium.
     key: String,
@@ -98,7 +101,10 @@ struct ReadyJournal {
 }
 
 impl ReadyJournal {
-    fn from_request(request: &FileSystemRequest<'_>, medium: &dyn OpenMedium) -> Option<ReadyJournal> {
+    fn from_request(
+        request: &FileSystemRequest<'_>,
+        medium: &dyn OpenMedium,
+    ) -> Option<ReadyJournal> {
         let FileSystemRequest { member, spec, .. } = request;
         Some(ReadyJournal {
             key: journal_key(spec.journal.as_ref()?),
@@ -121,13 +127,26 @@ impl ReadyFileSystem {
         mut medium: Option<&mut dyn OpenMedium>,
         mut journal: Option<&mut Box<dyn OpenMedium>>,
     ) -> Result<(ReadyFileSystem, Provisioned), TestbedError> {
-        let FileSystemRequest { member, spec, point, size, user, page_cache, held, .. } = request;
+        let FileSystemRequest {
+            member,
+            spec,
+            point,
+            size,
+            user,
+            page_cache,
+            held,
+            ..
+        } = request;
         let key = spec
             .is_encrypted()
             .then(encryption::Key::random)
             .transpose()
-            .map_err(|error| TestbedError::machine("encrypted files need a random key").tried(&error))?;
-        let own_journal = journal.as_deref().and_then(|medium| ReadyJournal::from_request(request, &**medium));
+            .map_err(|error| {
+                TestbedError::machine("encrypted files need a random key").tried(&error)
+            })?;
+        let own_journal = journal
+            .as_deref()
+            .and_then(|medium| ReadyJournal::from_request(request, &**medium));
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => {
                 if let Some(journal) = journal.as_deref_mut() {
@@ -138,11 +157,20 @@ impl ReadyFileSystem {
                 journal.into_iter().for_each(|journal| journal.lock());
                 made?
             }
-            None => (Formatted::default(), member.inspect(Path::new(member.name())), None),
+            None => (
+                Formatted::default(),
+                member.inspect(Path::new(member.name())),
+                None,
+            ),
         };
         // The node may be another one than before.
-        let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
-        let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
+        let source = medium.as_ref().map_or_else(
+            || PathBuf::from(member.name()),
+            |medium| medium.device().to_owned(),
+        );
+        let shown = medium
+            .as_ref()
+            .map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let roots = Roots::default();
         let on_device = member.home() == Home::Device;
         let mut ready = ReadyFileSystem {
@@ -153,14 +181,21 @@ impl ReadyFileSystem {
             point: point.clone(),
             options: options(*member, spec, medium.as_deref())
                 .into_iter()
-                .chain(own_journal.iter().flat_map(|journal| journal.arguments.mount.clone()))
+                .chain(
+                    own_journal
+                        .iter()
+                        .flat_map(|journal| journal.arguments.mount.clone()),
+                )
                 .collect(),
             journal: own_journal,
             source,
             shown,
             size: *size,
             user: *user,
-            slice: medium.as_deref_mut().and_then(OpenMedium::range).map(|range| range.slice().bytes),
+            slice: medium
+                .as_deref_mut()
+                .and_then(OpenMedium::range)
+                .map(|range| range.slice().bytes),
             beyond_slice: 0,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
@@ -176,9 +211,10 @@ impl ReadyFileSystem {
             Ok(mut provisioned) => {
                 match probed {
                     Some(Ok(rates)) => provisioned.device = Some(rates),
-                    Some(Err(error)) => {
-                        provisioned.record.notes.push(format!("the raw device was not probed: {error}"))
-                    }
+                    Some(Err(error)) => provisioned
+                        .record
+                        .notes
+                        .push(format!("the raw device was not probed: {error}")),
                     None => {}
                 }
                 Ok((ready, provisioned))
@@ -215,9 +251,12 @@ impl ReadyFileSystem {
         block::number_of(&self.journal.as_ref()?.names.0)?.directory(&Roots::default())
     }
 
-    /// Returns the bytes that can still be filled. On a sparse medium, files belong into the bytes of the slice.
+    /// Returns the bytes that can still be filled. On a sparse medium, files belong into the bytes
+    /// of the slice.
     pub fn free_bytes(&self) -> Option<u64> {
-        free_space(&self.root).ok().map(|space| space.bytes.saturating_sub(self.beyond_slice))
+        free_space(&self.root)
+            .ok()
+            .map(|space| space.bytes.saturating_sub(self.beyond_slice))
     }
 
     /// Returns the text of its medium.
@@ -225,7 +264,8 @@ impl ReadyFileSystem {
         self.medium.as_deref()
     }
 
-    /// Mounts the device. Releases the medium's claim only for the mount, which takes a claim of its own.
+    /// Mounts the device. Releases the medium's claim only for the mount, which takes a claim of
+    /// its own.
     fn mount(&mut self, mut medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
         if let Some(medium) = again(&mut medium) {
             medium.verify()?;
@@ -238,24 +278,34 @@ impl ReadyFileSystem {
             size: self.size,
             owner: self.user,
         };
-        let made = self.member.mount(&request).map_err(|error| as_shown(error, &self.source, &self.shown))?;
+        let made = self
+            .member
+            .mount(&request)
+            .map_err(|error| as_shown(error, &self.source, &self.shown))?;
         let mounted = self.mounted.insert(made);
         if let Some(key) = &self.key {
-            encryption::unlock(&self.point, key)
-                .map_err(|errno| not_encrypted(self.member, "FS_IOC_ADD_ENCRYPTION_KEY", &self.point, errno))?;
+            encryption::unlock(&self.point, key).map_err(|errno| {
+                not_encrypted(self.member, "FS_IOC_ADD_ENCRYPTION_KEY", &self.point, errno)
+            })?;
         }
         medium.map_or(Ok(()), |medium| medium.verify())?;
         if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
             // Charges the page cache of the server to the worker's memory limit.
             memory.add(server.id())?;
         }
-        match (self.held.read_ahead, self.source.file_name().filter(|_| self.medium.is_some())) {
-            (Some(bytes), Some(name)) => set_read_ahead(bytes, &name.to_string_lossy(), &Roots::default()),
+        match (
+            self.held.read_ahead,
+            self.source.file_name().filter(|_| self.medium.is_some()),
+        ) {
+            (Some(bytes), Some(name)) => {
+                set_read_ahead(bytes, &name.to_string_lossy(), &Roots::default())
+            }
             _ => Ok(()),
         }
     }
 
-    /// Creates a directory that the worker's user owns. The root directory of the file system stays root's.
+    /// Creates a directory that the worker's user owns. The root directory of the file system stays
+    /// root's.
     fn make_root(&self) -> Result<(), TestbedError> {
         self.make_directory(&self.root)?;
         self.give_to_user(&self.root)
@@ -265,8 +315,14 @@ impl ReadyFileSystem {
     fn make_directory(&self, directory: &Path) -> Result<(), TestbedError> {
         std::fs::create_dir(directory).map_err(|error| self.not_made(directory, "make", &error))?;
         if let Some(key) = &self.key {
-            encryption::encrypt(directory, key)
-                .map_err(|errno| not_encrypted(self.member, "FS_IOC_SET_ENCRYPTION_POLICY", directory, errno))?;
+            encryption::encrypt(directory, key).map_err(|errno| {
+                not_encrypted(
+                    self.member,
+                    "FS_IOC_SET_ENCRYPTION_POLICY",
+                    directory,
+                    errno,
+                )
+            })?;
         }
         Ok(())
     }
@@ -296,14 +352,24 @@ impl ReadyFileSystem {
     ) -> Result<Provisioned, TestbedError> {
         let spec = request.spec;
         let mut space = free_space(&self.root)?;
-        self.beyond_slice = self.slice.map_or(0, |slice| space.bytes.saturating_sub(slice));
+        self.beyond_slice = self
+            .slice
+            .map_or(0, |slice| space.bytes.saturating_sub(slice));
         space.bytes -= self.beyond_slice;
         let mut notes = Vec::new();
         let external = self.journal.as_ref();
-        let shown = |option: &String| external.map_or_else(|| option.clone(), |journal| journal.reword(option));
+        let shown = |option: &String| {
+            external.map_or_else(|| option.clone(), |journal| journal.reword(option))
+        };
         let options: Vec<String> = self.options.iter().map(shown).collect();
-        if options.len() > spec.mount_options().len() + external.map_or(0, |journal| journal.arguments.mount.len()) {
-            notes.push(format!("mounted with {} so that nothing is discarded behind a measurement", options.join(",")));
+        if options.len()
+            > spec.mount_options().len()
+                + external.map_or(0, |journal| journal.arguments.mount.len())
+        {
+            notes.push(format!(
+                "mounted with {} so that nothing is discarded behind a measurement",
+                options.join(",")
+            ));
         }
         notes.extend(external.map(|journal| {
             let device = journal.names.1.display();
@@ -315,16 +381,23 @@ impl ReadyFileSystem {
         notes.extend(self.member.note().map(str::to_owned));
         if !self.client_points().is_empty() {
             let clients = self.points().count();
-            notes.push(format!("{clients} clients: thread n of a workload uses client n modulo {clients}"));
+            notes.push(format!(
+                "{clients} clients: thread n of a workload uses client n modulo {clients}"
+            ));
         }
         let device = self.device_directory.as_deref().and_then(block::size);
-        if let Some((device, slice)) = device.zip(self.slice).filter(|(device, slice)| device > slice) {
+        if let Some((device, slice)) = device
+            .zip(self.slice)
+            .filter(|(device, slice)| device > slice)
+        {
             let [device, slice] = [device, slice].map(|bytes| show_bytes(bytes as f64));
             notes.push(format!(
                 "a sparse device of {device}, so that it behaves as on a large disk; files have {slice}"
             ));
         }
-        let mount_options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
+        let mount_options = mountinfo::at(&self.point)
+            .map(|mount| mount.all_options())
+            .unwrap_or_default();
         let mount_options: Vec<String> = mount_options.iter().map(shown).collect();
         let record = TargetRecord {
             risks: self.risks(spec, &mount_options, &inspection.features),
@@ -347,7 +420,13 @@ impl ReadyFileSystem {
             controls: Default::default(),
             kernel: None,
         };
-        let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
+        let why = |known: bool, why: &str| {
+            if known {
+                String::new()
+            } else {
+                format!("{} {why}", self.member.name())
+            }
+        };
         let durable = self.member.home() == Home::Device;
         let abilities = Abilities {
             cold: self.cold,
@@ -357,7 +436,10 @@ impl ReadyFileSystem {
             durable,
             counters: self.device_directory.is_some(),
             fake: None,
-            why_not_cold: why(self.cold.is_some(), "keeps its files in memory: they are never cold"),
+            why_not_cold: why(
+                self.cold.is_some(),
+                "keeps its files in memory: they are never cold",
+            ),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
             why_not_direct: String::new(),
             no_maintenance: self.no_maintenance(),
@@ -366,7 +448,11 @@ impl ReadyFileSystem {
         let mut provisioned = Provisioned {
             record,
             root: self.root.clone(),
-            client_roots: self.client_points().iter().map(|point| point.join(ROOT)).collect(),
+            client_roots: self
+                .client_points()
+                .iter()
+                .map(|point| point.join(ROOT))
+                .collect(),
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
@@ -383,33 +469,66 @@ impl ReadyFileSystem {
         Ok(provisioned)
     }
 
-    /// Returns the limit of a device of `bytes`, if it is too small for the file system to behave as on a large disk.
+    /// Returns the limit of a device of `bytes`, if it is too small for the file system to behave
+    /// as on a large disk.
     fn small_device(&self, bytes: u64, geometry: &Geometry) -> Option<SmallDevice> {
-        let size = self.member.device_size().filter(|size| bytes < size.least)?;
-        let name = self.device_directory.as_ref()?.file_name()?.to_string_lossy();
+        let size = self
+            .member
+            .device_size()
+            .filter(|size| bytes < size.least)?;
+        let name = self
+            .device_directory
+            .as_ref()?
+            .file_name()?
+            .to_string_lossy();
         let new_files = (size.new_files)(&name, geometry, &Roots::default());
-        Some(SmallDevice { bytes, least: size.least, new_files })
+        Some(SmallDevice {
+            bytes,
+            least: size.least,
+            new_files,
+        })
     }
 
     /// Returns the risks of the file system, of a control, and of the devices beneath.
-    fn risks(&self, spec: &FileSystemSpec, mount_options: &[String], features: &[String]) -> Vec<Risk> {
+    fn risks(
+        &self,
+        spec: &FileSystemSpec,
+        mount_options: &[String],
+        features: &[String],
+    ) -> Vec<Risk> {
         let mut risks = fs::risks_found(self.member, spec, mount_options, features);
         if self.held.no_flushes {
-            risks.push(Risk { cause: "barriers=off".to_owned(), loss: fs::UNFLUSHED.to_owned() });
+            risks.push(Risk {
+                cause: "barriers=off".to_owned(),
+                loss: fs::UNFLUSHED.to_owned(),
+            });
         }
-        risks.extend(self.device_directory.as_deref().map_or_else(Vec::new, fs::risks_of_device));
+        risks.extend(
+            self.device_directory
+                .as_deref()
+                .map_or_else(Vec::new, fs::risks_of_device),
+        );
         risks
     }
 
     fn is_served(&self) -> bool {
-        self.mounted.as_ref().is_some_and(|mounted| mounted.server.is_some())
+        self.mounted
+            .as_ref()
+            .is_some_and(|mounted| mounted.server.is_some())
     }
 
     /// Empties the caches with the method of the control. The root path stays valid.
-    pub fn make_cold(&mut self, medium: Option<&mut dyn OpenMedium>, reach: ColdReach) -> Result<(), TestbedError> {
+    pub fn make_cold(
+        &mut self,
+        medium: Option<&mut dyn OpenMedium>,
+        reach: ColdReach,
+    ) -> Result<(), TestbedError> {
         let roots = Roots::default();
         match self.cold {
-            None => Err(TestbedError::trial(format!("{} is never cold", self.member.name()))),
+            None => Err(TestbedError::trial(format!(
+                "{} is never cold",
+                self.member.name()
+            ))),
             Some(ColdMethod::Evict) => self.sync_clients(),
             Some(ColdMethod::DropCaches) => {
                 self.sync_clients()?;
@@ -430,11 +549,14 @@ impl ReadyFileSystem {
 
     /// Returns the maintenance operations that are not measured on it, with the reasons.
     fn no_maintenance(&self) -> BTreeMap<Maintenance, String> {
-        let frozen = "a run that is killed would leave the file system frozen: add --in vm".to_owned();
+        let frozen =
+            "a run that is killed would leave the file system frozen: add --in vm".to_owned();
         let (tools, name) = (self.member.tools(), self.member.name());
         let why = |operation| match operation {
             Maintenance::Freeze => Some(frozen.clone()),
-            Maintenance::Scrub => (!self.member.scrubs()).then(|| format!("fsb knows no online check of {name}")),
+            Maintenance::Scrub => {
+                (!self.member.scrubs()).then(|| format!("fsb knows no online check of {name}"))
+            }
             Maintenance::Check => tools
                 .is_none_or(|tools| tools.check.is_empty())
                 .then(|| format!("fsb knows no program that checks {name} without repairs")),
@@ -442,19 +564,27 @@ impl ReadyFileSystem {
                 Some(commands) => {
                     let program = &commands.timed[0];
                     let package = tools.map_or("", |tools| tools.package);
-                    program::find(program).is_none().then(|| format!("{program} is missing: install {package}"))
+                    program::find(program)
+                        .is_none()
+                        .then(|| format!("{program} is missing: install {package}"))
                 }
                 None => Some(match operation {
                     Maintenance::Shrink => format!("{name} does not shrink while it is mounted"),
-                    Maintenance::Defragment => format!("fsb knows no program that defragments a mounted {name}"),
+                    Maintenance::Defragment => {
+                        format!("fsb knows no program that defragments a mounted {name}")
+                    }
                     _ => format!("{name} has no subvolumes and snapshots"),
                 }),
             },
         };
-        Maintenance::ALL.into_iter().filter_map(|operation| Some((operation, why(operation)?))).collect()
+        Maintenance::ALL
+            .into_iter()
+            .filter_map(|operation| Some((operation, why(operation)?)))
+            .collect()
     }
 
-    /// Returns the reason why no quota limits the space of a directory. Returns an empty text if one can.
+    /// Returns the reason why no quota limits the space of a directory. Returns an empty text if
+    /// one can.
     fn no_space_limit(&self) -> String {
         if self.has_project_quotas() || self.subvolume(OwnDirectory::default()).is_some() {
             return String::new();
@@ -467,22 +597,26 @@ impl ReadyFileSystem {
     }
 
     fn has_project_quotas(&self) -> bool {
-        let options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
+        let options = mountinfo::at(&self.point)
+            .map(|mount| mount.all_options())
+            .unwrap_or_default();
         options.iter().any(|option| option == "prjquota")
     }
 
-    /// Returns the directory of a background. Only root can exchange it, because the directory above it is root's.
+    /// Returns the directory of a background. Only root can exchange it, because the directory
+    /// above it is root's.
     fn own_directory(&self) -> PathBuf {
         self.point.join("fsb-own")
     }
 
     fn subvolume(&self, own: OwnDirectory) -> Option<SubvolumeCommands> {
         let space = own.space.map(|space| space.0);
-        self.member.subvolume(&self.point, &self.source, &self.own_directory(), space)
+        self.member
+            .subvolume(&self.point, &self.source, &self.own_directory(), space)
     }
 
-    /// Creates a directory for the files of a background: a subvolume if it is to be one or if only those are limited here,
-    /// otherwise the root of a project.
+    /// Creates a directory for the files of a background: a subvolume if it is to be one or if only
+    /// those are limited here, otherwise the root of a project.
     pub fn make_own_directory(&mut self, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
         /// Any number but 0, which all other files have.
         const PROJECT: u32 = 1;
@@ -492,26 +626,40 @@ impl ReadyFileSystem {
         if !make.is_empty() {
             make.iter().try_for_each(|words| self.run(words))?;
         } else if own.subvolume {
-            return Err(TestbedError::trial(format!("{} has no subvolumes", self.member.name())));
+            return Err(TestbedError::trial(format!(
+                "{} has no subvolumes",
+                self.member.name()
+            )));
         } else {
             self.make_directory(&directory)?;
             if let Some(space) = own.space {
                 let name = self.member.name();
-                quota::limit_project(&directory, &self.source, PROJECT, space.0).map_err(|error| {
-                    TestbedError::trial(format!("the space of a background cannot be limited on {name}"))
-                        .tried(attempt("set the project quota of", &directory, &error))
-                })?;
+                quota::limit_project(&directory, &self.source, PROJECT, space.0).map_err(
+                    |error| {
+                        TestbedError::trial(format!(
+                            "the space of a background cannot be limited on {name}"
+                        ))
+                        .tried(attempt(
+                            "set the project quota of",
+                            &directory,
+                            &error,
+                        ))
+                    },
+                )?;
             }
         }
         self.give_to_user(&directory)?;
         Ok(directory)
     }
 
-    /// Removes the directory of a background with its files. Takes all steps, and returns the first error.
+    /// Removes the directory of a background with its files. Takes all steps, and returns the first
+    /// error.
     pub fn remove_own_directory(&mut self) -> Result<(), TestbedError> {
         let directory = self.own_directory();
         // If it is not there, the first step of making it failed.
-        let Some(commands) = self.remove_own.take().filter(|_| directory.exists()) else { return Ok(()) };
+        let Some(commands) = self.remove_own.take().filter(|_| directory.exists()) else {
+            return Ok(());
+        };
         let all: Vec<_> = commands.iter().map(|words| self.run(words)).collect();
         if directory.exists() {
             fsb_store::remove_tree(&directory).map_err(|error| {
@@ -535,22 +683,29 @@ impl ReadyFileSystem {
     ) -> Result<Option<Maintained>, TestbedError> {
         match (operation, medium) {
             (Maintenance::Freeze, _) => match kernel::freeze_and_thaw(&self.point) {
-                Ok(time) => Ok(Some(Maintained { time, ..Maintained::default() })),
+                Ok(time) => Ok(Some(Maintained {
+                    time,
+                    ..Maintained::default()
+                })),
                 Err(Errno::OPNOTSUPP | Errno::NOTTY) => Ok(None),
-                Err(errno) => Err(TestbedError::trial("the file system could not be frozen and thawed")
-                    .tried(attempt("FIFREEZE and FITHAW", &self.point, &errno.into()))),
+                Err(errno) => Err(TestbedError::trial(
+                    "the file system could not be frozen and thawed",
+                )
+                .tried(attempt("FIFREEZE and FITHAW", &self.point, &errno.into()))),
             },
             (Maintenance::Scrub, _) if self.member.scrubs() => {
                 // Dirty data would not be on the device yet.
                 quiet::sync(&self.point)?;
                 match kernel::scrub(&self.point) {
-                    Ok((time, 0)) => Ok(Some(Maintained { time, ..Maintained::default() })),
-                    Ok((_, errors)) => Err(TestbedError::trial(format!("the scrub found {errors} errors"))),
-                    Err(errno) => Err(TestbedError::trial("the file system could not be scrubbed").tried(attempt(
-                        "BTRFS_IOC_SCRUB",
-                        &self.point,
-                        &errno.into(),
+                    Ok((time, 0)) => Ok(Some(Maintained {
+                        time,
+                        ..Maintained::default()
+                    })),
+                    Ok((_, errors)) => Err(TestbedError::trial(format!(
+                        "the scrub found {errors} errors"
                     ))),
+                    Err(errno) => Err(TestbedError::trial("the file system could not be scrubbed")
+                        .tried(attempt("BTRFS_IOC_SCRUB", &self.point, &errno.into()))),
                 }
             }
             (Maintenance::Check, Some(medium)) => {
@@ -565,11 +720,15 @@ impl ReadyFileSystem {
                 checked
             }
             (Maintenance::Check, None) => Ok(None),
-            (operation, _) => self.repeatable(operation).map(|perform| perform()).transpose(),
+            (operation, _) => self
+                .repeatable(operation)
+                .map(|perform| perform())
+                .transpose(),
         }
     }
 
-    /// Returns an operation that its commands perform on the mounted file system. Returns `None` if it has none.
+    /// Returns an operation that its commands perform on the mounted file system. Returns `None` if
+    /// it has none.
     pub fn repeatable(&self, operation: Maintenance) -> Option<RepeatableMaintenance> {
         let commands = self.member.maintenance(operation, &self.point)?;
         let package = self.member.tools().map_or("", |tools| tools.package);
@@ -579,50 +738,79 @@ impl ReadyFileSystem {
 
     /// Runs the checking program on the unmounted device.
     fn check(&self, medium: &mut dyn OpenMedium) -> Result<Option<Maintained>, TestbedError> {
-        let Some(tools) = self.member.tools() else { return Ok(None) };
-        let Some((name, arguments)) = tools.check.split_first() else { return Ok(None) };
+        let Some(tools) = self.member.tools() else {
+            return Ok(None);
+        };
+        let Some((name, arguments)) = tools.check.split_first() else {
+            return Ok(None);
+        };
         let path = program::require(name, tools.package)?;
         // Reads the program itself into memory, which is not part of the check.
         program::run(&path, &["-V"])?;
-        let journal = self.journal.iter().flat_map(|journal| &journal.arguments.check).map(OsStr::new);
+        let journal = self
+            .journal
+            .iter()
+            .flat_map(|journal| &journal.arguments.check)
+            .map(OsStr::new);
         let arguments = arguments.iter().map(OsStr::new).chain(journal);
         let arguments: Vec<&OsStr> = arguments.chain([self.source.as_os_str()]).collect();
         medium.lend();
-        let run = program::run_timed(&path, &arguments, &self.source, |command| self.held.start(command, &[]));
+        let run = program::run_timed(&path, &arguments, &self.source, |command| {
+            self.held.start(command, &[])
+        });
         medium.take_back()?;
         medium.verify()?;
         let (output, time, cpu_seconds) = run?;
         if !output.status.success() {
             let said = [output.stdout, output.stderr].concat();
             let error = TestbedError::trial(format!("{name} found errors ({})", output.status));
-            return Err(as_shown(error.tried(program::last_lines(&said)), &self.source, &self.shown));
+            return Err(as_shown(
+                error.tried(program::last_lines(&said)),
+                &self.source,
+                &self.shown,
+            ));
         }
         Ok(Some(Maintained { time, cpu_seconds }))
     }
 
-    /// Empties the kernel's buffers of the unmounted device. A FUSE server reads through them, and they hold metadata
-    /// blocks.
+    /// Empties the kernel's buffers of the unmounted device. A FUSE server reads through them, and
+    /// they hold metadata blocks.
     fn empty_buffers(&self) -> Result<(), TestbedError> {
-        let opened = rustix::fs::open(&self.source, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        opened.map_err(std::io::Error::from).and_then(|device| block::flush_buffers(&device)).map_err(|error| {
-            TestbedError::trial("the device's buffers could not be emptied").tried(attempt(
-                "BLKFLSBUF",
-                &self.source,
-                &error,
-            ))
-        })
+        let opened = rustix::fs::open(
+            &self.source,
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        opened
+            .map_err(std::io::Error::from)
+            .and_then(|device| block::flush_buffers(&device))
+            .map_err(|error| {
+                TestbedError::trial("the device's buffers could not be emptied").tried(attempt(
+                    "BLKFLSBUF",
+                    &self.source,
+                    &error,
+                ))
+            })
     }
 
-    /// Returns whether no file system beneath caches its data: no loop device beneath is without direct I/O.
+    /// Returns whether no file system beneath caches its data: no loop device beneath is without
+    /// direct I/O.
     fn bypasses_caches_beneath(&self) -> bool {
         let beneath = |device: &PathBuf| Storage::beneath_device(device, &Roots::default());
-        self.device_directory.as_ref().is_some_and(|device| beneath(device).buffered().is_none())
+        self.device_directory
+            .as_ref()
+            .is_some_and(|device| beneath(device).buffered().is_none())
     }
 
     /// Writes all dirty data out and completes the deferred work.
     pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
-        self.client_points().iter().try_for_each(|point| quiet::sync(&point.join(ROOT)))?;
-        let idle = fs::Idle { point: &self.point, source: &self.source };
+        self.client_points()
+            .iter()
+            .try_for_each(|point| quiet::sync(&point.join(ROOT)))?;
+        let idle = fs::Idle {
+            point: &self.point,
+            source: &self.source,
+        };
         let finish = || self.member.finish_background_work(&idle);
         match &self.device_directory {
             Some(device) => quiet::quiesce_own(&self.root, device, &finish, left),
@@ -633,8 +821,12 @@ impl ReadyFileSystem {
     /// Writes all dirty data out. Does not complete the deferred work of the file system.
     pub fn sync(&self) -> Result<(), TestbedError> {
         self.sync_clients()?;
-        // A FUSE server writes through the device's own pages, which a syncfs of its mount does not cover.
-        let idle = fs::Idle { point: &self.point, source: &self.source };
+        // A FUSE server writes through the device's own pages, which a syncfs of its mount does not
+        // cover.
+        let idle = fs::Idle {
+            point: &self.point,
+            source: &self.source,
+        };
         if self.is_served() {
             self.member.finish_background_work(&idle)?;
         }
@@ -643,7 +835,8 @@ impl ReadyFileSystem {
 
     /// Writes out what each client holds. Without further clients, that is all dirty data.
     fn sync_clients(&self) -> Result<(), TestbedError> {
-        self.points().try_for_each(|point| quiet::sync(&point.join(ROOT)))
+        self.points()
+            .try_for_each(|point| quiet::sync(&point.join(ROOT)))
     }
 
     fn export(&self) -> Option<Export> {
@@ -652,11 +845,15 @@ impl ReadyFileSystem {
 
     /// Returns the mount points of all its clients. A file system without a server has one.
     fn points(&self) -> impl Iterator<Item = &Path> {
-        [self.point.as_path()].into_iter().chain(self.client_points().iter().map(PathBuf::as_path))
+        [self.point.as_path()]
+            .into_iter()
+            .chain(self.client_points().iter().map(PathBuf::as_path))
     }
 
     fn client_points(&self) -> &[PathBuf] {
-        self.mounted.as_ref().map_or(&[], |mounted| &mounted.client_points)
+        self.mounted
+            .as_ref()
+            .map_or(&[], |mounted| &mounted.client_points)
     }
 
     /// Returns the remote procedure calls of its NFS clients since they were mounted.
@@ -665,22 +862,30 @@ impl ReadyFileSystem {
         rpcs_of_mounts(&Roots::default(), &self.points().collect::<Vec<_>>())
     }
 
-    /// Unmounts and waits until the device is free. A mount that remains is an error, because it would make the next
-    /// one warm.
+    /// Unmounts and waits until the device is free. A mount that remains is an error, because it
+    /// would make the next one warm.
     fn unmount(&mut self) -> Result<(), TestbedError> {
-        let Some(mounted) = self.mounted.take() else { return Ok(()) };
+        let Some(mounted) = self.mounted.take() else {
+            return Ok(());
+        };
         let points = mounted.client_points.iter().chain([&self.point]);
-        let unmounted: Vec<_> = points.map(|point| kernel::unmount_patiently(point, PATIENCE)).collect();
+        let unmounted: Vec<_> = points
+            .map(|point| kernel::unmount_patiently(point, PATIENCE))
+            .collect();
         for point in &mounted.client_points {
             // An empty directory on fsb's tmpfs.
             let _ = std::fs::remove_dir(point);
         }
-        let ended = mounted.server.is_none_or(|mut server| server.end_patiently());
+        let ended = mounted
+            .server
+            .is_none_or(|mut server| server.end_patiently());
         let unexported = mounted.export.map_or(Ok(()), Export::end);
         let lazily: Vec<_> = unmounted.into_iter().collect::<Result<_, _>>()?;
         match lazily.into_iter().flatten().next() {
             Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
-            None if !ended => Err(TestbedError::trial("the FUSE server did not end after the unmount and was killed")),
+            None if !ended => Err(TestbedError::trial(
+                "the FUSE server did not end after the unmount and was killed",
+            )),
             None => unexported,
         }
     }
@@ -709,10 +914,14 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
 /// Probes the raw device. Fails if a page cache beneath it would answer.
-fn probe_past_caches(request: &FileSystemRequest<'_>, device: &Path) -> std::io::Result<DeviceRates> {
+fn probe_past_caches(
+    request: &FileSystemRequest<'_>,
+    device: &Path,
+) -> std::io::Result<DeviceRates> {
     let roots = Roots::default();
     let directory = block::number_of(device).and_then(|number| number.directory(&roots));
-    let buffered = directory.and_then(|directory| Storage::beneath_device(&directory, &roots).buffered());
+    let buffered =
+        directory.and_then(|directory| Storage::beneath_device(&directory, &roots).buffered());
     match buffered.filter(|_| !asks_for_memory(request.member, request.spec)) {
         Some(flaw) => Err(std::io::Error::other(flaw.to_string())),
         None => probe(device),
@@ -724,20 +933,43 @@ fn format(
     medium: &mut dyn OpenMedium,
     journal: Option<&ReadyJournal>,
 ) -> Result<Made, TestbedError> {
-    let FileSystemRequest { member, spec, point, oldest, large, .. } = request;
-    let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
+    let FileSystemRequest {
+        member,
+        spec,
+        point,
+        oldest,
+        large,
+        ..
+    } = request;
+    let Some(tools) = member.tools() else {
+        return Ok((Formatted::default(), Inspection::default(), None));
+    };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let user = spec.mkfs_arguments();
-    let user = oldest.map_or_else(|| user.clone(), |oldest| member.mkfs_for(&user, oldest, program));
-    let user: Vec<String> =
-        user.into_iter().chain(journal.iter().flat_map(|journal| journal.arguments.mkfs.clone())).collect();
-    let large_size = request.member.device_size().filter(|size| is_smaller_slice(medium, size));
+    let user = oldest.map_or_else(
+        || user.clone(),
+        |oldest| member.mkfs_for(&user, oldest, program),
+    );
+    let user: Vec<String> = user
+        .into_iter()
+        .chain(
+            journal
+                .iter()
+                .flat_map(|journal| journal.arguments.mkfs.clone()),
+        )
+        .collect();
+    let large_size = request
+        .member
+        .device_size()
+        .filter(|size| is_smaller_slice(medium, size));
     show_size(request, medium, large_size.map(|_| 0))?;
-    let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
-    let fitted =
-        bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), (bytes, request.like_disk), &user));
+    let bytes = block::number_of(medium.device())
+        .and_then(|number| block::size(&number.directory(&Roots::default())?));
+    let fitted = bytes.map_or_else(Vec::new, |bytes| {
+        fs::fit(*member, large.as_ref(), (bytes, request.like_disk), &user)
+    });
     let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
     medium.verify()?;
     // mkfs overwrites the data that the probe writes.
@@ -746,12 +978,24 @@ fn format(
         prepare(request, medium, size, (tools, &arguments))?;
     }
     let mut formatted = lend(medium, &mut |device| {
-        journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0))?;
+        journal.map_or(Ok(()), |journal| {
+            fs::make_journal(*member, &journal.arguments, &journal.names.0)
+        })?;
         let made = fs::format(tools, device, &arguments)?;
-        Ok(Formatted { changes: fs::tune(*member, device, point, &spec.tune)?, ..made })
+        Ok(Formatted {
+            changes: fs::tune(*member, device, point, &spec.tune)?,
+            ..made
+        })
     })?;
-    for word in formatted.command.iter_mut().chain(formatted.changes.iter_mut().flatten()) {
-        *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
+    for word in formatted
+        .command
+        .iter_mut()
+        .chain(formatted.changes.iter_mut().flatten())
+    {
+        *word = word.replace(
+            &*medium.device().to_string_lossy(),
+            &medium.shown().to_string_lossy(),
+        );
         *word = journal.map_or_else(|| word.clone(), |journal| journal.reword(word));
     }
     Ok((formatted, member.inspect(medium.device()), probed))
@@ -770,25 +1014,31 @@ fn lend<T>(
     taken.map(|()| used)
 }
 
-/// Returns whether the device has holes and a slice on which the file system does not behave as on a large disk.
+/// Returns whether the device has holes and a slice on which the file system does not behave as on
+/// a large disk.
 fn is_smaller_slice(medium: &mut dyn OpenMedium, size: &DeviceSize) -> bool {
-    medium.range().is_some_and(|range| range.slice().bytes < size.least)
+    medium
+        .range()
+        .is_some_and(|range| range.slice().bytes < size.least)
 }
 
-/// Gives a device with holes its size: that of a large disk with `lead` bytes before the slice, or that of the slice for
-/// `None`.
+/// Gives a device with holes its size: that of a large disk with `lead` bytes before the slice, or
+/// that of the slice for `None`.
 fn show_size(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
     lead: Option<u64>,
 ) -> Result<(), TestbedError> {
-    let Some(range) = medium.range() else { return Ok(()) };
+    let Some(range) = medium.range() else {
+        return Ok(());
+    };
     let window = lead.map_or(range.slice(), |lead| range.window(lead, request.like_disk));
     medium.show(window, request.ledger)
 }
 
-/// Prepares a device with holes for a file system that depends on its size. Makes it to find the places that it writes
-/// first, and moves its first data to the slice. Then writes over those places that are holes.
+/// Prepares a device with holes for a file system that depends on its size. Makes it to find the
+/// places that it writes first, and moves its first data to the slice. Then writes over those
+/// places that are holes.
 fn prepare(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
@@ -808,24 +1058,33 @@ fn prepare(
     show_size(request, medium, Some(first.data))?;
     let first = lend(medium, find_first)?;
     write_over_missing(request, medium, &first.places)?;
-    medium.range().into_iter().for_each(|range| range.prepare_for(arguments));
+    medium
+        .range()
+        .into_iter()
+        .for_each(|range| range.prepare_for(arguments));
     Ok(())
 }
 
-/// Writes over those of these places, and of the places that file systems used before, that are holes.
+/// Writes over those of these places, and of the places that file systems used before, that are
+/// holes.
 fn write_over_missing(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
     places: &[Range<u64>],
 ) -> Result<(), TestbedError> {
-    let Some(range) = medium.range() else { return Ok(()) };
+    let Some(range) = medium.range() else {
+        return Ok(());
+    };
     let missing = range.missing(&[places, &range.used()].concat());
     write_over(medium.device(), &missing, request.seed).map_err(|error| {
         TestbedError::trial("a sparse device could not be written over")
             .tried(attempt("write to", medium.shown(), &error))
             .advice("choose a smaller --size, or a --dir with more space")
     })?;
-    medium.range().into_iter().for_each(|range| range.add(&missing));
+    medium
+        .range()
+        .into_iter()
+        .for_each(|range| range.add(&missing));
     Ok(())
 }
 
@@ -842,7 +1101,12 @@ fn write_over(device: &Path, places: &[Range<u64>], seed: u64) -> std::io::Resul
 /// Replaces the private node in the program's messages by the name that the user knows.
 fn as_shown(error: TestbedError, node: &Path, shown: &Path) -> TestbedError {
     let reword = |text: String| text.replace(&*node.to_string_lossy(), &shown.to_string_lossy());
-    TestbedError { what: reword(error.what), tried: reword(error.tried), advice: reword(error.advice), ..error }
+    TestbedError {
+        what: reword(error.what),
+        tried: reword(error.tried),
+        advice: reword(error.advice),
+        ..error
+    }
 }
 
 /// Returns the error of a file system whose files cannot be encrypted.
@@ -850,16 +1114,26 @@ fn not_encrypted(member: &dyn FileSystem, call: &str, path: &Path, errno: Errno)
     let error = TestbedError::trial(format!("{} could not encrypt its files", member.name()));
     let error = error.tried(attempt(call, path, &errno.into()));
     match errno {
-        Errno::OPNOTSUPP | Errno::NOTTY => error.advice("leave out encrypt: this kernel has no fscrypt for it"),
+        Errno::OPNOTSUPP | Errno::NOTTY => {
+            error.advice("leave out encrypt: this kernel has no fscrypt for it")
+        }
         _ => error,
     }
 }
 
-/// Returns the user's options, and the option that prevents discards on a device that supports them.
-fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn OpenMedium>) -> Vec<String> {
+/// Returns the user's options, and the option that prevents discards on a device that supports
+/// them.
+fn options(
+    member: &dyn FileSystem,
+    spec: &FileSystemSpec,
+    medium: Option<&dyn OpenMedium>,
+) -> Vec<String> {
     let mut options = spec.mount_options();
     let decided = options.iter().any(|option| is_about_discard(option));
-    if let Some(option) = member.discard_off().filter(|_| !decided && medium.is_some_and(OpenMedium::can_discard)) {
+    if let Some(option) = member
+        .discard_off()
+        .filter(|_| !decided && medium.is_some_and(OpenMedium::can_discard))
+    {
         options.push(option.to_owned());
     }
     options
@@ -884,43 +1158,68 @@ pub(super) struct Space {
 
 pub(super) fn free_space(root: &Path) -> Result<Space, TestbedError> {
     let stat = rustix::fs::statvfs(root).map_err(|errno| {
-        TestbedError::trial("the target's free space is unknown").tried(attempt("statvfs", root, &errno.into()))
+        TestbedError::trial("the target's free space is unknown").tried(attempt(
+            "statvfs",
+            root,
+            &errno.into(),
+        ))
     })?;
     Ok(Space {
         bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
         // File systems that create inodes on demand report 0 inodes.
-        inodes: if stat.f_files == 0 { u64::MAX } else { stat.f_favail },
+        inodes: if stat.f_files == 0 {
+            u64::MAX
+        } else {
+            stat.f_favail
+        },
         block_size: stat.f_bsize,
     })
 }
 
 // The remote procedure calls of a mounted NFS client, as /proc/self/mountstats counts them.
 
-/// Returns the calls of the NFS clients at these mount points since they were mounted. Returns `None` if no NFS client is
-/// there.
+/// Returns the calls of the NFS clients at these mount points since they were mounted. Returns
+/// `None` if no NFS client is there.
 fn rpcs_of_mounts(roots: &Roots, points: &[&Path]) -> Option<Rpcs> {
     parse_rpcs(&roots.proc_text("self/mountstats")?, points)
 }
 
-/// Parses the counters of each procedure: calls, transmissions, timeouts, bytes sent, bytes received, and times
-/// (`rpc_clnt_show_stats` of net/sunrpc/stats.c).
+/// Parses the counters of each procedure: calls, transmissions, timeouts, bytes sent, bytes
+/// received, and times (`rpc_clnt_show_stats` of net/sunrpc/stats.c).
 fn parse_rpcs(text: &str, points: &[&Path]) -> Option<Rpcs> {
     let is_own = |device: &str| {
-        points.iter().any(|point| device.contains(&format!(" mounted on {} with fstype nfs", point.display())))
+        points.iter().any(|point| {
+            device.contains(&format!(" mounted on {} with fstype nfs", point.display()))
+        })
     };
     let mut found = None;
     // The first part is before the first device.
-    for mount in text.split("device ").skip(1).filter(|mount| is_own(mount.lines().next().unwrap_or_default())) {
+    for mount in text
+        .split("device ")
+        .skip(1)
+        .filter(|mount| is_own(mount.lines().next().unwrap_or_default()))
+    {
         add_rpcs(found.get_or_insert_default(), mount);
     }
     found
 }
 
 fn add_rpcs(rpcs: &mut Rpcs, mount: &str) {
-    for line in mount.lines().skip_while(|line| line.trim() != "per-op statistics").skip(1) {
-        let Some((name, counters)) = line.trim().split_once(": ") else { continue };
-        let counters: Vec<u64> = counters.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        let [calls, transmissions, _timeouts, sent, received, ..] = counters[..] else { continue };
+    for line in mount
+        .lines()
+        .skip_while(|line| line.trim() != "per-op statistics")
+        .skip(1)
+    {
+        let Some((name, counters)) = line.trim().split_once(": ") else {
+            continue;
+        };
+        let counters: Vec<u64> = counters
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [calls, transmissions, _timeouts, sent, received, ..] = counters[..] else {
+            continue;
+        };
         if calls == 0 {
             continue;
         }
@@ -943,22 +1242,39 @@ fn perform(
     held: &Held,
 ) -> Result<Maintained, TestbedError> {
     let run = |words: &Vec<String>| run(words, package, point, held);
-    commands.before.iter().try_for_each(|words| run(words).map(drop))?;
+    commands
+        .before
+        .iter()
+        .try_for_each(|words| run(words).map(drop))?;
     let done = run(&commands.timed)?;
-    commands.after.iter().try_for_each(|words| run(words).map(drop))?;
+    commands
+        .after
+        .iter()
+        .try_for_each(|words| run(words).map(drop))?;
     Ok(done)
 }
 
 /// Runs a command on the file system that is mounted at `point`.
-fn run(words: &[String], package: &str, point: &Path, held: &Held) -> Result<Maintained, TestbedError> {
+fn run(
+    words: &[String],
+    package: &str,
+    point: &Path,
+    held: &Held,
+) -> Result<Maintained, TestbedError> {
     let program = program::require(&words[0], package)?;
     // Named by its mount point, the target is the one that the program sees.
-    let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, &[]));
+    let run = program::run_timed(&program, &words[1..], point, |command| {
+        held.start(command, &[])
+    });
     let (output, time, cpu_seconds) = run?;
     match output.status.success() {
         true => Ok(Maintained { time, cpu_seconds }),
-        false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
-            .tried(program::last_lines(&output.stderr))),
+        false => {
+            Err(
+                TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
+                    .tried(program::last_lines(&output.stderr)),
+            )
+        }
     }
 }
 
@@ -993,8 +1309,14 @@ device 127.1.0.2:/254-2 mounted on /run/fsb/12 with fstype nfs4 statvers=1.1
     fn calls_and_bytes_of_mounts_are_added_up() {
         let rpcs = of(&["/run/fsb/1"]).unwrap();
         assert_eq!((rpcs.calls, rpcs.retransmissions), (5, 1));
-        assert_eq!((rpcs.sent_bytes, rpcs.received_bytes, rpcs.read_bytes), (1000, 13_080, 12_600));
-        assert_eq!(rpcs.procedures, [("GETATTR".to_owned(), 2), ("READ".to_owned(), 3)].into());
+        assert_eq!(
+            (rpcs.sent_bytes, rpcs.received_bytes, rpcs.read_bytes),
+            (1000, 13_080, 12_600)
+        );
+        assert_eq!(
+            rpcs.procedures,
+            [("GETATTR".to_owned(), 2), ("READ".to_owned(), 3)].into()
+        );
         assert_eq!(of(&["/run/fsb/12"]).unwrap().sent_bytes, 4300);
         assert_eq!(of(&["/run/fsb/1", "/run/fsb/12"]).unwrap().sent_bytes, 5300);
     }

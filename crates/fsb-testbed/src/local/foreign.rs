@@ -1,34 +1,55 @@
 //! Arguments for mkfs and mount that reach beyond the target.
 //!
-//! `mkfs.btrfs -f` formats every device that it is given, and the other programs do the same with external journals and
-//! logs. The user's arguments must therefore name no device and no file. They may name directories (to fill a file
-//! system from).
+//! `mkfs.btrfs -f` formats every device that it is given, and the other programs do the same with
+//! external journals and logs. The user's arguments must therefore name no device and no file. They
+//! may name directories (to fill a file system from).
 
 use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 use fsb_sys::error::TestbedError;
 
-/// Refuses arguments that name another device or file, in any form that mkfs programs and mount accept.
+/// Refuses arguments that name another device or file, in any form that mkfs programs and mount
+/// accept.
 pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     let tuned = spec.tune.iter().map(|words| (words, "tune argument"));
-    for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")].into_iter().chain(tuned) {
+    for (words, whose) in [
+        (&spec.mkfs, "mkfs argument"),
+        (&spec.options, "mount option"),
+    ]
+    .into_iter()
+    .chain(tuned)
+    {
         if let Some((word, why)) = words.iter().find_map(|word| Some((word, reach(word)?))) {
-            return Err(TestbedError::request(format!("the {whose} '{word}' reaches beyond the target: {why}"))
-                .advice("leave it out: fsb uses only the medium after the @"));
+            return Err(TestbedError::request(format!(
+                "the {whose} '{word}' reaches beyond the target: {why}"
+            ))
+            .advice("leave it out: fsb uses only the medium after the @"));
         }
     }
     Ok(())
 }
 
-/// Options of mkfs programs and mounts that open their value. They are refused by name, because a path that does not
-/// exist when it is checked may exist when it is opened.
-const OPENED: [&str; 8] = ["device", "file", "jdev", "journal_dev", "journal_path", "logdev", "name", "rtdev"];
+/// Options of mkfs programs and mounts that open their value. They are refused by name, because a
+/// path that does not exist when it is checked may exist when it is opened.
+const OPENED: [&str; 8] = [
+    "device",
+    "file",
+    "jdev",
+    "journal_dev",
+    "journal_path",
+    "logdev",
+    "name",
+    "rtdev",
+];
 
 /// Returns the key of `logdev=x`, also with a letter before it: `-llogdev=x`.
 fn names_a_device(part: &str) -> Option<&'static str> {
     let (key, value) = part.split_once('=')?;
-    let joined = key.strip_prefix('-').and_then(|rest| rest.get(1..)).unwrap_or(key);
+    let joined = key
+        .strip_prefix('-')
+        .and_then(|rest| rest.get(1..))
+        .unwrap_or(key);
     let key = OPENED.into_iter().find(|known| *known == joined)?;
     // In options for xfs, 0 or 1 states whether the target is a file.
     (!["", "0", "1"].contains(&value)).then_some(key)
@@ -36,7 +57,9 @@ fn names_a_device(part: &str) -> Option<&'static str> {
 
 /// Describes the device or file outside the target that a word names, if any.
 fn reach(word: &str) -> Option<String> {
-    let tagged = ["UUID=", "LABEL=", "journal_dev="].iter().find(|tag| word.contains(*tag));
+    let tagged = ["UUID=", "LABEL=", "journal_dev="]
+        .iter()
+        .find(|tag| word.contains(*tag));
     if let Some(tag) = tagged {
         return Some(format!("{tag} can select any device of the machine"));
     }
@@ -51,7 +74,8 @@ fn reach(word: &str) -> Option<String> {
     })
 }
 
-/// Returns every part of a word that may be a path: `/dev/sdb`, `logdev=/dev/sdb,size=1g`, `-l/dev/sdb`, `dev/sdb`.
+/// Returns every part of a word that may be a path: `/dev/sdb`, `logdev=/dev/sdb,size=1g`,
+/// `-l/dev/sdb`, `dev/sdb`.
 fn candidates(word: &str) -> impl Iterator<Item = &str> {
     let starts = word.char_indices().filter_map(move |(at, c)| match c {
         '/' => Some(at),
@@ -61,7 +85,9 @@ fn candidates(word: &str) -> impl Iterator<Item = &str> {
     });
     starts.flat_map(move |start| {
         let rest = &word[start..];
-        [rest, rest.split(',').next().unwrap_or_default()].into_iter().filter(|text| !text.is_empty())
+        [rest, rest.split(',').next().unwrap_or_default()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
     })
 }
 
@@ -72,7 +98,9 @@ mod tests {
 
     fn refusal(target: &str) -> Option<String> {
         let target: fsb_model::Target = target.parse().unwrap();
-        check(target.file_system().unwrap()).err().map(|error| error.to_string())
+        check(target.file_system().unwrap())
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
@@ -99,7 +127,10 @@ mod tests {
             "xfs,rtdev=/not/there/yet",
             "reiserfs,jdev=/not/there/yet",
         ] {
-            assert!(refusal(target).is_some_and(|text| text.contains("reaches beyond the target")), "{target}");
+            assert!(
+                refusal(target).is_some_and(|text| text.contains("reaches beyond the target")),
+                "{target}"
+            );
         }
     }
 

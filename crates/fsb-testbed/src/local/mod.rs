@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{ControlRecord, TargetRecord};
-use fsb_model::{BackgroundLimit, FileSystemSpec, Geometry, Maintenance, OwnDirectory, Target, TargetKind, Warning};
+use fsb_model::{
+    BackgroundLimit, FileSystemSpec, Geometry, Maintenance, OwnDirectory, Target, TargetKind,
+    Warning,
+};
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block};
@@ -38,8 +41,9 @@ use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::privilege::worker_identity;
 use crate::testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
-    Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed, available_targets,
+    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened,
+    OpenedSlice, Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed,
+    available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -47,8 +51,8 @@ use crate::{Progress, host};
 /// Makes targets ready on this machine.
 ///
 /// For file systems it must run in a process with its own mount namespace (the agent below
-/// [`sandbox::launch`](fsb_sys::sandbox::launch)), because it mounts there. Targets on the null file system change
-/// nothing, and directories need no root.
+/// [`sandbox::launch`](fsb_sys::sandbox::launch)), because it mounts there. Targets on the null
+/// file system change nothing, and directories need no root.
 pub struct LocalTestbed {
     owner: Owner,
     ledger: Option<Ledger>,
@@ -58,8 +62,8 @@ pub struct LocalTestbed {
     mounts: Option<MountRoot>,
     slots: BTreeMap<Slot, OccupiedSlot>,
     device_controls: DeviceControls,
-    /// Limits the last background that has limits, on that slot. There is one at a time, because the end of one switches
-    /// controllers off that another one would need.
+    /// Limits the last background that has limits, on that slot. There is one at a time, because
+    /// the end of one switches controllers off that another one would need.
     limited: Option<(Slot, LimitedProcesses)>,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
@@ -86,8 +90,8 @@ struct LocalSession {
 }
 
 impl LocalTestbed {
-    /// Returns a testbed whose undo entries belong to `owner`: a process that lives exactly as long as the run, as
-    /// numbered in its own PID namespace. The coordinator passes itself.
+    /// Returns a testbed whose undo entries belong to `owner`: a process that lives exactly as long
+    /// as the run, as numbered in its own PID namespace. The coordinator passes itself.
     pub fn new(owner: Owner) -> LocalTestbed {
         LocalTestbed {
             owner,
@@ -113,7 +117,8 @@ impl LocalTestbed {
         self
     }
 
-    /// Gives it access to all processes of the machine through [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
+    /// Gives it access to all processes of the machine through
+    /// [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
     #[must_use]
     pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
         if let Some(proc) = &host_proc {
@@ -128,25 +133,44 @@ impl LocalTestbed {
         check::touches_something(setup)
     }
 
-    fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
+    fn open_media(
+        &mut self,
+        setup: &Setup,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Opened, TestbedError> {
         let mut opened = Opened::default();
-        let Some(ledger) = &self.ledger else { return Ok(opened) };
+        let Some(ledger) = &self.ledger else {
+            return Ok(opened);
+        };
         for (text, mut request) in media(setup) {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
             let kind = medium::find(&request.medium.name)?;
-            let Divided { slices, layout, record } = if setup.slices > 1 || request.range.is_some() {
+            let Divided {
+                slices,
+                layout,
+                record,
+            } = if setup.slices > 1 || request.range.is_some() {
                 kind.open_slices(&request, ledger, progress)?
             } else {
                 let whole = kind.open(&request, ledger, progress)?;
-                Divided { record: whole.record().clone(), slices: vec![whole], layout: Vec::new() }
+                Divided {
+                    record: whole.record().clone(),
+                    slices: vec![whole],
+                    layout: Vec::new(),
+                }
             };
             if slices.iter().any(|slice| slice.can_discard()) && !request.keep_discard {
-                opened.warnings.push(Warning::DiscardKeptOut { medium: text.clone() });
+                opened.warnings.push(Warning::DiscardKeptOut {
+                    medium: text.clone(),
+                });
             }
             opened.media.insert(text.clone(), record);
             let devices = slices.iter().zip(layout);
-            let devices = devices.map(|(slice, place)| OpenedSlice { device: slice.shown().to_owned(), place });
+            let devices = devices.map(|(slice, place)| OpenedSlice {
+                device: slice.shown().to_owned(),
+                place,
+            });
             let devices: Vec<_> = devices.collect();
             if !devices.is_empty() {
                 opened.slices.insert(text.clone(), devices);
@@ -165,8 +189,8 @@ impl LocalTestbed {
         Ok(opened)
     }
 
-    /// Sets the controls of the target, and those of the run that it inherits, on the target's device and for its
-    /// processes.
+    /// Sets the controls of the target, and those of the run that it inherits, on the target's
+    /// device and for its processes.
     fn set_target_controls(
         &mut self,
         slot: Slot,
@@ -175,36 +199,57 @@ impl LocalTestbed {
     ) -> Result<(), TestbedError> {
         let requested = target.controls_over(&self.session()?.controls);
         let place = self.place_of(target, occupied.slice);
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        self.device_controls.set(slot, &mut occupied.controls, &requested, &place, ledger)
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        self.device_controls
+            .set(slot, &mut occupied.controls, &requested, &place, ledger)
     }
 
     /// Returns the target's device: that of its slice of the medium, which is open by now.
     fn place_of(&self, target: &Target, slice: u32) -> TargetDevice {
-        let medium = target.file_system().filter(|spec| fs::of_target(spec).is_ok_and(|m| m.home() == Home::Device));
+        let medium = target
+            .file_system()
+            .filter(|spec| fs::of_target(spec).is_ok_and(|m| m.home() == Home::Device));
         let slices = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
         match slices.and_then(|slices| slices.get(slice as usize).zip(Some(slices.len() > 1))) {
             // Its neighbours on the disk belong to this run.
-            Some((medium, true)) => TargetDevice { shared_with: None, ..devices::of_device(medium.device()) },
+            Some((medium, true)) => TargetDevice {
+                shared_with: None,
+                ..devices::of_device(medium.device())
+            },
             Some((medium, false)) => devices::of_device(medium.device()),
             None => devices::of_target(target),
         }
     }
 
-    /// Tears the target down and restores its controls. Changes that cannot be restored stay in the ledger.
+    /// Tears the target down and restores its controls. Changes that cannot be restored stay in the
+    /// ledger.
     fn vacate(&mut self, slot: Slot, mut occupied: OccupiedSlot) -> Result<(), TestbedError> {
         let taken_down = occupied.take_down(&mut self.media, self.ledger.as_ref());
-        let Some(ledger) = &self.ledger else { return taken_down };
+        let Some(ledger) = &self.ledger else {
+            return taken_down;
+        };
         let mut failures = occupied.controls.restore(ledger);
         failures.extend(
-            occupied.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
+            occupied
+                .processes
+                .take()
+                .and_then(|count| count.remove(ledger).err())
+                .map(|error| error.to_string()),
         );
         let limited = self.limited.take_if(|(of, _)| *of == slot);
-        failures.extend(limited.and_then(|(_, limited)| limited.remove(ledger).err()).map(|error| error.to_string()));
+        failures.extend(
+            limited
+                .and_then(|(_, limited)| limited.remove(ledger).err())
+                .map(|error| error.to_string()),
+        );
         failures.extend(self.device_controls.restore(slot, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),
-            ref failures => Err(TestbedError::trial("a control was not restored").tried(failures.join("; "))),
+            ref failures => {
+                Err(TestbedError::trial("a control was not restored").tried(failures.join("; ")))
+            }
         })
     }
 
@@ -213,7 +258,9 @@ impl LocalTestbed {
     }
 
     fn session(&self) -> Result<&LocalSession, TestbedError> {
-        self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
+        self.session
+            .as_ref()
+            .ok_or_else(|| TestbedError::machine("the testbed is not open"))
     }
 
     fn provision_directory(
@@ -223,8 +270,12 @@ impl LocalTestbed {
     ) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (user, page_cache) = (session.user, session.page_cache.clone());
-        let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
-        let (ready, provisioned) = ReadyDirectory::begin(target, user, &page_cache, ledger, self.mounts.as_mut())?;
+        let ledger = self
+            .ledger
+            .as_ref()
+            .ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
+        let (ready, provisioned) =
+            ReadyDirectory::begin(target, user, &page_cache, ledger, self.mounts.as_mut())?;
         occupied.state = SlotState::Directory(Box::new(ready));
         Ok(provisioned)
     }
@@ -270,11 +321,17 @@ impl LocalTestbed {
             seed,
             ledger,
         };
-        let begun = ReadyFileSystem::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
+        let begun = ReadyFileSystem::begin(
+            &request,
+            medium,
+            journal.as_mut().and_then(|journal| journal.first_mut()),
+        );
         if let (Some(key), Some(mut journal)) = (key, journal) {
             if begun.is_err() {
                 // The first error is the one that explains.
-                journal.iter_mut().for_each(|journal| drop(journal.take_back()));
+                journal
+                    .iter_mut()
+                    .for_each(|journal| drop(journal.take_back()));
             }
             self.media.insert(key, journal);
         }
@@ -285,11 +342,16 @@ impl LocalTestbed {
 
     /// Fails if another slot uses that slice of the medium.
     fn check_free(&self, text: &str, slice: u32) -> Result<(), TestbedError> {
-        let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.slice == slice;
+        let taken = |(_, other): &(&Slot, &OccupiedSlot)| {
+            other.medium() == Some(text) && other.slice == slice
+        };
         match self.slots.iter().find(taken) {
             Some((slot, _)) => {
-                let message = format!("slice {slice} of {text} belongs to the target of slot {slot}");
-                Err(TestbedError::machine(message).field("slice", slice).field("slot", *slot))
+                let message =
+                    format!("slice {slice} of {text} belongs to the target of slot {slot}");
+                Err(TestbedError::machine(message)
+                    .field("slice", slice)
+                    .field("slot", *slot))
             }
             None => Ok(()),
         }
@@ -317,7 +379,11 @@ impl Testbed for LocalTestbed {
         Ok(warnings)
     }
 
-    fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
+    fn open(
+        &mut self,
+        setup: &Setup,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Opened, TestbedError> {
         self.close();
         let Available { setup, unavailable } = available(setup, self.in_guest)?;
         self.unavailable = unavailable;
@@ -325,10 +391,16 @@ impl Testbed for LocalTestbed {
         let page_cache = control::REGISTRY
             .iter()
             .find(|member| member.name() == PAGE_CACHE)
-            .map_or_else(String::new, |member| control::value_of(*member, &setup.controls));
+            .map_or_else(String::new, |member| {
+                control::value_of(*member, &setup.controls)
+            });
         let (user, controls) = (worker_identity(&setup.identity)?, setup.controls.clone());
-        // Without [`Setup::oldest_kernel`], the running kernel mounts, which may be older than the tools.
-        let release = setup.oldest_kernel.clone().or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
+        // Without [`Setup::oldest_kernel`], the running kernel mounts, which may be older than the
+        // tools.
+        let release = setup
+            .oldest_kernel
+            .clone()
+            .or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
         let oldest = release.and_then(|release| Version::find(&release));
         self.session = Some(LocalSession {
             size: setup.size,
@@ -341,14 +413,28 @@ impl Testbed for LocalTestbed {
             seed: setup.seed,
         });
         if !check::touches_something(setup) {
-            return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
+            return Ok(Opened {
+                host: host::manifest(),
+                controls: not_set(&setup.controls),
+                ..Opened::default()
+            });
         }
         limit::check(setup, &Roots::default())?;
-        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner, control::RULES)?);
+        let ledger = self.ledger.insert(Ledger::open(
+            &ledger::default_directory()?,
+            self.owner,
+            control::RULES,
+        )?);
         // Memory before media, because an image in memory needs backed memory.
         self.controls.patience = setup.patience.map(Duration::from_secs_f64);
         self.controls.memory_needed = setup.memory_needed;
-        let set = self.controls.set_all(Scope::Run, &setup.controls, &TargetDevice::default(), ledger, progress);
+        let set = self.controls.set_all(
+            Scope::Run,
+            &setup.controls,
+            &TargetDevice::default(),
+            ledger,
+            progress,
+        );
         let result = set.and_then(|()| {
             self.mounts = MountRoot::make_if_needed(setup)?;
             self.open_media(setup, progress)
@@ -357,7 +443,9 @@ impl Testbed for LocalTestbed {
             Ok(mut opened) => {
                 opened.controls = self.controls.records.clone();
                 opened.memory = self.controls.memory;
-                opened.warnings.splice(0..0, self.controls.warnings.iter().cloned());
+                opened
+                    .warnings
+                    .splice(0..0, self.controls.warnings.iter().cloned());
                 opened.host = host::manifest();
                 Ok(opened)
             }
@@ -368,7 +456,12 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn provision(&mut self, slot: Slot, slice: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+    fn provision(
+        &mut self,
+        slot: Slot,
+        slice: u32,
+        target: &Target,
+    ) -> Result<Provisioned, TestbedError> {
         self.release(slot)?;
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
@@ -393,10 +486,17 @@ impl Testbed for LocalTestbed {
             Ok(mut provisioned) => {
                 provisioned.record.controls = occupied.controls.records.clone();
                 provisioned.held = occupied.controls.held.clone();
-                provisioned.warnings.extend(occupied.controls.warnings.iter().cloned());
+                provisioned
+                    .warnings
+                    .extend(occupied.controls.warnings.iter().cloned());
                 let device = occupied.place().and_then(|(_, device)| device);
-                if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
-                    provisioned.record.notes.push(format!("fsb cannot watch other load on its disk: {why}"));
+                if let Some(why) =
+                    device.and_then(|device| watch::blind_to_others(&self.outside, device))
+                {
+                    provisioned
+                        .record
+                        .notes
+                        .push(format!("fsb cannot watch other load on its disk: {why}"));
                 }
                 self.slots.insert(slot, occupied);
                 Ok(provisioned)
@@ -414,7 +514,11 @@ impl Testbed for LocalTestbed {
         occupied.make_cold(&mut self.media, reach)
     }
 
-    fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+    fn maintain(
+        &mut self,
+        slot: Slot,
+        operation: Maintenance,
+    ) -> Result<Option<Maintained>, TestbedError> {
         let occupied = self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?;
         occupied.maintain(&mut self.media, operation)
     }
@@ -423,12 +527,24 @@ impl Testbed for LocalTestbed {
         self.slots.get(&slot)?.repeatable(operation)
     }
 
-    fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
-        self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?.file_system()?.make_own_directory(own)
+    fn make_own_directory(
+        &mut self,
+        slot: Slot,
+        own: OwnDirectory,
+    ) -> Result<PathBuf, TestbedError> {
+        self.slots
+            .get_mut(&slot)
+            .ok_or_else(|| nothing_on(slot))?
+            .file_system()?
+            .make_own_directory(own)
     }
 
     fn remove_own_directory(&mut self, slot: Slot) -> Result<(), TestbedError> {
-        self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?.file_system()?.remove_own_directory()
+        self.slots
+            .get_mut(&slot)
+            .ok_or_else(|| nothing_on(slot))?
+            .file_system()?
+            .remove_own_directory()
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
@@ -451,7 +567,11 @@ impl Testbed for LocalTestbed {
             read_bytes: activity.read_bytes,
             write_bytes: activity.write_bytes,
             // The kernel counts flushes only for whole disks. Those of a partition are always 0.
-            flushes: if disk == device { activity.flushes } else { block::activity(&disk)?.flushes },
+            flushes: if disk == device {
+                activity.flushes
+            } else {
+                block::activity(&disk)?.flushes
+            },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
             occupied_bytes: self.slots.get(&slot)?.occupied(&self.media).unwrap_or(0),
         })
@@ -479,10 +599,18 @@ impl Testbed for LocalTestbed {
         let others = self.slots.iter().filter(|(other, _)| **other != slot);
         let neighbours = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned()));
         // The journal of the target is its own.
-        let journals = self.slots.values().filter_map(OccupiedSlot::journal_directory);
+        let journals = self
+            .slots
+            .values()
+            .filter_map(OccupiedSlot::journal_directory);
         let neighbours: Vec<PathBuf> = neighbours.chain(journals).collect();
         let coordinator = self.owner.pid;
-        Some(Watch::begin(&watch::Watched { roots: &self.outside, coordinator, device, neighbours: &neighbours }))
+        Some(Watch::begin(&watch::Watched {
+            roots: &self.outside,
+            coordinator,
+            device,
+            neighbours: &neighbours,
+        }))
     }
 
     fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline> {
@@ -505,12 +633,21 @@ impl Testbed for LocalTestbed {
         occupied.processes.as_ref()?.limit(most)
     }
 
-    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError> {
+    fn limit_background(
+        &mut self,
+        slot: Slot,
+        limit: BackgroundLimit,
+    ) -> Result<LimitLists, TestbedError> {
         let (Some(occupied), Some(ledger)) = (self.slots.get(&slot), &self.ledger) else {
             return Ok(LimitLists::default());
         };
-        let Some((_, device)) = occupied.place() else { return Ok(LimitLists::default()) };
-        if let Some((_, old)) = self.limited.take_if(|(of, limited)| *of != slot || limited.limit() != limit) {
+        let Some((_, device)) = occupied.place() else {
+            return Ok(LimitLists::default());
+        };
+        if let Some((_, old)) = self
+            .limited
+            .take_if(|(of, limited)| *of != slot || limited.limit() != limit)
+        {
             old.remove(ledger)?;
         }
         let limited = match self.limited.take() {
@@ -528,7 +665,9 @@ impl Testbed for LocalTestbed {
     }
 
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
-        self.slots.remove(&slot).map_or(Ok(()), |occupied| self.vacate(slot, occupied))
+        self.slots
+            .remove(&slot)
+            .map_or(Ok(()), |occupied| self.vacate(slot, occupied))
     }
 
     fn release_all(&mut self) -> Result<(), TestbedError> {
@@ -539,8 +678,8 @@ impl Testbed for LocalTestbed {
         answer
     }
 
-    /// Releases everything. Changes that cannot be undone here stay in the ledger, and the next run or `fsb clean`
-    /// reports them.
+    /// Releases everything. Changes that cannot be undone here stay in the ledger, and the next run
+    /// or `fsb clean` reports them.
     fn close(&mut self) {
         let _ = self.release_all();
         if let Some(ledger) = self.ledger.take() {
@@ -560,8 +699,8 @@ impl Drop for LocalTestbed {
     }
 }
 
-// The slot of a target: a target that is ready, on its slice of its medium, in a directory or on the null file
-// system, and the cgroup that counts the processes of its programs.
+// The slot of a target: a target that is ready, on its slice of its medium, in a directory or on
+// the null file system, and the cgroup that counts the processes of its programs.
 
 /// The open media by their text, each with its slices.
 type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
@@ -589,7 +728,12 @@ enum SlotState {
 
 impl OccupiedSlot {
     pub fn new(slice: u32) -> OccupiedSlot {
-        OccupiedSlot { state: SlotState::None, slice, controls: ActiveControls::default(), processes: None }
+        OccupiedSlot {
+            state: SlotState::None,
+            slice,
+            controls: ActiveControls::default(),
+            processes: None,
+        }
     }
 
     /// Returns the text of its medium.
@@ -611,7 +755,12 @@ impl OccupiedSlot {
     }
 
     fn open_medium<'m>(&self, media: &'m Media) -> Option<&'m dyn OpenMedium> {
-        Some(media.get(self.medium()?)?.get(self.slice as usize)?.as_ref())
+        Some(
+            media
+                .get(self.medium()?)?
+                .get(self.slice as usize)?
+                .as_ref(),
+        )
     }
 
     /// Returns the target's root and its device's directory below /sys.
@@ -660,19 +809,30 @@ impl OccupiedSlot {
             SlotState::None | SlotState::Null => Ok(()),
             SlotState::Directory(ready) => ready.make_cold(),
             SlotState::FileSystem(ready) => {
-                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                let medium = ready
+                    .medium()
+                    .and_then(|text| slice_of(media, text, self.slice));
                 ready.make_cold(medium, reach)
             }
         }
     }
 
-    pub fn maintain(&mut self, media: &mut Media, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+    pub fn maintain(
+        &mut self,
+        media: &mut Media,
+        operation: Maintenance,
+    ) -> Result<Option<Maintained>, TestbedError> {
         match &mut self.state {
             SlotState::None | SlotState::Null | SlotState::Directory(_) => {
-                Err(TestbedError::trial(format!("{} needs a file system of this run", operation.name())))
+                Err(TestbedError::trial(format!(
+                    "{} needs a file system of this run",
+                    operation.name()
+                )))
             }
             SlotState::FileSystem(ready) => {
-                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                let medium = ready
+                    .medium()
+                    .and_then(|text| slice_of(media, text, self.slice));
                 ready.maintain(operation, medium)
             }
         }
@@ -682,7 +842,9 @@ impl OccupiedSlot {
     fn file_system(&mut self) -> Result<&mut ReadyFileSystem, TestbedError> {
         match &mut self.state {
             SlotState::None | SlotState::Null | SlotState::Directory(_) => {
-                Err(TestbedError::trial("only a file system of this run has subvolumes and quotas for a background"))
+                Err(TestbedError::trial(
+                    "only a file system of this run has subvolumes and quotas for a background",
+                ))
             }
             SlotState::FileSystem(ready) => Ok(ready),
         }
@@ -697,11 +859,19 @@ impl OccupiedSlot {
 
     pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
         match &self.state {
-            SlotState::None | SlotState::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+            SlotState::None | SlotState::Null => Ok(Quiet {
+                waited_seconds: 0.0,
+                settled: true,
+            }),
             // One syncfs may take seconds.
-            _ if left.is_zero() => Ok(Quiet { waited_seconds: 0.0, settled: false }),
+            _ if left.is_zero() => Ok(Quiet {
+                waited_seconds: 0.0,
+                settled: false,
+            }),
             SlotState::FileSystem(ready) => ready.quiesce(left),
-            SlotState::Directory(ready) => quiet::quiesce(ready.root(), ready.device_directory(), left),
+            SlotState::Directory(ready) => {
+                quiet::quiesce(ready.root(), ready.device_directory(), left)
+            }
         }
     }
 
@@ -715,13 +885,19 @@ impl OccupiedSlot {
     }
 
     /// Tears down the target alone.
-    pub fn take_down(&mut self, media: &mut Media, ledger: Option<&Ledger>) -> Result<(), TestbedError> {
+    pub fn take_down(
+        &mut self,
+        media: &mut Media,
+        ledger: Option<&Ledger>,
+    ) -> Result<(), TestbedError> {
         match std::mem::replace(&mut self.state, SlotState::None) {
             SlotState::None | SlotState::Null => Ok(()),
             SlotState::Directory(ready) => ledger.map_or(Ok(()), |ledger| ready.end(ledger)),
             SlotState::FileSystem(ready) => {
                 let journal = ready.journal_medium().map(str::to_owned);
-                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                let medium = ready
+                    .medium()
+                    .and_then(|text| slice_of(media, text, self.slice));
                 let ended = ready.end(medium);
                 let journal = journal.and_then(|key| slice_of(media, &key, 0));
                 ended.and(journal.map_or(Ok(()), OpenMedium::take_back))
@@ -746,11 +922,16 @@ struct ProcessCount {
 }
 
 impl ProcessCount {
-    /// Creates one. Returns `None` without a pids controller, or if the unified hierarchy does not delegate it already.
+    /// Creates one. Returns `None` without a pids controller, or if the unified hierarchy does not
+    /// delegate it already.
     pub fn make(ledger: &Ledger) -> Option<ProcessCount> {
-        let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES).ok().filter(|found| found.enable.is_none())?;
+        let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES)
+            .ok()
+            .filter(|found| found.enable.is_none())?;
         let path = cgroup::free_name(&hierarchy.parent, ledger.owner().pid);
-        let entry = ledger.record(Action::RemoveCgroup { path: path.clone() }).ok()?;
+        let entry = ledger
+            .record(Action::RemoveCgroup { path: path.clone() })
+            .ok()?;
         let count = ProcessCount { path, entry };
         if std::fs::create_dir(&count.path).is_ok() {
             return Some(count);
@@ -759,8 +940,8 @@ impl ProcessCount {
         None
     }
 
-    /// Allows `most` processes. Returns the file to which a process writes itself to be counted. Returns `None` if the
-    /// kernel refused the limit.
+    /// Allows `most` processes. Returns the file to which a process writes itself to be counted.
+    /// Returns `None` if the kernel refused the limit.
     pub fn limit(&self, most: u64) -> Option<PathBuf> {
         cgroup::write(&self.path.join(LIMIT), &most.to_string()).ok()?;
         Some(self.path.join("cgroup.procs"))
@@ -815,5 +996,8 @@ fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlReco
         observed: "not set: the null file system is a simulation".to_owned(),
         effective: false,
     };
-    requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
+    requested
+        .iter()
+        .map(|(name, value)| (name.clone(), record(value)))
+        .collect()
 }

@@ -12,8 +12,8 @@ use crate::testbed::Setup;
 
 /// The usual mount point. Workers of any user must be able to traverse it.
 const USUAL: &str = "/run/fsb/mnt";
-/// Directories that exist on most systems, in case the usual one cannot be made. The mount hides their contents only in
-/// this mount namespace.
+/// Directories that exist on most systems, in case the usual one cannot be made. The mount hides
+/// their contents only in this mount namespace.
 const OTHERS: [&str; 2] = ["/mnt", "/media"];
 
 /// The private tmpfs with the mount points.
@@ -25,7 +25,8 @@ pub(super) struct MountRoot {
 }
 
 impl MountRoot {
-    /// Mounts the tmpfs. A failure is an error only if a target must be mounted. Returns `None` if it is not mounted.
+    /// Mounts the tmpfs. A failure is an error only if a target must be mounted. Returns `None` if
+    /// it is not mounted.
     pub(crate) fn make_if_needed(setup: &Setup) -> Result<Option<MountRoot>, TestbedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -41,11 +42,23 @@ impl MountRoot {
         let mut refusals = Vec::new();
         for place in std::iter::once(USUAL).chain(OTHERS).map(PathBuf::from) {
             if hides_something(&place, setup) {
-                refusals.push(format!("{} contains a target, an image or the program", place.display()).into());
+                refusals.push(
+                    format!(
+                        "{} contains a target, an image or the program",
+                        place.display()
+                    )
+                    .into(),
+                );
                 continue;
             }
             match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
-                Ok(nodes) => return Ok(MountRoot { path: place, nodes, next: 0 }),
+                Ok(nodes) => {
+                    return Ok(MountRoot {
+                        path: place,
+                        nodes,
+                        next: 0,
+                    });
+                }
                 Err(refusal) => refusals.push(refusal),
             }
         }
@@ -54,7 +67,8 @@ impl MountRoot {
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }
 
-    /// Returns the directory for private device nodes. Only root can access it, and workers cannot open devices anyway.
+    /// Returns the directory for private device nodes. Only root can access it, and workers cannot
+    /// open devices anyway.
     pub fn nodes(&self) -> &Path {
         &self.nodes
     }
@@ -66,15 +80,17 @@ impl MountRoot {
         std::fs::DirBuilder::new()
             .mode(0o755)
             .create(&point)
-            .map_err(|error| TestbedError::machine("no mount point").tried(attempt("make", &point, &error)))?;
+            .map_err(|error| {
+                TestbedError::machine("no mount point").tried(attempt("make", &point, &error))
+            })?;
         Ok(point)
     }
 }
 
 impl Drop for MountRoot {
-    /// Unmounts lazily, because anything still mounted below it disappears with this mount namespace. Keeps the empty
-    /// directory, because removing it would detach mounts of another namespace on it (see `detach_mounts` in the
-    /// kernel).
+    /// Unmounts lazily, because anything still mounted below it disappears with this mount
+    /// namespace. Keeps the empty directory, because removing it would detach mounts of another
+    /// namespace on it (see `detach_mounts` in the kernel).
     fn drop(&mut self) {
         let _ = unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     }
@@ -91,14 +107,19 @@ fn hides_something(place: &Path, setup: &Setup) -> bool {
 
 fn make_directory(place: &Path) -> Result<(), Refusal> {
     if place != Path::new(USUAL) {
-        return if place.is_dir() { Ok(()) } else { Err(format!("{} is not there", place.display()).into()) };
+        return if place.is_dir() {
+            Ok(())
+        } else {
+            Err(format!("{} is not there", place.display()).into())
+        };
     }
     let mut path = PathBuf::from("/run");
     for part in ["fsb", "mnt"] {
         path.push(part);
         match std::fs::DirBuilder::new().mode(0o755).create(&path) {
             // The umask may have removed permissions that workers need.
-            Ok(()) => rustix::fs::chmod(&path, 0o755.into()).map_err(|errno| attempt("chmod", &path, &errno.into()))?,
+            Ok(()) => rustix::fs::chmod(&path, 0o755.into())
+                .map_err(|errno| attempt("chmod", &path, &errno.into()))?,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(attempt("make", &path, &error)),
         }
@@ -106,11 +127,22 @@ fn make_directory(place: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Mounts the tmpfs without `nodev`, because the device nodes on it are opened. Returns the directory for them.
+/// Mounts the tmpfs without `nodev`, because the device nodes on it are opened. Returns the
+/// directory for them.
 fn mount_tmpfs(place: &Path) -> Result<PathBuf, Refusal> {
-    let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
-    kernel::mount("tmpfs", Path::new(mount_isolation::MOUNT_ROOT), place, &options)
-        .map_err(|error| error.to_string())?;
+    let options = [
+        "mode=0755".to_owned(),
+        "size=1m".to_owned(),
+        "nosuid".to_owned(),
+        "noexec".to_owned(),
+    ];
+    kernel::mount(
+        "tmpfs",
+        Path::new(mount_isolation::MOUNT_ROOT),
+        place,
+        &options,
+    )
+    .map_err(|error| error.to_string())?;
     let nodes = place.join("dev");
     let made = std::fs::DirBuilder::new().mode(0o700).create(&nodes);
     made.map_err(|error| {

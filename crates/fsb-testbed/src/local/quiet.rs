@@ -16,8 +16,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The device is idle after it did nothing for this long since everything was written out.
 const STILL: Duration = Duration::from_millis(5);
 
-/// Writes everything out and waits until a device that only this run uses is idle. `finish` completes the deferred work
-/// of the file system. The device is idle when a further syncfs finds nothing to write and no I/O follows.
+/// Writes everything out and waits until a device that only this run uses is idle. `finish`
+/// completes the deferred work of the file system. The device is idle when a further syncfs finds
+/// nothing to write and no I/O follows.
 pub(super) fn quiesce_own(
     root: &Path,
     device: &Path,
@@ -31,7 +32,11 @@ pub(super) fn quiesce_own(
     let mut last = LastSync::default();
     let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
         // A syncfs flushes the device's cache whether or not it wrote, so flushes are ignored.
-        let moved = || block::activity(device).map_or((0, 0), |activity| (activity.read_bytes, activity.write_bytes));
+        let moved = || {
+            block::activity(device).map_or((0, 0), |activity| {
+                (activity.read_bytes, activity.write_bytes)
+            })
+        };
         let before = moved();
         failure = sync(root).err();
         let synced = moved();
@@ -41,14 +46,18 @@ pub(super) fn quiesce_own(
     });
     match failure {
         Some(error) => Err(error),
-        None => Ok(Quiet { waited_seconds: start.elapsed().as_secs_f64(), settled }),
+        None => Ok(Quiet {
+            waited_seconds: start.elapsed().as_secs_f64(),
+            settled,
+        }),
     }
 }
 
-/// A syncfs that writes at most this many bytes may have found nothing to write: ReiserFS commits its superblock each
-/// time.
+/// A syncfs that writes at most this many bytes may have found nothing to write: ReiserFS commits
+/// its superblock each time.
 const IDLE_SYNC: u64 = 64 << 10;
-/// After this many in a row that wrote the same and caused no other I/O, that amount is the cost of a syncfs there.
+/// After this many in a row that wrote the same and caused no other I/O, that amount is the cost of
+/// a syncfs there.
 const ALIKE: u32 = 3;
 
 /// The bytes that the previous syncfs wrote, and the number in a row that wrote the same.
@@ -59,23 +68,32 @@ struct LastSync {
 }
 
 impl LastSync {
-    /// Returns whether a syncfs found nothing to write. `before` and `after` are the bytes that the device had read and
-    /// written before and after it. The last argument is true if the device has been idle since.
+    /// Returns whether a syncfs found nothing to write. `before` and `after` are the bytes that the
+    /// device had read and written before and after it. The last argument is true if the device has
+    /// been idle since.
     fn is_quiet(&mut self, before: (u64, u64), after: (u64, u64), stands: bool) -> bool {
         if after == before {
             return stands;
         }
         let wrote = after.1.saturating_sub(before.1);
         let idle = stands && after.0 == before.0 && wrote <= IDLE_SYNC;
-        self.alike = if idle && (self.alike == 0 || wrote == self.wrote) { self.alike + 1 } else { u32::from(idle) };
+        self.alike = if idle && (self.alike == 0 || wrote == self.wrote) {
+            self.alike + 1
+        } else {
+            u32::from(idle)
+        };
         self.wrote = wrote;
         self.alike >= ALIKE
     }
 }
 
-/// Like [`quiesce_own`], for a device that others use, too, or without a device. Waits until the machine has no page
-/// under writeback and the device has no request in flight.
-pub(super) fn quiesce(root: &Path, device: Option<&Path>, left: Duration) -> Result<Quiet, TestbedError> {
+/// Like [`quiesce_own`], for a device that others use, too, or without a device. Waits until the
+/// machine has no page under writeback and the device has no request in flight.
+pub(super) fn quiesce(
+    root: &Path,
+    device: Option<&Path>,
+    left: Duration,
+) -> Result<Quiet, TestbedError> {
     let start = Instant::now();
     sync(root)?;
     let roots = Roots::default();
@@ -83,14 +101,25 @@ pub(super) fn quiesce(root: &Path, device: Option<&Path>, left: Duration) -> Res
         let writeback = memory::meminfo(&roots, "Writeback").unwrap_or(0);
         writeback == 0 && device.is_none_or(|device| block::in_flight(device) == 0)
     });
-    Ok(Quiet { waited_seconds: start.elapsed().as_secs_f64(), settled })
+    Ok(Quiet {
+        waited_seconds: start.elapsed().as_secs_f64(),
+        settled,
+    })
 }
 
 /// Writes out the file system that `root` is on.
 pub(super) fn sync(root: &Path) -> Result<(), TestbedError> {
-    let directory = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory = rustix::fs::open(
+        root,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
     directory.and_then(rustix::fs::syncfs).map_err(|errno| {
-        TestbedError::trial("the target could not be written out").tried(attempt("syncfs", root, &errno.into()))
+        TestbedError::trial("the target could not be written out").tried(attempt(
+            "syncfs",
+            root,
+            &errno.into(),
+        ))
     })
 }
 
@@ -100,22 +129,33 @@ pub(super) fn drop_caches(roots: &Roots) -> Result<(), TestbedError> {
     std::fs::write(&path, "3").map_err(|error| {
         TestbedError::machine("the caches could not be emptied")
             .tried(attempt("write 3 to", &path, &error))
-            .advice(format!("{}, or with --control page-cache=evict", privilege::advice()))
+            .advice(format!(
+                "{}, or with --control page-cache=evict",
+                privilege::advice()
+            ))
     })
 }
 
-/// Returns the seconds since boot that all processors were not idle, kernel threads and interrupts included. Excludes
-/// steal, in which the hypervisor served others.
+/// Returns the seconds since boot that all processors were not idle, kernel threads and interrupts
+/// included. Excludes steal, in which the hypervisor served others.
 pub(super) fn busy_cpu_seconds(roots: &Roots) -> Option<f64> {
-    parse_busy(&roots.proc_text("stat")?, rustix::param::clock_ticks_per_second())
+    parse_busy(
+        &roots.proc_text("stat")?,
+        rustix::param::clock_ticks_per_second(),
+    )
 }
 
-/// Parses the first line of /proc/stat: user nice system idle iowait irq softirq steal guest guest_nice. User time
-/// already includes guest time.
+/// Parses the first line of /proc/stat: user nice system idle iowait irq softirq steal guest
+/// guest_nice. User time already includes guest time.
 fn parse_busy(text: &str, ticks_per_second: u64) -> Option<f64> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
-    let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = fields[..] else { return None };
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = fields[..] else {
+        return None;
+    };
     Some((user + nice + system + irq + softirq) as f64 / ticks_per_second as f64)
 }
 
@@ -145,19 +185,42 @@ mod tests {
         assert_eq!(run(&[(0, true)]), Some(0));
         assert_eq!(run(&[(0, false), (4096, true), (0, true)]), Some(2));
         assert_eq!(run(&[(12_288, true); 4]), Some(2), "ReiserFS");
-        assert_eq!(run(&[(12_288, true), (12_288, false), (12_288, true), (12_288, true), (12_288, true)]), Some(4));
-        assert_eq!(run(&[(8192, true), (12_288, true), (12_288, true), (12_288, true)]), Some(3));
+        assert_eq!(
+            run(&[
+                (12_288, true),
+                (12_288, false),
+                (12_288, true),
+                (12_288, true),
+                (12_288, true)
+            ]),
+            Some(4)
+        );
+        assert_eq!(
+            run(&[(8192, true), (12_288, true), (12_288, true), (12_288, true)]),
+            Some(3)
+        );
         assert_eq!(run(&[(1 << 20, true); 9]), None, "so much is work");
     }
 
     #[test]
     fn caches_are_dropped_by_a_three() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-        assert!(drop_caches(&roots).unwrap_err().to_string().contains("page-cache=evict"));
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
+        assert!(
+            drop_caches(&roots)
+                .unwrap_err()
+                .to_string()
+                .contains("page-cache=evict")
+        );
         std::fs::create_dir_all(tree.path().join("sys/vm")).unwrap();
         drop_caches(&roots).unwrap();
-        assert_eq!(std::fs::read_to_string(tree.path().join("sys/vm/drop_caches")).unwrap(), "3");
+        assert_eq!(
+            std::fs::read_to_string(tree.path().join("sys/vm/drop_caches")).unwrap(),
+            "3"
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A block device of the user. Every possible problem with it must end in a refusal.
 //!
-//! Its `discard_max_bytes` stays unchanged: since Linux 6.9 a 0 there also makes the discard granularity 0, and the
-//! kernel accepts no later value until the device is removed. mkfs and mount options prevent discards instead.
+//! Its `discard_max_bytes` stays unchanged: since Linux 6.9 a 0 there also makes the discard
+//! granularity 0, and the kernel accepts no later value until the device is removed. mkfs and mount
+//! options prevent discards instead.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,9 @@ use fsb_sys::pinned::{Node, Pinned, Unpinned};
 use fsb_sys::{Roots, block, pinned, poll_until, program, read_trimmed, stack};
 use rustix::fs::OFlags;
 
-use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, filling};
+use super::kind::{
+    Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, filling,
+};
 use super::partitions;
 use super::partitions::Disk;
 use super::slices::layout;
@@ -59,12 +62,26 @@ impl MediumKind for Device {
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let candidate = examine(request)?;
         // Before the device is overwritten: without a node nothing is written.
-        let node = Node::make(request.nodes, candidate.device.number(), candidate.device.shown())?;
-        let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
+        let node = Node::make(
+            request.nodes,
+            candidate.device.number(),
+            candidate.device.shown(),
+        )?;
+        let Claimed {
+            device,
+            file: claim,
+            record,
+        } = write_over(candidate, request, progress)?;
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
         device.lock_against_udev();
-        Ok(Box::new(OpenDevice { device, node, claim: Some(claim), can_discard, record }))
+        Ok(Box::new(OpenDevice {
+            device,
+            node,
+            claim: Some(claim),
+            can_discard,
+            record,
+        }))
     }
 
     fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
@@ -74,7 +91,8 @@ impl MediumKind for Device {
 
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         let path = Path::new(request.medium.argument.as_deref().unwrap_or_default());
-        let number = block::number_of(path).ok_or_else(|| format!("{} is not a block device", path.display()))?;
+        let number = block::number_of(path)
+            .ok_or_else(|| format!("{} is not a block device", path.display()))?;
         partitions::divisible(number, &Roots::default())
     }
 
@@ -87,12 +105,28 @@ impl MediumKind for Device {
         let candidate = examine(request)?;
         let bytes = candidate.size;
         partitions::divisible(candidate.device.number(), &Roots::default()).map_err(|why| {
-            TestbedError::request(format!("@{} cannot be divided into {} slices", request.medium, request.slices))
-                .tried(why)
+            TestbedError::request(format!(
+                "@{} cannot be divided into {} slices",
+                request.medium, request.slices
+            ))
+            .tried(why)
         })?;
-        let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
-        let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
-        Disk { device, can_discard, record }.divide(layout(bytes, request.slices, None), claim, request, ledger)
+        let Claimed {
+            device,
+            file: claim,
+            record,
+        } = write_over(candidate, request, progress)?;
+        let can_discard = record
+            .device
+            .queue
+            .get("discard_max_bytes")
+            .is_some_and(|text| text != "0");
+        Disk {
+            device,
+            can_discard,
+            record,
+        }
+        .divide(layout(bytes, request.slices, None), claim, request, ledger)
     }
 }
 
@@ -107,8 +141,12 @@ pub(crate) struct Claimed {
 }
 
 /// Claims the device and overwrites it once.
-pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Claimed, TestbedError> {
-    // Examined again, because minutes may have passed since the check. From here on the run holds the device.
+pub(crate) fn claim(
+    request: &MediumRequest<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Claimed, TestbedError> {
+    // Examined again, because minutes may have passed since the check. From here on the run holds
+    // the device.
     write_over(examine(request)?, request, progress)
 }
 
@@ -117,7 +155,11 @@ fn write_over(
     request: &MediumRequest<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Claimed, TestbedError> {
-    let Candidate { device, size, claim } = candidate;
+    let Candidate {
+        device,
+        size,
+        claim,
+    } = candidate;
     let name = device.shown().display().to_string();
     let failed = |error: &io::Error| {
         TestbedError::machine(format!("{name} could not be written over"))
@@ -125,9 +167,15 @@ fn write_over(
             .advice("check the device (dmesg)")
     };
     let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
-    rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-    block::fill(claim.as_fd(), std::slice::from_ref(&(0..size)), request.seed, &mut filling(&name, size, progress))
-        .map_err(|error| failed(&error))?;
+    rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT)
+        .map_err(|errno| failed(&errno.into()))?;
+    block::fill(
+        claim.as_fd(),
+        std::slice::from_ref(&(0..size)),
+        request.seed,
+        &mut filling(&name, size, progress),
+    )
+    .map_err(|error| failed(&error))?;
     block::flush_buffers(&claim).map_err(|error| failed(&error))?;
     let shown = show_bytes(size as f64);
     let number = device.number();
@@ -138,25 +186,36 @@ fn write_over(
         summary: format!("{name} {shown}"),
         unjudged: None,
     };
-    Ok(Claimed { device, file: claim, record })
+    Ok(Claimed {
+        device,
+        file: claim,
+        record,
+    })
 }
 
-/// Returns whether a loop device bypasses the page cache beneath it. Returns `None` for other devices.
+/// Returns whether a loop device bypasses the page cache beneath it. Returns `None` for other
+/// devices.
 fn loop_is_direct(number: DeviceNumber) -> Option<bool> {
     let flag = read_trimmed(&number.directory(&Roots::default())?.join("loop/dio"))?;
     Some(flag == "1")
 }
 
-/// Resolves the names in targets and in the consent to wipe to devices. Omits names that lead to no device; the check
-/// refuses them.
+/// Resolves the names in targets and in the consent to wipe to devices. Omits names that lead to no
+/// device; the check refuses them.
 pub fn named_devices(targets: &[Target], wipe: &[PathBuf]) -> BTreeMap<PathBuf, DeviceId> {
     let roots = Roots::default();
     let specs = targets.iter().filter_map(Target::file_system);
-    let arguments = specs.flat_map(|spec| spec.media()).filter_map(|medium| medium.argument.as_deref());
+    let arguments = specs
+        .flat_map(|spec| spec.media())
+        .filter_map(|medium| medium.argument.as_deref());
     // Each member of an array counts.
-    let named = arguments.flat_map(|argument| argument.split('+')).filter(|text| text.starts_with('/'));
+    let named = arguments
+        .flat_map(|argument| argument.split('+'))
+        .filter(|text| text.starts_with('/'));
     let paths = named.map(PathBuf::from).chain(wipe.iter().cloned());
-    paths.filter_map(|path| Some((path.clone(), pinned::id_at(&path, &roots)?))).collect()
+    paths
+        .filter_map(|path| Some((path.clone(), pinned::id_at(&path, &roots)?)))
+        .collect()
 }
 
 /// A device that passed every check, with a claim on it.
@@ -167,30 +226,38 @@ struct Candidate {
     claim: OwnedFd,
 }
 
-/// Claims the device. Refuses it for every reason against its use, the strongest first. The name is followed only once;
-/// all other checks use the device that it led to.
+/// Claims the device. Refuses it for every reason against its use, the strongest first. The name is
+/// followed only once; all other checks use the device that it led to.
 fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
     let path = PathBuf::from(request.medium.argument.as_deref().unwrap_or_default());
     let shown = path.display();
     let cannot_open = |error: &io::Error| {
         TestbedError::machine(format!("{shown} cannot be opened for writing"))
             .tried(attempt("open", &path, error))
-            .advice(format!("{}, or measure a directory (fsb run /path)", privilege::advice()))
+            .advice(format!(
+                "{}, or measure a directory (fsb run /path)",
+                privilege::advice()
+            ))
     };
     let device = Pinned::open(&path).map_err(|why| match why {
         Unpinned::Refused(error) => cannot_open(&error),
-        Unpinned::Missing(error) if error.raw_os_error() == Some(libc::EACCES) => cannot_open(&error),
+        Unpinned::Missing(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            cannot_open(&error)
+        }
         Unpinned::Missing(_) => no_device(&path, "does not exist"),
         Unpinned::NoBlockDevice => no_device(&path, "is not a block device"),
     })?;
     refuse_another(request, &device)?;
     refuse_used(request, &device)?;
-    let claim = device.open_again(true, true).map_err(|error| match error.raw_os_error() {
-        Some(libc::EBUSY) => claimed_by_others(&device),
-        Some(libc::EROFS) => read_only(&path),
-        _ => cannot_open(&error),
-    })?;
-    // The claim prevents new mounts. A use that needs no claim may have started since the first check.
+    let claim = device
+        .open_again(true, true)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => claimed_by_others(&device),
+            Some(libc::EROFS) => read_only(&path),
+            _ => cannot_open(&error),
+        })?;
+    // The claim prevents new mounts. A use that needs no claim may have started since the first
+    // check.
     refuse_used(request, &device)?;
     if block::is_read_only(&claim).unwrap_or(true) {
         return Err(read_only(&path));
@@ -199,11 +266,19 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
         refuse_signatures(&device)?;
     }
     let directory = device.number().directory(&Roots::default());
-    let size = directory.and_then(|directory| block::size(&directory)).unwrap_or(0);
+    let size = directory
+        .and_then(|directory| block::size(&directory))
+        .unwrap_or(0);
     if size == 0 {
-        return Err(TestbedError::machine(format!("{shown} has no size")).advice("is a medium inserted?"));
+        return Err(
+            TestbedError::machine(format!("{shown} has no size")).advice("is a medium inserted?")
+        );
     }
-    Ok(Candidate { device, size, claim })
+    Ok(Candidate {
+        device,
+        size,
+        claim,
+    })
 }
 
 fn no_device(path: &Path, what: &str) -> TestbedError {
@@ -219,37 +294,55 @@ fn read_only(path: &Path) -> TestbedError {
         .advice("choose another device")
 }
 
-/// Refuses a link that was changed since the names were resolved, because it leads to a device that the user did not
-/// name.
+/// Refuses a link that was changed since the names were resolved, because it leads to a device that
+/// the user did not name.
 fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), TestbedError> {
-    let Some(known) = request.devices else { return Ok(()) };
-    let (before, now) = (known.get(device.shown()).copied(), device.id(&Roots::default()));
+    let Some(known) = request.devices else {
+        return Ok(());
+    };
+    let (before, now) = (
+        known.get(device.shown()).copied(),
+        device.id(&Roots::default()),
+    );
     if before == Some(now) {
         return Ok(());
     }
     let describe = |id: &DeviceId| {
-        let disk = id.sequence.map_or_else(String::new, |sequence| format!(", disk {sequence} of this boot"));
+        let disk = id.sequence.map_or_else(String::new, |sequence| {
+            format!(", disk {sequence} of this boot")
+        });
         format!("device {}:{}{disk}", id.major, id.minor)
     };
-    let before = before.as_ref().map_or_else(|| "nothing".to_owned(), describe);
+    let before = before
+        .as_ref()
+        .map_or_else(|| "nothing".to_owned(), describe);
     let shown = device.shown().display();
-    Err(TestbedError::request(format!("{shown} leads to another device than when it was named: nothing was changed"))
-        .coded(&fsb_model::error::DEVICE_CHANGED)
-        .tried(format!("it led to {before}, and now leads to {}", describe(&now)))
-        .advice("name the device itself (see lsblk), not a link that others can change"))
+    Err(TestbedError::request(format!(
+        "{shown} leads to another device than when it was named: nothing was changed"
+    ))
+    .coded(&fsb_model::error::DEVICE_CHANGED)
+    .tried(format!(
+        "it led to {before}, and now leads to {}",
+        describe(&now)
+    ))
+    .advice("name the device itself (see lsblk), not a link that others can change"))
 }
 
-/// Returns whether the user gave up the content of this very device, both when the names were resolved and now.
+/// Returns whether the user gave up the content of this very device, both when the names were
+/// resolved and now.
 fn is_given_up(request: &MediumRequest<'_>, device: &Pinned) -> bool {
     let roots = Roots::default();
     let own = device.id(&roots);
     request.wipe.iter().any(|wiped| {
-        let then = request.devices.is_none_or(|known| known.get(wiped) == Some(&own));
+        let then = request
+            .devices
+            .is_none_or(|known| known.get(wiped) == Some(&own));
         then && pinned::id_at(wiped, &roots) == Some(own)
     })
 }
 
-/// The time limit for a program that only inspects a new device, as udev does whenever one is closed.
+/// The time limit for a program that only inspects a new device, as udev does whenever one is
+/// closed.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Refuses a device that is in use, or that shares its bytes with one that is in use.
@@ -278,16 +371,23 @@ fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Testb
 
 fn in_use(device: &Pinned) -> TestbedError {
     let shown = device.shown();
-    TestbedError::request(format!("{} is in use: nothing was changed", shown.display()))
-        .coded(&fsb_model::error::DEVICE_BUSY)
-        .field("path", shown.to_string_lossy().into_owned())
+    TestbedError::request(format!(
+        "{} is in use: nothing was changed",
+        shown.display()
+    ))
+    .coded(&fsb_model::error::DEVICE_BUSY)
+    .field("path", shown.to_string_lossy().into_owned())
 }
 
-/// Describes a claim by another user. The kernel's claim holds in every mount namespace, including those that this
-/// process cannot see, and for users that the kernel does not name.
+/// Describes a claim by another user. The kernel's claim holds in every mount namespace, including
+/// those that this process cannot see, and for users that the kernel does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
     let found = signatures(device).unwrap_or_default();
-    let holds = if found.is_empty() { String::new() } else { format!("; it holds {}", found.join(", ")) };
+    let holds = if found.is_empty() {
+        String::new()
+    } else {
+        format!("; it holds {}", found.join(", "))
+    };
     in_use(device)
         .tried(format!(
             "open with O_EXCL: Device or resource busy (EBUSY): mounted somewhere, swap, part of an array or pool, or a \
@@ -296,8 +396,8 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
         .advice("choose another device; --wipe does not change this")
 }
 
-/// Refuses a device with a known signature. `wipefs` knows the most; `blkid` finds the same signatures on older
-/// systems.
+/// Refuses a device with a known signature. `wipefs` knows the most; `blkid` finds the same
+/// signatures on older systems.
 fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
     let refused = |what: String, found: Vec<String>, tried: Refusal| {
@@ -315,44 +415,76 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
             found.clone(),
             format!("it holds {}", found.join(", ")).into(),
         )),
-        Err(tried) => Err(refused(format!("cannot tell whether {shown} is empty"), Vec::new(), tried)),
+        Err(tried) => Err(refused(
+            format!("cannot tell whether {shown} is empty"),
+            Vec::new(),
+            tried,
+        )),
     }
 }
 
 /// Returns the names of the signatures on a device. Fails if no program could inspect it.
 fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     let mut tried = Vec::new();
-    for (name, arguments) in [("wipefs", ["-n", "-p"].as_slice()), ("blkid", &["-p", "-o", "udev"])] {
+    for (name, arguments) in [
+        ("wipefs", ["-n", "-p"].as_slice()),
+        ("blkid", &["-p", "-o", "udev"]),
+    ] {
         let Some(program) = program::find(name) else {
             tried.push(format!("{name} is missing (package util-linux)"));
             continue;
         };
-        let output = program::run_on(&program, arguments, device.descriptor()).map_err(|error| error.to_string())?;
+        let output = program::run_on(&program, arguments, device.descriptor())
+            .map_err(|error| error.to_string())?;
         match (name, output.status.code()) {
-            ("wipefs", Some(0)) => return Ok(wipefs_types(&String::from_utf8_lossy(&output.stdout))),
+            ("wipefs", Some(0)) => {
+                return Ok(wipefs_types(&String::from_utf8_lossy(&output.stdout)));
+            }
             // 0: found, 8: found several, 2: found nothing, or could not read the device.
-            ("blkid", Some(0 | 8)) => return Ok(vec![blkid_type(&String::from_utf8_lossy(&output.stdout))]),
+            ("blkid", Some(0 | 8)) => {
+                return Ok(vec![blkid_type(&String::from_utf8_lossy(&output.stdout))]);
+            }
             ("blkid", Some(2)) if output.stderr.is_empty() => return Ok(Vec::new()),
-            _ => tried.push(format!("{name}: {}: {}", output.status, program::last_lines(&output.stderr))),
+            _ => tried.push(format!(
+                "{name}: {}: {}",
+                output.status,
+                program::last_lines(&output.stderr)
+            )),
         }
     }
     Err(tried.join("; ").into())
 }
 
-/// Parses lines of `offset,uuid,label,type`. A heading starts with `#`. A line of any other form counts as a signature,
-/// too.
+/// Parses lines of `offset,uuid,label,type`. A heading starts with `#`. A line of any other form
+/// counts as a signature, too.
 fn wipefs_types(text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.rsplit(',').find(|slice| !slice.is_empty()).unwrap_or(line).to_owned()).collect()
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            line.rsplit(',')
+                .find(|slice| !slice.is_empty())
+                .unwrap_or(line)
+                .to_owned()
+        })
+        .collect()
 }
 
 fn blkid_type(text: &str) -> String {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
-    value("ID_FS_TYPE=").or_else(|| value("ID_PART_TABLE_TYPE=")).unwrap_or_else(|| {
-        "a signature that blkid \
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::to_owned)
+    };
+    value("ID_FS_TYPE=")
+        .or_else(|| value("ID_PART_TABLE_TYPE="))
+        .unwrap_or_else(|| {
+            "a signature that blkid \
         recognizes"
-            .into()
-    })
+                .into()
+        })
 }
 
 #[cfg(test)]
@@ -361,7 +493,10 @@ mod tests {
 
     #[test]
     fn every_line_of_wipefs_is_a_signature() {
-        assert_eq!(wipefs_types("# offset,uuid,label,type\n0x438,6bcb,a\\x20b,ext4\n0x1fe,,,dos\n"), ["ext4", "dos"]);
+        assert_eq!(
+            wipefs_types("# offset,uuid,label,type\n0x438,6bcb,a\\x20b,ext4\n0x1fe,,,dos\n"),
+            ["ext4", "dos"]
+        );
         assert_eq!(wipefs_types("weird\n"), ["weird"]);
         assert!(wipefs_types("\n# offset,uuid,label,type\n").is_empty());
     }

@@ -1,5 +1,5 @@
-//! The trait that every medium implements, the types of its methods, and a block device that this run holds until it
-//! closes it.
+//! The trait that every medium implements, the types of its methods, and a block device that this
+//! run holds until it closes it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,8 @@ use crate::ledger::Ledger;
 use crate::testbed::SpaceBeneath;
 use crate::{Activity, Progress};
 
-/// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
+/// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole
+/// sectors.
 pub(crate) const GRANULE: u64 = 4096;
 
 /// A requested medium.
@@ -34,7 +35,8 @@ pub struct MediumRequest<'a> {
     pub size: u64,
     /// The number of equal slices into which the medium is divided. With 1 it is whole.
     pub slices: u32,
-    /// The bytes of the range that a sparse medium has for each slice. `None` for a medium without holes.
+    /// The bytes of the range that a sparse medium has for each slice. `None` for a medium without
+    /// holes.
     pub range: Option<u64>,
     /// The directory of images.
     pub dir: &'a Path,
@@ -53,7 +55,8 @@ pub struct MediumRequest<'a> {
 }
 
 impl<'a> MediumRequest<'a> {
-    /// Returns a request of size 0 and seed 0, without resolved devices and without devices to overwrite.
+    /// Returns a request of size 0 and seed 0, without resolved devices and without devices to
+    /// overwrite.
     pub fn new(medium: &'a Medium, dir: &'a Path) -> Self {
         let (size, seed, wipe, keep_discard) = (0, 0, [].as_slice(), false);
         MediumRequest {
@@ -81,22 +84,32 @@ impl<'a> MediumRequest<'a> {
         length(self.size, self.slices, self.range)
     }
 
-    /// Returns the bytes that an image may hold in the end: `size`, and what file systems write around their slices.
+    /// Returns the bytes that an image may hold in the end: `size`, and what file systems write
+    /// around their slices.
     pub(super) fn most_bytes(&self) -> u64 {
-        self.size.saturating_add(self.range.map_or(0, |_| beside_slices(self.size, self.slices)))
+        self.size.saturating_add(
+            self.range
+                .map_or(0, |_| beside_slices(self.size, self.slices)),
+        )
     }
 
     /// Returns the remedy for an image that has too little room.
     pub(super) fn smaller(&self, other: &str) -> String {
-        let defaults =
-            self.range.map_or("", |_| ", or --mkfs-defaults, with which no target gets the device of a large disk");
+        let defaults = self.range.map_or(
+            "",
+            |_| ", or --mkfs-defaults, with which no target gets the device of a large disk",
+        );
         format!("choose a smaller --size, or {other}{defaults}")
     }
 
     /// Returns the parts of an image that are written over before it is used.
     pub(super) fn filled_parts(&self) -> Vec<Range<u64>> {
         match self.range {
-            Some(_) => self.layout().iter().map(|slice| slice.start..slice.start + slice.bytes).collect(),
+            Some(_) => self
+                .layout()
+                .iter()
+                .map(|slice| slice.start..slice.start + slice.bytes)
+                .collect(),
             None => std::iter::once(0..self.size).collect(),
         }
     }
@@ -143,13 +156,14 @@ pub trait MediumKind: Sync {
         let _ = request;
         None
     }
-    /// Returns whether each slice has the range of [`MediumRequest::range`] around it, which is mostly holes. `is_needed` if a
-    /// target needs one.
+    /// Returns whether each slice has the range of [`MediumRequest::range`] around it, which is
+    /// mostly holes. `is_needed` if a target needs one.
     fn is_sparse(&self, request: &MediumRequest<'_>, is_needed: bool) -> bool {
         let _ = (request, is_needed);
         false
     }
-    /// Returns the reason why it cannot be divided into slices that are media themselves. Changes nothing.
+    /// Returns the reason why it cannot be divided into slices that are media themselves. Changes
+    /// nothing.
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         Err(format!("@{} cannot be divided", request.medium).into())
     }
@@ -201,36 +215,45 @@ pub trait OpenMedium {
     fn range(&mut self) -> Option<&mut SparseRange> {
         None
     }
-    /// Lets the device show that part of its range. Nothing uses the device. Its node may be another one afterwards.
+    /// Lets the device show that part of its range. Nothing uses the device. Its node may be
+    /// another one afterwards.
     fn show(&mut self, window: Slice, ledger: &Ledger) -> Result<(), TestbedError> {
         let _ = (window, ledger);
         Ok(())
     }
-    /// Records the places of its range that a file system, which is unmounted now, wrote, or makes them holes again.
+    /// Records the places of its range that a file system, which is unmounted now, wrote, or makes
+    /// them holes again.
     fn note_used(&mut self) {}
     /// Returns the space beneath its image, if files on the device could fill it.
     fn space_beneath(&self) -> Option<SpaceBeneath> {
         None
     }
-    /// Returns the bytes that the whole image occupies. Returns `None` if it may have no holes or is not known.
+    /// Returns the bytes that the whole image occupies. Returns `None` if it may have no holes or
+    /// is not known.
     fn occupied(&self) -> Option<u64> {
         None
     }
-    /// Releases everything and undoes the changes. Returns the errors of changes that could not be undone.
+    /// Releases everything and undoes the changes. Returns the errors of changes that could not be
+    /// undone.
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
 }
 
 /// Refuses a medium that lacks its argument or has one that it does not take.
 pub(crate) fn check_argument(kind: &dyn MediumKind, medium: &Medium) -> Result<(), TestbedError> {
     match (kind.argument(), &medium.argument) {
-        (None, Some(argument)) => Err(TestbedError::request(format!("medium {} takes no argument", kind.name()))
-            .field("name", kind.name())
-            .advice(format!("leave out ':{argument}'"))),
-        (Some(argument), None) if argument.required => {
-            Err(TestbedError::request(format!("medium {} needs an argument: {}", kind.name(), argument.form))
-                .field("name", kind.name())
-                .advice(format!("write {}", argument.example)))
-        }
+        (None, Some(argument)) => Err(TestbedError::request(format!(
+            "medium {} takes no argument",
+            kind.name()
+        ))
+        .field("name", kind.name())
+        .advice(format!("leave out ':{argument}'"))),
+        (Some(argument), None) if argument.required => Err(TestbedError::request(format!(
+            "medium {} needs an argument: {}",
+            kind.name(),
+            argument.form
+        ))
+        .field("name", kind.name())
+        .advice(format!("write {}", argument.example))),
         _ => Ok(()),
     }
 }
@@ -239,13 +262,23 @@ pub(crate) fn check_argument(kind: &dyn MediumKind, medium: &Medium) -> Result<(
 pub(crate) type FindMedium = fn(&str) -> Result<&'static dyn MediumKind, TestbedError>;
 
 /// Returns a callback that reports the progress of filling a medium, at most ten times a second.
-pub(super) fn filling<'a>(medium: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
+pub(super) fn filling<'a>(
+    medium: &'a str,
+    total: u64,
+    progress: &'a mut dyn FnMut(Progress),
+) -> impl FnMut(u64) + 'a {
     let mut last: Option<Instant> = None;
     move |done| {
         let due = last.is_none_or(|last| last.elapsed() >= Duration::from_millis(100));
         if due || done == total {
             last = Some(Instant::now());
-            progress(Progress { activity: Activity::FillMedium { medium: medium.to_owned() }, done, total });
+            progress(Progress {
+                activity: Activity::FillMedium {
+                    medium: medium.to_owned(),
+                },
+                done,
+                total,
+            });
         }
     }
 }
@@ -254,7 +287,8 @@ pub(super) fn filling<'a>(medium: &'a str, total: u64, progress: &'a mut dyn FnM
 const IDLE: Duration = Duration::from_secs(10);
 
 fn cannot_use(path: &Path, error: &io::Error) -> TestbedError {
-    TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, error))
+    TestbedError::machine(format!("{} cannot be used", path.display()))
+        .tried(attempt("open", path, error))
 }
 
 /// A device that this run holds until it closes it.
@@ -268,7 +302,8 @@ pub(super) struct OpenDevice {
 }
 
 impl OpenDevice {
-    /// Takes a device that needs no checks and no filling: the kernel's own device of that name and number.
+    /// Takes a device that needs no checks and no filling: the kernel's own device of that name and
+    /// number.
     pub(super) fn adopt(
         (path, number): (&Path, DeviceNumber),
         nodes: Option<&Path>,
@@ -277,12 +312,19 @@ impl OpenDevice {
     ) -> Result<Self, TestbedError> {
         let device = Pinned::known(path, number).map_err(|error| cannot_use(path, &error))?;
         let node = Node::make(nodes, number, path)?;
-        let mut device = OpenDevice { device, node, claim: None, can_discard, record };
+        let mut device = OpenDevice {
+            device,
+            node,
+            claim: None,
+            can_discard,
+            record,
+        };
         device.take_back()?;
         Ok(device)
     }
 
-    /// Like [`OpenDevice::adopt`], for a device that may have no name here and that is `shown` to users.
+    /// Like [`OpenDevice::adopt`], for a device that may have no name here and that is `shown` to
+    /// users.
     pub(super) fn of_number(
         (shown, number): (&Path, DeviceNumber),
         nodes: Option<&Path>,
@@ -290,9 +332,16 @@ impl OpenDevice {
         record: MediumRecord,
     ) -> Result<Self, TestbedError> {
         let node = Node::make(nodes, number, shown)?;
-        let opened = block::open(node.path(), false, false).and_then(|fd| Pinned::new(fd, shown.to_owned()));
+        let opened =
+            block::open(node.path(), false, false).and_then(|fd| Pinned::new(fd, shown.to_owned()));
         let device = opened.map_err(|error| cannot_use(shown, &error))?;
-        let mut device = OpenDevice { device, node, claim: None, can_discard, record };
+        let mut device = OpenDevice {
+            device,
+            node,
+            claim: None,
+            can_discard,
+            record,
+        };
         device.take_back()?;
         Ok(device)
     }
@@ -338,11 +387,8 @@ impl OpenMedium for OpenDevice {
         });
         let shown = self.device.shown();
         let claim = answer.map_err(|error| {
-            TestbedError::machine(format!("another process opened {}", shown.display())).tried(attempt(
-                "open with O_EXCL",
-                shown,
-                &error,
-            ))
+            TestbedError::machine(format!("another process opened {}", shown.display()))
+                .tried(attempt("open with O_EXCL", shown, &error))
         })?;
         self.device.lock_against_udev();
         self.claim = Some(claim);

@@ -1,5 +1,5 @@
-//! The registry of media, which hold file systems that need a device. Each medium is one file and one line in
-//! [`REGISTRY`].
+//! The registry of media, which hold file systems that need a device. Each medium is one file and
+//! one line in [`REGISTRY`].
 
 mod device;
 #[cfg(any(test, feature = "faults"))]
@@ -38,8 +38,13 @@ pub use sparse::SparseRange;
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Every medium that a user can choose.
-pub static REGISTRY: &[&dyn MediumKind] =
-    &[&loop_image::LoopImage, &loop_image::Ram, &device::Device, &RAID0, &vm_disk::VmDisk];
+pub static REGISTRY: &[&dyn MediumKind] = &[
+    &loop_image::LoopImage,
+    &loop_image::Ram,
+    &device::Device,
+    &RAID0,
+    &vm_disk::VmDisk,
+];
 
 /// The member of the registry that is made of other members.
 pub(crate) static RAID0: raid0::Raid0 = raid0::Raid0 { find };
@@ -52,7 +57,11 @@ static HIDDEN: &[&dyn MediumKind] = &[
 
 /// Returns the user's name of a medium: a virtual machine has a disk instead of a loop device.
 pub fn called(medium: &Medium, in_vm: bool) -> String {
-    if in_vm && medium.name == "loop" { "the VM's disk".to_owned() } else { medium.to_string() }
+    if in_vm && medium.name == "loop" {
+        "the VM's disk".to_owned()
+    } else {
+        medium.to_string()
+    }
 }
 
 /// Returns the medium of that name. The error suggests the nearest name.
@@ -66,7 +75,8 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     })
 }
 
-/// Returns the medium of a target. Checks that it has an argument if and only if the medium takes one.
+/// Returns the medium of a target. Checks that it has an argument if and only if the medium takes
+/// one.
 pub(crate) fn check(medium: &Medium) -> Result<&'static dyn MediumKind, TestbedError> {
     let kind = find(&medium.name)?;
     kind::check_argument(kind, medium)?;
@@ -98,7 +108,9 @@ pub(crate) fn probe(node: &Path) -> io::Result<DeviceRates> {
     let start = memory.as_ptr().align_offset(SMALL);
     let buffer = &mut memory[start..start + LARGE];
     // Random bytes each time, because a device could detect that it already stores them.
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64);
     let mut random = Pcg64Mcg::seed_from_u64(now);
     random.fill_bytes(buffer);
     let write = |buffer: &[u8], at: u64| rustix::io::pwrite(device.as_fd(), buffer, at).map(drop);
@@ -106,15 +118,22 @@ pub(crate) fn probe(node: &Path) -> io::Result<DeviceRates> {
     let mut place = || sequential.next().unwrap_or(0);
     let written = per_second(|| Ok(write(buffer, place())?))?;
     rustix::fs::fdatasync(&device)?;
-    let read = per_second(|| Ok(rustix::io::pread(device.as_fd(), &mut *buffer, place()).map(drop)?))?;
+    let read =
+        per_second(|| Ok(rustix::io::pread(device.as_fd(), &mut *buffer, place()).map(drop)?))?;
     let mut anywhere = || random.next_u64() % (region / SMALL as u64) * SMALL as u64;
     let small = &mut buffer[..SMALL];
-    let random_reads = per_second(|| Ok(rustix::io::pread(device.as_fd(), &mut *small, anywhere()).map(drop)?))?;
+    let random_reads =
+        per_second(|| Ok(rustix::io::pread(device.as_fd(), &mut *small, anywhere()).map(drop)?))?;
     let flushed_writes = per_second(|| {
         write(small, anywhere())?;
         Ok(rustix::fs::fdatasync(&device)?)
     })?;
-    Ok(DeviceRates { read: read * LARGE as f64, write: written * LARGE as f64, random_reads, flushed_writes })
+    Ok(DeviceRates {
+        read: read * LARGE as f64,
+        write: written * LARGE as f64,
+        random_reads,
+        flushed_writes,
+    })
 }
 
 /// Returns how many times per second `act` completes.
@@ -140,23 +159,56 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for member in REGISTRY {
             assert!(names.insert(member.name()), "{} twice", member.name());
-            assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
+            assert!(
+                !member.about().is_empty() && !member.about().contains('\n'),
+                "{}",
+                member.name()
+            );
         }
         for text in ["ext4", "ext4@ram", "ext4@/dev/sdb1", "ext4@raid0:loop+loop"] {
             let target: fsb_model::Target = text.parse().unwrap();
-            assert!(find(&target.file_system().unwrap().medium.name).is_ok(), "{text}");
+            assert!(
+                find(&target.file_system().unwrap().medium.name).is_ok(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn missing_devices_are_reported() {
-        assert!(find("tape").err().unwrap().to_string().contains("@raid0:loop+loop"));
-        let medium =
-            |name: &str, argument: Option<&str>| Medium { name: name.into(), argument: argument.map(str::to_owned) };
-        assert!(check(&medium("loop", Some("x"))).err().unwrap().to_string().contains("takes no argument"));
-        assert!(check(&medium("raid0", None)).err().unwrap().to_string().contains("write @raid0:loop+loop"));
+        assert!(
+            find("tape")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("@raid0:loop+loop")
+        );
+        let medium = |name: &str, argument: Option<&str>| Medium {
+            name: name.into(),
+            argument: argument.map(str::to_owned),
+        };
+        assert!(
+            check(&medium("loop", Some("x")))
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("takes no argument")
+        );
+        assert!(
+            check(&medium("raid0", None))
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("write @raid0:loop+loop")
+        );
         assert!(check(&medium("device", Some("/dev/sdb"))).is_ok());
-        assert!(find("lop").err().unwrap().to_string().contains("did you mean 'loop'"));
+        assert!(
+            find("lop")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("did you mean 'loop'")
+        );
     }
 
     #[test]
@@ -165,11 +217,19 @@ mod tests {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().set_len(4 << 20).unwrap();
         let rates = probe(file.path()).unwrap();
-        for rate in [rates.read, rates.write, rates.random_reads, rates.flushed_writes] {
+        for rate in [
+            rates.read,
+            rates.write,
+            rates.random_reads,
+            rates.flushed_writes,
+        ] {
             assert!(rate.is_finite() && rate > 0.0, "{rates:?}");
         }
         let first = &std::fs::read(file.path()).unwrap()[..4096];
-        assert!(first.iter().map(|byte| byte.count_ones()).sum::<u32>() > 15_000, "it was written to");
+        assert!(
+            first.iter().map(|byte| byte.count_ones()).sum::<u32>() > 15_000,
+            "it was written to"
+        );
         file.as_file().set_len(1 << 20).unwrap();
         assert!(probe(file.path()).is_err(), "no room");
         assert!(probe(Path::new("/nonexistent")).is_err());

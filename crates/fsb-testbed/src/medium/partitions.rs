@@ -1,8 +1,10 @@
-//! Slices of a whole disk: partitions that exist only in the kernel. The disk's own table is not written, so they do
-//! not survive a reboot. They survive a kill, so the undo ledger records them before they are made.
+//! Slices of a whole disk: partitions that exist only in the kernel. The disk's own table is not
+//! written, so they do not survive a reboot. They survive a kill, so the undo ledger records them
+//! before they are made.
 //!
-//! While there are slices, the disk is locked against udev, which would read its table again. It is not claimed: the
-//! kernel refuses a claim on a disk if one of its partitions is claimed, and each of them is always claimed or mounted.
+//! While there are slices, the disk is locked against udev, which would read its table again. It is
+//! not claimed: the kernel refuses a claim on a disk if one of its partitions is claimed, and each
+//! of them is always claimed or mounted.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -22,8 +24,14 @@ use crate::ledger::{Action, EntryHandle, Ledger};
 
 /// Checks whether the kernel would accept partitions on the disk of that number.
 pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refusal> {
-    let directory = number.directory(roots).ok_or("the device is not known to the kernel")?;
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let directory = number
+        .directory(roots)
+        .ok_or("the device is not known to the kernel")?;
+    let name = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     if directory.join("partition").exists() {
         return Err(format!("{name} is a partition, and only a whole disk can be divided").into());
     }
@@ -51,8 +59,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Divides it. `claim`, which keeps others from the disk until then, is dropped when the partitions exist. Removes
-    /// all of them on failure.
+    /// Divides it. `claim`, which keeps others from the disk until then, is dropped when the
+    /// partitions exist. Removes all of them on failure.
     pub fn divide<C>(
         self,
         layout: Vec<Slice>,
@@ -64,7 +72,11 @@ impl Disk {
         let disk = Rc::new(self);
         let mut made: Vec<OpenPartition> = Vec::new();
         let added = (1..).zip(&layout).try_for_each(|(number, slice)| {
-            let partition = Partition { number, start: slice.start, bytes: slice.bytes };
+            let partition = Partition {
+                number,
+                start: slice.start,
+                bytes: slice.bytes,
+            };
             made.push(OpenPartition::record(&disk, partition, request, ledger)?);
             blkpg::add(disk.device.descriptor(), &partition)
                 .map_err(|error| disk.refused("BLKPG_ADD_PARTITION", &error))
@@ -77,13 +89,24 @@ impl Disk {
             return Err(error);
         }
         let record = disk.record.clone();
-        let slices = made.into_iter().map(|slice| Box::new(slice) as Box<dyn OpenMedium>).collect();
-        Ok(Divided { slices, layout, record })
+        let slices = made
+            .into_iter()
+            .map(|slice| Box::new(slice) as Box<dyn OpenMedium>)
+            .collect();
+        Ok(Divided {
+            slices,
+            layout,
+            record,
+        })
     }
 
     fn removal_of(&self, partition: Partition) -> Action {
         let DeviceNumber(major, minor) = self.device.number();
-        Action::RemovePartition { major, minor, partition }
+        Action::RemovePartition {
+            major,
+            minor,
+            partition,
+        }
     }
 
     fn refused(&self, step: &str, error: &std::io::Error) -> TestbedError {
@@ -116,14 +139,19 @@ impl OpenPartition {
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<OpenPartition, TestbedError> {
-        let slice = Slice { start: partition.start, bytes: partition.bytes };
+        let slice = Slice {
+            start: partition.start,
+            bytes: partition.bytes,
+        };
         Ok(OpenPartition {
             handle: Some(ledger.record(disk.removal_of(partition))?),
             open: None,
             shown: disk.device.shown().to_owned(),
             record: disk.record.clone(),
             nodes: request.nodes.map(Path::to_owned),
-            range: request.range.map(|_| SparseRange::new(slice, &UsedPlaces::default())),
+            range: request
+                .range
+                .map(|_| SparseRange::new(slice, &UsedPlaces::default())),
             disk: Rc::clone(disk),
             partition,
         })
@@ -133,7 +161,10 @@ impl OpenPartition {
         let roots = Roots::default();
         let disk = self.disk.device.number().directory(&roots);
         let own = disk.and_then(|disk| blkpg::find(&disk, self.partition.number));
-        let found = own.as_deref().and_then(block::number_in).zip(own.as_deref().and_then(Path::file_name));
+        let found = own
+            .as_deref()
+            .and_then(block::number_in)
+            .zip(own.as_deref().and_then(Path::file_name));
         let Some((number, name)) = found else {
             let lost = std::io::Error::other("the partition did not appear");
             return Err(self.disk.refused("look for a part of", &lost));
@@ -141,7 +172,12 @@ impl OpenPartition {
         self.shown = Path::new("/dev").join(name);
         self.record.device = host::device_manifest(&roots, (number.0, number.1));
         let (can_discard, record) = (self.disk.can_discard, self.record.clone());
-        self.open = Some(OpenDevice::of_number((&self.shown, number), self.nodes.as_deref(), can_discard, record)?);
+        self.open = Some(OpenDevice::of_number(
+            (&self.shown, number),
+            self.nodes.as_deref(),
+            can_discard,
+            record,
+        )?);
         Ok(())
     }
 }
@@ -189,13 +225,23 @@ impl OpenMedium for OpenPartition {
 
     /// Replaces the partition: the kernel moves none.
     fn show(&mut self, window: Slice, ledger: &Ledger) -> Result<(), TestbedError> {
-        if self.range.as_ref().is_none_or(|range| range.shown() == window && self.open.is_some()) {
+        if self
+            .range
+            .as_ref()
+            .is_none_or(|range| range.shown() == window && self.open.is_some())
+        {
             return Ok(());
         }
         // The kernel does not remove an open partition.
         self.open = None;
-        self.handle.take().map_or(Ok(()), |handle| ledger.undo(handle).map(drop))?;
-        self.partition = Partition { number: self.partition.number, start: window.start, bytes: window.bytes };
+        self.handle
+            .take()
+            .map_or(Ok(()), |handle| ledger.undo(handle).map(drop))?;
+        self.partition = Partition {
+            number: self.partition.number,
+            start: window.start,
+            bytes: window.bytes,
+        };
         self.handle = Some(ledger.record(self.disk.removal_of(self.partition))?);
         blkpg::add(self.disk.device.descriptor(), &self.partition)
             .map_err(|error| self.disk.refused("BLKPG_ADD_PARTITION", &error))?;
@@ -208,7 +254,11 @@ impl OpenMedium for OpenPartition {
         // The kernel does not remove an open partition.
         self.open = None;
         let undone = self.handle.take().map(|handle| ledger.undo(handle));
-        undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
+        undone
+            .and_then(Result::err)
+            .map(|error| error.to_string())
+            .into_iter()
+            .collect()
     }
 }
 
@@ -219,16 +269,25 @@ mod tests {
     #[test]
     fn only_whole_disks_without_partitions_are_divided() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
         let make = |file: &str| {
             let path = tree.path().join("devices").join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "1\n").unwrap();
         };
         std::fs::create_dir_all(tree.path().join("dev/block")).unwrap();
-        ["sda/size", "sdb/sdb1/partition", "dm-0/dm/name", "md0/md/level", "zram0/ext_range"]
-            .into_iter()
-            .for_each(make);
+        [
+            "sda/size",
+            "sdb/sdb1/partition",
+            "dm-0/dm/name",
+            "md0/md/level",
+            "zram0/ext_range",
+        ]
+        .into_iter()
+        .for_each(make);
         let answer = |minor: u32, directory: &str| {
             let link = tree.path().join(format!("dev/block/8:{minor}"));
             std::os::unix::fs::symlink(tree.path().join("devices").join(directory), link).unwrap();
@@ -245,6 +304,11 @@ mod tests {
             let why = answer(minor, directory).unwrap_err().to_string();
             assert!(why.contains(word), "{directory}: {why}");
         }
-        assert!(divisible(DeviceNumber(8, 9), &roots).unwrap_err().to_string().contains("not known"));
+        assert!(
+            divisible(DeviceNumber(8, 9), &roots)
+                .unwrap_err()
+                .to_string()
+                .contains("not known")
+        );
     }
 }

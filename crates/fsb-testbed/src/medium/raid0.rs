@@ -1,5 +1,5 @@
-//! RAID-0 by the kernel's md, over members that are media themselves. It has no superblock, so the members are striped
-//! from their first byte to their last whole chunk.
+//! RAID-0 by the kernel's md, over members that are media themselves. It has no superblock, so the
+//! members are striped from their first byte to their last whole chunk.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, md, read_trimmed};
 
 use super::kind::{
-    FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, check_argument,
+    FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium,
+    check_argument,
 };
 use super::loop_image::backing;
 use crate::Progress;
@@ -41,15 +42,24 @@ pub(crate) struct Member {
 /// Returns the medium that a text between `+` names.
 pub(super) fn member(text: &str) -> Medium {
     match text.split_once(':') {
-        _ if text.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
-        Some((name, argument)) => Medium { name: name.to_owned(), argument: Some(argument.to_owned()) },
-        None => Medium { name: text.to_owned(), argument: None },
+        _ if text.starts_with('/') => Medium {
+            name: "device".to_owned(),
+            argument: Some(text.to_owned()),
+        },
+        Some((name, argument)) => Medium {
+            name: name.to_owned(),
+            argument: Some(argument.to_owned()),
+        },
+        None => Medium {
+            name: text.to_owned(),
+            argument: None,
+        },
     }
 }
 
 impl Raid0 {
-    /// Parses the members that the argument names: `loop+loop`, `/dev/sda+/dev/sdb`. Images share the image size of the
-    /// run.
+    /// Parses the members that the argument names: `loop+loop`, `/dev/sda+/dev/sdb`. Images share
+    /// the image size of the run.
     pub(crate) fn members(&self, request: &MediumRequest<'_>) -> Result<Vec<Member>, TestbedError> {
         let argument = request.medium.argument.as_deref().unwrap_or_default();
         let texts: Vec<&str> = argument.split('+').collect();
@@ -65,22 +75,29 @@ impl Raid0 {
             let medium = member(text);
             match medium.name.as_str() {
                 "" => Err(refused("a member is missing".to_owned())),
-                "raid0" => Err(refused("an array cannot be a member of an array".to_owned())),
+                "raid0" => Err(refused(
+                    "an array cannot be a member of an array".to_owned(),
+                )),
                 _ => {
                     check_argument((self.find)(&medium.name)?, &medium)?;
                     Ok(Member { medium, size })
                 }
             }
         };
-        let members = texts.iter().map(|text| member(text)).collect::<Result<Vec<_>, _>>()?;
-        let twice = (1..texts.len()).find(|at| texts[*at].starts_with('/') && texts[..*at].contains(&texts[*at]));
+        let members = texts
+            .iter()
+            .map(|text| member(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let twice = (1..texts.len())
+            .find(|at| texts[*at].starts_with('/') && texts[..*at].contains(&texts[*at]));
         match twice {
             Some(at) => Err(refused(format!("{} is there twice", texts[at]))),
             None => Ok(members),
         }
     }
 
-    /// Returns the size of the array in whole chunks. Does not check whether the kernel can join the members.
+    /// Returns the size of the array in whole chunks. Does not check whether the kernel can join
+    /// the members.
     ///
     /// # Errors
     ///
@@ -88,15 +105,30 @@ impl Raid0 {
     pub(crate) fn check_members(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let (mut total, mut images) = (0, 0);
         for member in self.members(request)? {
-            let own = MediumRequest { medium: &member.medium, size: member.size, ..*request };
+            let own = MediumRequest {
+                medium: &member.medium,
+                size: member.size,
+                ..*request
+            };
             total += (self.find)(&member.medium.name)?.check(&own)? / CHUNK * CHUNK;
-            images += if member.medium.argument.is_none() { member.size } else { 0 };
+            images += if member.medium.argument.is_none() {
+                member.size
+            } else {
+                0
+            };
         }
         // Each image fits alone; they must also fit together.
         if images > 0 {
-            let image = self.members(request)?.into_iter().find(|member| member.medium.argument.is_none());
+            let image = self
+                .members(request)?
+                .into_iter()
+                .find(|member| member.medium.argument.is_none());
             if let Some(Member { medium, .. }) = image {
-                (self.find)(&medium.name)?.check(&MediumRequest { medium: &medium, size: images, ..*request })?;
+                (self.find)(&medium.name)?.check(&MediumRequest {
+                    medium: &medium,
+                    size: images,
+                    ..*request
+                })?;
             }
         }
         Ok(total)
@@ -113,18 +145,29 @@ impl Raid0 {
     ) -> Result<(), TestbedError> {
         for (place, member) in (0..).zip(members) {
             let seed = request.seed.wrapping_add(place);
-            let own = MediumRequest { medium: &member.medium, size: member.size, seed, ..*request };
-            array.members.push((self.find)(&member.medium.name)?.open(&own, ledger, progress)?);
+            let own = MediumRequest {
+                medium: &member.medium,
+                size: member.size,
+                seed,
+                ..*request
+            };
+            array
+                .members
+                .push((self.find)(&member.medium.name)?.open(&own, ledger, progress)?);
         }
         Ok(())
     }
 }
 
-/// Returns the reason why targets on an array of these members are not ranked: two members are on one disk. Returns
-/// `None` if no two are.
+/// Returns the reason why targets on an array of these members are not ranked: two members are on
+/// one disk. Returns `None` if no two are.
 pub(crate) fn shared_disk(text: &str, members: &[Member], dir: &Path) -> Option<String> {
     let roots = Roots::default();
-    let disk_of = |number: DeviceNumber| number.directory(&roots).map(|directory| block::whole_disk(&directory));
+    let disk_of = |number: DeviceNumber| {
+        number
+            .directory(&roots)
+            .map(|directory| block::whole_disk(&directory))
+    };
     let mut images = 0;
     let mut disks: Vec<PathBuf> = Vec::new();
     for member in members {
@@ -183,8 +226,12 @@ impl MediumKind for Raid0 {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let members = self.members(request)?;
-        let mut array =
-            Array { members: Vec::new(), device: None, handles: Vec::new(), record: MediumRecord::default() };
+        let mut array = Array {
+            members: Vec::new(),
+            device: None,
+            handles: Vec::new(),
+            record: MediumRecord::default(),
+        };
         let made = self
             .open_members(&mut array, &members, request, ledger, progress)
             .and_then(|()| join(&mut array, request, ledger));
@@ -198,7 +245,11 @@ impl MediumKind for Raid0 {
     }
 }
 
-fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Result<(), TestbedError> {
+fn join(
+    array: &mut Array,
+    request: &MediumRequest<'_>,
+    ledger: &Ledger,
+) -> Result<(), TestbedError> {
     let text = request.medium.to_string();
     let fail = |tried: Refusal| {
         TestbedError::machine(format!("{text} could not be made")).tried(tried).advice(
@@ -210,17 +261,33 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     for member in &array.members {
         let number = block::number_of(member.device());
         member.verify()?;
-        numbers.push(number.ok_or_else(|| fail(format!("{} is not a block device", member.shown().display()).into()))?);
+        numbers.push(number.ok_or_else(|| {
+            fail(format!("{} is not a block device", member.shown().display()).into())
+        })?);
     }
-    let sizes: Vec<Option<u64>> =
-        numbers.iter().map(|number| number.directory(&roots).and_then(|directory| block::size(&directory))).collect();
+    let sizes: Vec<Option<u64>> = numbers
+        .iter()
+        .map(|number| {
+            number
+                .directory(&roots)
+                .and_then(|directory| block::size(&directory))
+        })
+        .collect();
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
         array.handles.extend(allow_different_sizes(&roots, ledger)?);
     }
-    let number = md::free_number(&roots).ok_or_else(|| fail("no md device number is free".into()))?;
-    let mut names: Vec<String> = array.members.iter().filter_map(|member| name_of(member.device())).collect();
+    let number =
+        md::free_number(&roots).ok_or_else(|| fail("no md device number is free".into()))?;
+    let mut names: Vec<String> = array
+        .members
+        .iter()
+        .filter_map(|member| name_of(member.device()))
+        .collect();
     names.sort();
-    array.handles.push(ledger.record(Action::StopArray { number, members: names })?);
+    array.handles.push(ledger.record(Action::StopArray {
+        number,
+        members: names,
+    })?);
     // The array itself holds its members. A claim of this process would prevent that.
     array.members.iter_mut().for_each(|member| member.lend());
     md::start(number, &numbers, CHUNK as u32).map_err(fail)?;
@@ -232,10 +299,18 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let mut device = host::device_manifest(&roots, (found.0, found.1));
     let chunk = read_trimmed(&roots.sys.join(format!("block/md{number}/md/chunk_size")));
     if chunk.as_deref() != Some(&CHUNK.to_string()) {
-        return Err(fail(format!("its chunks are {} bytes", chunk.unwrap_or_default()).into()));
+        return Err(fail(
+            format!("its chunks are {} bytes", chunk.unwrap_or_default()).into(),
+        ));
     }
-    device.queue.insert("chunk_size".to_owned(), CHUNK.to_string());
-    device.beneath = array.members.iter().map(|member| member.record().device.clone()).collect();
+    device
+        .queue
+        .insert("chunk_size".to_owned(), CHUNK.to_string());
+    device.beneath = array
+        .members
+        .iter()
+        .map(|member| member.record().device.clone())
+        .collect();
     // The kernel assigns each array a new random number, so its members identify it.
     device.serial = None;
     device.backing = Some(stands_on(device.beneath.iter()));
@@ -243,15 +318,26 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let direct: Vec<bool> = records().filter_map(|record| record.direct).collect();
     let summaries: Vec<&str> = records().map(|record| record.summary.as_str()).collect();
     array.record = MediumRecord {
-        summary: format!("RAID-0 of {}, chunks of {}", alike(&summaries), show_bytes(CHUNK as f64)),
-        filled: records().all(|record| record.filled.is_some()).then(|| "each member: see beneath".to_owned()),
+        summary: format!(
+            "RAID-0 of {}, chunks of {}",
+            alike(&summaries),
+            show_bytes(CHUNK as f64)
+        ),
+        filled: records()
+            .all(|record| record.filled.is_some())
+            .then(|| "each member: see beneath".to_owned()),
         direct: (!direct.is_empty()).then(|| direct.iter().all(|direct| *direct)),
         device,
         unjudged: None,
     };
     let limit = array.record.device.queue.get("discard_max_bytes");
     let can_discard = limit.is_some_and(|text| text != "0");
-    array.device = Some(OpenDevice::adopt((&path, found), request.nodes, can_discard, array.record.clone())?);
+    array.device = Some(OpenDevice::adopt(
+        (&path, found),
+        request.nodes,
+        can_discard,
+        array.record.clone(),
+    )?);
     Ok(())
 }
 
@@ -266,25 +352,43 @@ pub(crate) fn stands_on<'a>(members: impl Iterator<Item = &'a DeviceManifest>) -
 }
 
 fn name_of(device: &Path) -> Option<String> {
-    Some(device.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
+    Some(
+        device
+            .canonicalize()
+            .ok()?
+            .file_name()?
+            .to_string_lossy()
+            .into_owned(),
+    )
 }
 
 /// Joins summaries: `2 × loop 1 GiB, direct`.
 fn alike(summaries: &[&str]) -> String {
     match summaries {
-        [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("{} × {first}", summaries.len()),
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+            format!("{} × {first}", summaries.len())
+        }
         _ => summaries.join(" + "),
     }
 }
 
-/// Allows members of different sizes. Since Linux 5.4 the kernel refuses such an array until one of two layouts is
-/// chosen. 2 is the layout of all kernels since 3.14.
-fn allow_different_sizes(roots: &Roots, ledger: &Ledger) -> Result<Option<EntryHandle>, TestbedError> {
+/// Allows members of different sizes. Since Linux 5.4 the kernel refuses such an array until one of
+/// two layouts is chosen. 2 is the layout of all kernels since 3.14.
+fn allow_different_sizes(
+    roots: &Roots,
+    ledger: &Ledger,
+) -> Result<Option<EntryHandle>, TestbedError> {
     let path = roots.sys.join(md::LAYOUT);
-    let Some(value) = read_trimmed(&path).filter(|value| value == "0") else { return Ok(None) };
-    let handle = ledger.record(Action::WriteFile { path: path.clone(), value })?;
+    let Some(value) = read_trimmed(&path).filter(|value| value == "0") else {
+        return Ok(None);
+    };
+    let handle = ledger.record(Action::WriteFile {
+        path: path.clone(),
+        value,
+    })?;
     std::fs::write(&path, "2").map_err(|error| {
-        TestbedError::machine("members of different sizes cannot be joined").tried(attempt("write to", &path, &error))
+        TestbedError::machine("members of different sizes cannot be joined")
+            .tried(attempt("write to", &path, &error))
     })?;
     Ok(Some(handle))
 }
@@ -306,15 +410,21 @@ impl Array {
 
 impl OpenMedium for Array {
     fn device(&self) -> &Path {
-        self.device.as_ref().map_or(Path::new("/nonexistent"), |device| device.device())
+        self.device
+            .as_ref()
+            .map_or(Path::new("/nonexistent"), |device| device.device())
     }
 
     fn shown(&self) -> &Path {
-        self.device.as_ref().map_or(Path::new("/nonexistent"), |device| device.shown())
+        self.device
+            .as_ref()
+            .map_or(Path::new("/nonexistent"), |device| device.shown())
     }
 
     fn verify(&self) -> Result<(), TestbedError> {
-        self.device.as_ref().map_or(Ok(()), |device| device.verify())
+        self.device
+            .as_ref()
+            .map_or(Ok(()), |device| device.verify())
     }
 
     fn record(&self) -> &MediumRecord {
@@ -322,7 +432,9 @@ impl OpenMedium for Array {
     }
 
     fn can_discard(&self) -> bool {
-        self.device.as_ref().is_some_and(|device| device.can_discard())
+        self.device
+            .as_ref()
+            .is_some_and(|device| device.can_discard())
     }
 
     fn lend(&mut self) {
@@ -338,7 +450,8 @@ impl OpenMedium for Array {
     }
 
     fn take_back(&mut self) -> Result<(), TestbedError> {
-        self.device_mut().map_or(Ok(()), |device| device.take_back())
+        self.device_mut()
+            .map_or(Ok(()), |device| device.take_back())
     }
 
     /// Closes the array before its members.
@@ -363,18 +476,28 @@ mod tests {
     use super::*;
 
     fn request<'a>(medium: &'a Medium, dir: &'a Path) -> MediumRequest<'a> {
-        MediumRequest { size: 64 << 20, seed: 1, ..MediumRequest::new(medium, dir) }
+        MediumRequest {
+            size: 64 << 20,
+            seed: 1,
+            ..MediumRequest::new(medium, dir)
+        }
     }
 
     fn array(argument: &str) -> Medium {
-        Medium { name: "raid0".to_owned(), argument: Some(argument.to_owned()) }
+        Medium {
+            name: "raid0".to_owned(),
+            argument: Some(argument.to_owned()),
+        }
     }
 
     #[test]
     fn members_are_media_and_share_the_size() {
         let medium = array("loop+ram+/dev/sdb+vm:3");
         let found = RAID0.members(&request(&medium, Path::new("/"))).unwrap();
-        let texts: Vec<_> = found.iter().map(|member| member.medium.to_string()).collect();
+        let texts: Vec<_> = found
+            .iter()
+            .map(|member| member.medium.to_string())
+            .collect();
         assert_eq!(texts, ["loop", "ram", "/dev/sdb", "vm:3"]);
         assert!(found.iter().all(|member| member.size == 16 << 20));
     }
@@ -390,7 +513,9 @@ mod tests {
             ("/dev/sdb+/dev/sdb", "/dev/sdb is there twice"),
         ] {
             let medium = array(argument);
-            let error = RAID0.members(&request(&medium, Path::new("/"))).unwrap_err();
+            let error = RAID0
+                .members(&request(&medium, Path::new("/")))
+                .unwrap_err();
             assert_eq!(error.kind, crate::Kind::Request, "{argument}");
             assert!(error.to_string().contains(says), "{argument}: {error}");
         }
@@ -401,11 +526,22 @@ mod tests {
         let dir = Path::new("/var/tmp");
         let why = |argument: &str| {
             let medium = array(argument);
-            shared_disk("raid0:x", &RAID0.members(&request(&medium, dir)).unwrap(), dir)
+            shared_disk(
+                "raid0:x",
+                &RAID0.members(&request(&medium, dir)).unwrap(),
+                dir,
+            )
         };
-        assert_eq!(why("loop+loop").as_deref(), Some("members of raid0:x share one disk"));
+        assert_eq!(
+            why("loop+loop").as_deref(),
+            Some("members of raid0:x share one disk")
+        );
         assert_eq!(why("/dev/nosuch1+/dev/nosuch2"), None);
-        assert_eq!(why("vm:0+vm:1"), None, "the host knows what stands behind them");
+        assert_eq!(
+            why("vm:0+vm:1"),
+            None,
+            "the host knows what stands behind them"
+        );
         if let Some(number) = backing(dir).1 {
             let disk = format!("/dev/block/{}:{}", number.0, number.1);
             if block::number_of(Path::new(&disk)).is_some() {
@@ -416,7 +552,10 @@ mod tests {
 
     #[test]
     fn equal_members_are_counted() {
-        assert_eq!(alike(&["loop 1 GiB, direct", "loop 1 GiB, direct"]), "2 × loop 1 GiB, direct");
+        assert_eq!(
+            alike(&["loop 1 GiB, direct", "loop 1 GiB, direct"]),
+            "2 × loop 1 GiB, direct"
+        );
         assert_eq!(alike(&["a", "b"]), "a + b");
     }
 }

@@ -1,5 +1,5 @@
-//! A disk of the virtual machine that this process runs in. The host made it, overwrote it once, and prevents other
-//! uses.
+//! A disk of the virtual machine that this process runs in. The host made it, overwrote it once,
+//! and prevents other uses.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,12 @@ impl MediumKind for VmDisk {
     /// Within a guest, media are named by the numbers that the coordinator gave them.
     fn argument(&self) -> Option<&'static MediumArgument> {
         const ABOUT: &str = "number of the disk, which fsb assigns";
-        Some(&MediumArgument { form: "NUMBER", about: ABOUT, example: "@vm", required: false })
+        Some(&MediumArgument {
+            form: "NUMBER",
+            about: ABOUT,
+            example: "@vm",
+            required: false,
+        })
     }
 
     fn about(&self) -> &'static str {
@@ -49,15 +54,20 @@ impl MediumKind for VmDisk {
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let disk = find(request, &Roots::default())?;
         let (record, can_discard) = describe(&disk);
-        Ok(Box::new(OpenDevice::adopt((&disk.path, disk.number), request.nodes, can_discard, record)?))
+        Ok(Box::new(OpenDevice::adopt(
+            (&disk.path, disk.number),
+            request.nodes,
+            can_discard,
+            record,
+        )?))
     }
 
     fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
         find(request, &Roots::default()).ok().map(|disk| disk.size)
     }
 
-    /// The proxy on the host gives a sparse disk exactly the length that its slices need. The targets that need it may be in
-    /// another guest.
+    /// The proxy on the host gives a sparse disk exactly the length that its slices need. The
+    /// targets that need it may be in another guest.
     fn is_sparse(&self, request: &MediumRequest<'_>, _: bool) -> bool {
         find(request, &Roots::default()).is_ok_and(|disk| disk.size == request.length())
     }
@@ -81,12 +91,19 @@ impl MediumKind for VmDisk {
                 .tried(attempt("open", &disk.path, error))
         };
         let device = Pinned::known(&disk.path, disk.number).map_err(|error| cannot(&error))?;
-        let claim = device.open_again(true, true).map_err(|error| cannot(&error))?;
+        let claim = device
+            .open_again(true, true)
+            .map_err(|error| cannot(&error))?;
         let layout = match request.range {
             Some(_) => request.layout(),
             None => layout(disk.size, request.slices, None),
         };
-        partitions::Disk { device, can_discard, record }.divide(layout, claim, request, ledger)
+        partitions::Disk {
+            device,
+            can_discard,
+            record,
+        }
+        .divide(layout, claim, request, ledger)
     }
 }
 
@@ -99,7 +116,11 @@ fn describe(disk: &Disk) -> (MediumRecord, bool) {
         summary: format!("vm disk {}", show_bytes(disk.size as f64)),
         unjudged: None,
     };
-    let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
+    let can_discard = record
+        .device
+        .queue
+        .get("discard_max_bytes")
+        .is_some_and(|text| text != "0");
     (record, can_discard)
 }
 
@@ -115,19 +136,25 @@ fn find(request: &MediumRequest<'_>, roots: &Roots) -> Result<Disk, TestbedError
     let serial = format!("{SERIAL}{number}");
     let directory = with_serial(&serial, &roots.sys.join("block")).ok_or_else(|| {
         TestbedError::request(format!("no disk {number} of a virtual machine"))
-            .tried(format!("no device in /sys/block has the serial number {serial}"))
+            .tried(format!(
+                "no device in /sys/block has the serial number {serial}"
+            ))
             .advice("this medium is for fsb itself: write @loop or @/dev/NAME, with --in vm")
     })?;
     let path = Path::new("/dev").join(directory.file_name().unwrap_or_default());
     let missing = |what: &str| TestbedError::machine(format!("{} {what}", path.display()));
     let number = block::number_in(&directory).ok_or_else(|| missing("is not a block device"))?;
-    let size = block::size(&directory).filter(|size| *size > 0).ok_or_else(|| missing("has no size"))?;
+    let size = block::size(&directory)
+        .filter(|size| *size > 0)
+        .ok_or_else(|| missing("has no size"))?;
     Ok(Disk { path, number, size })
 }
 
 fn with_serial(serial: &str, disks: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(disks).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).find(|disk| read_trimmed(&disk.join("serial")).as_deref() == Some(serial))
+    entries
+        .map(|entry| entry.path())
+        .find(|disk| read_trimmed(&disk.join("serial")).as_deref() == Some(serial))
 }
 
 #[cfg(test)]
@@ -142,13 +169,19 @@ mod tests {
             std::fs::write(tree.path().join(name).join("serial"), serial).unwrap();
         }
         std::fs::create_dir(tree.path().join("loop0")).unwrap();
-        assert_eq!(with_serial("fsb1", tree.path()), Some(tree.path().join("vdb")));
+        assert_eq!(
+            with_serial("fsb1", tree.path()),
+            Some(tree.path().join("vdb"))
+        );
         assert_eq!(with_serial("fsb2", tree.path()), None);
     }
 
     #[test]
     fn on_a_host_there_is_none() {
-        let medium = fsb_model::Medium { name: "vm".to_owned(), argument: Some("77".to_owned()) };
+        let medium = fsb_model::Medium {
+            name: "vm".to_owned(),
+            argument: Some("77".to_owned()),
+        };
         let request = MediumRequest::new(&medium, Path::new("/"));
         let error = VmDisk.check(&request).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Request);

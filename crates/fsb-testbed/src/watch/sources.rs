@@ -13,8 +13,8 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use crate::fs;
 use crate::storage::Storage;
 
-/// Values observed between the start of a task and its result, by name and in base units. They are summed over
-/// repetitions; a name that ends in [`LEAST`] keeps the smallest value.
+/// Values observed between the start of a task and its result, by name and in base units. They are
+/// summed over repetitions; a name that ends in [`LEAST`] keeps the smallest value.
 pub type Seen = BTreeMap<String, f64>;
 
 /// The suffix of names whose values are minima.
@@ -78,7 +78,9 @@ impl Source for Steal {
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
-        steal_ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat has no steal counter".into())
+        steal_ticks(place.roots)
+            .map(drop)
+            .ok_or_else(|| "/proc/stat has no steal counter".into())
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
@@ -91,8 +93,8 @@ impl Source for Steal {
     }
 }
 
-/// Returns the seconds that the hypervisor has given to other guests while this machine had work. Returns `None` if the kernel
-/// does not count them.
+/// Returns the seconds that the hypervisor has given to other guests while this machine had work.
+/// Returns `None` if the kernel does not count them.
 pub fn stolen_seconds() -> Option<f64> {
     steal_ticks(&Roots::default()).map(seconds)
 }
@@ -100,7 +102,13 @@ pub fn stolen_seconds() -> Option<f64> {
 /// Returns the eighth number of the first line.
 fn steal_ticks(roots: &Roots) -> Option<u64> {
     let text = roots.proc_text("stat")?;
-    text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()
+    text.lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .nth(7)?
+        .parse()
+        .ok()
 }
 
 /// CPU time of processes that belong neither to this run nor to the kernel.
@@ -132,12 +140,16 @@ impl Source for Others {
         Some(Box::new(move || {
             let after = read_processes(&roots);
             let others = used_by_others(&before, &after, coordinator);
-            one(OTHERS_SECONDS, seconds(others.iter().map(|(_, ticks)| ticks).sum()))
+            one(
+                OTHERS_SECONDS,
+                seconds(others.iter().map(|(_, ticks)| ticks).sum()),
+            )
         }))
     }
 }
 
-/// Pressure stall information: the time that tasks waited for processors, disks and memory, including the run's own.
+/// Pressure stall information: the time that tasks waited for processors, disks and memory,
+/// including the run's own.
 ///
 /// It is recorded and not judged, because every workload waits for its disk.
 pub(super) struct Pressure;
@@ -168,19 +180,29 @@ impl Source for Pressure {
             let after = pressure_totals(&roots);
             let since = |(resource, old): &(&str, u64)| {
                 let (_, new) = after.iter().find(|(other, _)| other == resource)?;
-                Some((format!("pressure_{resource}_seconds"), new.saturating_sub(*old) as f64 * 1e-6))
+                Some((
+                    format!("pressure_{resource}_seconds"),
+                    new.saturating_sub(*old) as f64 * 1e-6,
+                ))
             };
             before.iter().filter_map(since).collect::<Seen>()
         }))
     }
 }
 
-/// Microseconds since boot in which at least one task was stalled (Documentation/accounting/psi.rst).
+/// Microseconds since boot in which at least one task was stalled
+/// (Documentation/accounting/psi.rst).
 fn pressure_totals(roots: &Roots) -> Vec<(&'static str, u64)> {
     let total = |resource: &&'static str| {
         let text = roots.proc_text(&format!("pressure/{resource}"))?;
         let some = text.lines().find(|line| line.starts_with("some "))?;
-        Some((*resource, some.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()?))
+        Some((
+            *resource,
+            some.split_whitespace()
+                .find_map(|word| word.strip_prefix("total="))?
+                .parse()
+                .ok()?,
+        ))
     };
     RESOURCES.iter().filter_map(total).collect()
 }
@@ -190,11 +212,13 @@ pub(super) struct OtherDeviceUse;
 
 /// Bytes that the disk moved for others.
 pub(super) const OTHERS_DEVICE_BYTES: &str = "others_device_bytes";
-/// Bytes that the target's device moved meanwhile, and those of other targets that are ready on the same disk.
+/// Bytes that the target's device moved meanwhile, and those of other targets that are ready on the
+/// same disk.
 pub(super) const TARGET_DEVICE_BYTES: &str = "target_device_bytes";
 /// Cache flushes that these devices served meanwhile.
 pub(super) const TARGET_DEVICE_FLUSHES: &str = "target_device_flushes";
-/// Bytes that the disk moved for others or for the file system that holds the image, which cannot be distinguished.
+/// Bytes that the disk moved for others or for the file system that holds the image, which cannot
+/// be distinguished.
 const UNSURE_DEVICE_BYTES: &str = "others_or_backing_device_bytes";
 
 impl Source for OtherDeviceUse {
@@ -219,25 +243,47 @@ impl Source for OtherDeviceUse {
         // The targets' counters are read before the disk's at both times.
         let (targets, disk) = (moved(&own)?, block::activity(&bottom.disk)?);
         Some(Box::new(move || {
-            let (Some(disk_now), Some(targets_now)) = (block::activity(&bottom.disk), moved(&own)) else {
+            let (Some(disk_now), Some(targets_now)) = (block::activity(&bottom.disk), moved(&own))
+            else {
                 return Seen::new();
             };
             let ours = targets_now.0.saturating_sub(targets.0);
             let flushed = targets_now.1.saturating_sub(targets.1);
-            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(ours);
-            let name = if bottom.in_place { OTHERS_DEVICE_BYTES } else { UNSURE_DEVICE_BYTES };
-            let values = [(TARGET_DEVICE_BYTES, ours), (TARGET_DEVICE_FLUSHES, flushed), (name, others)];
-            values.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
+            let others = bytes(&disk_now)
+                .saturating_sub(bytes(&disk))
+                .saturating_sub(ours);
+            let name = if bottom.in_place {
+                OTHERS_DEVICE_BYTES
+            } else {
+                UNSURE_DEVICE_BYTES
+            };
+            let values = [
+                (TARGET_DEVICE_BYTES, ours),
+                (TARGET_DEVICE_FLUSHES, flushed),
+                (name, others),
+            ];
+            values
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value as f64))
+                .collect()
         }))
     }
 }
 
-/// Returns the devices of other targets whose bytes the disk counts. Excludes the target's own device.
+/// Returns the devices of other targets whose bytes the disk counts. Excludes the target's own
+/// device.
 fn on_the_same_disk(place: &Watched<'_>, own: &Path, bottom: &Bottom) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = place.neighbours.iter().filter(|device| *device != own).cloned().collect();
+    let mut found: Vec<PathBuf> = place
+        .neighbours
+        .iter()
+        .filter(|device| *device != own)
+        .cloned()
+        .collect();
     found.sort();
     found.dedup();
-    found.retain(|device| bottom_device(place.roots, device).is_ok_and(|other| other.disk == bottom.disk));
+    found.retain(|device| {
+        bottom_device(place.roots, device).is_ok_and(|other| other.disk == bottom.disk)
+    });
     found
 }
 
@@ -262,8 +308,8 @@ pub(crate) struct Bottom {
     pub in_place: bool,
 }
 
-/// Returns the one disk under a device. Fails if several disks serve it, or none, because the requests to each are then
-/// unknown.
+/// Returns the one disk under a device. Fails if several disks serve it, or none, because the
+/// requests to each are then unknown.
 pub(crate) fn bottom_device(roots: &Roots, directory: &Path) -> Result<Bottom, Refusal> {
     let storage = Storage::beneath_device(directory, roots);
     let layers = || storage.found.iter().map(|found| &found.layer);
@@ -274,9 +320,18 @@ pub(crate) fn bottom_device(roots: &Roots, directory: &Path) -> Result<Bottom, R
     if layers().any(|layer| matches!(layer.layer, Layer::Unknown { .. })) {
         return Err("the disk under the image is not known".into());
     }
-    let writes_in_place = |mount: &Mount| fs::of_mount(mount).is_some_and(|member| member.writes_in_place());
-    let in_place = storage.found.iter().filter_map(|found| found.mount.as_ref()).all(writes_in_place);
-    let disk = storage.found.last().and_then(|found| found.device.clone()).ok_or("no disk is under the target")?;
+    let writes_in_place =
+        |mount: &Mount| fs::of_mount(mount).is_some_and(|member| member.writes_in_place());
+    let in_place = storage
+        .found
+        .iter()
+        .filter_map(|found| found.mount.as_ref())
+        .all(writes_in_place);
+    let disk = storage
+        .found
+        .last()
+        .and_then(|found| found.device.clone())
+        .ok_or("no disk is under the target")?;
     Ok(Bottom { disk, in_place })
 }
 
@@ -293,7 +348,9 @@ impl Source for Frequency {
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
-        hertz(place.roots).map(drop).ok_or_else(|| "the kernel shows no frequencies (no cpufreq)".into())
+        hertz(place.roots)
+            .map(drop)
+            .ok_or_else(|| "the kernel shows no frequencies (no cpufreq)".into())
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
@@ -308,7 +365,14 @@ impl Source for Frequency {
 
 fn hertz(roots: &Roots) -> Option<f64> {
     let all: Vec<f64> = processor_names(roots)
-        .filter_map(|name| roots.sys_text(&format!("devices/system/cpu/{name}/cpufreq/scaling_cur_freq"))?.parse().ok())
+        .filter_map(|name| {
+            roots
+                .sys_text(&format!(
+                    "devices/system/cpu/{name}/cpufreq/scaling_cur_freq"
+                ))?
+                .parse()
+                .ok()
+        })
         .collect();
     (!all.is_empty()).then(|| all.iter().sum::<f64>() * 1000.0 / all.len() as f64)
 }
@@ -328,7 +392,9 @@ impl Source for Throttle {
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
-        throttle_events(place.roots).map(drop).ok_or_else(|| "the kernel counts no thermal throttling here".into())
+        throttle_events(place.roots)
+            .map(drop)
+            .ok_or_else(|| "the kernel counts no thermal throttling here".into())
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
@@ -343,7 +409,9 @@ impl Source for Throttle {
 
 /// Returns `cpu0`, `cpu1`, …
 fn processor_names(roots: &Roots) -> impl Iterator<Item = String> {
-    let entries = std::fs::read_dir(roots.sys.join("devices/system/cpu")).into_iter().flatten();
+    let entries = std::fs::read_dir(roots.sys.join("devices/system/cpu"))
+        .into_iter()
+        .flatten();
     entries.filter_map(|entry| {
         let name = entry.ok()?.file_name().to_str()?.to_owned();
         let number = name.strip_prefix("cpu")?;
@@ -351,16 +419,28 @@ fn processor_names(roots: &Roots) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the throttle events of cores and packages. All cores of a package show its counter, so the largest one
-/// counts.
+/// Returns the throttle events of cores and packages. All cores of a package show its counter, so
+/// the largest one counts.
 pub(crate) fn throttle_events(roots: &Roots) -> Option<u64> {
     let count = |name: &str, file: &str| -> Option<u64> {
-        roots.sys_text(&format!("devices/system/cpu/{name}/thermal_throttle/{file}"))?.parse().ok()
+        roots
+            .sys_text(&format!(
+                "devices/system/cpu/{name}/thermal_throttle/{file}"
+            ))?
+            .parse()
+            .ok()
     };
     let names: Vec<String> = processor_names(roots).collect();
-    let cores: Vec<u64> = names.iter().filter_map(|name| count(name, "core_throttle_count")).collect();
-    let package = names.iter().filter_map(|name| count(name, "package_throttle_count")).max();
-    (!cores.is_empty() || package.is_some()).then(|| cores.iter().sum::<u64>() + package.unwrap_or(0))
+    let cores: Vec<u64> = names
+        .iter()
+        .filter_map(|name| count(name, "core_throttle_count"))
+        .collect();
+    let package = names
+        .iter()
+        .filter_map(|name| count(name, "package_throttle_count"))
+        .max();
+    (!cores.is_empty() || package.is_some())
+        .then(|| cores.iter().sum::<u64>() + package.unwrap_or(0))
 }
 
 // Children of the agent that were stopped by a signal and continued: their clock went on meanwhile.
@@ -368,8 +448,8 @@ pub(crate) fn throttle_events(roots: &Roots) -> Option<u64> {
 /// Number of workers, or of their monitors, that were stopped and continued between go and result.
 pub(crate) const STOPPED_PROCESSES: &str = "stopped_processes";
 
-/// Returns the number of children that continued after a stop since the last call. The kernel reports each one once.
-/// Children that end are left to the thread that waits for them.
+/// Returns the number of children that continued after a stop since the last call. The kernel
+/// reports each one once. Children that end are left to the thread that waits for them.
 pub(super) fn continued() -> u32 {
     let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
     let mut count = 0;
@@ -405,7 +485,8 @@ pub(crate) fn read_processes(roots: &Roots) -> Vec<Process> {
     let entries = std::fs::read_dir(&roots.proc).into_iter().flatten();
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     // A process may have ended since the directory was read.
-    ids.filter_map(|id| parse(id, &roots.proc_text(&format!("{id}/stat"))?)).collect()
+    ids.filter_map(|id| parse(id, &roots.proc_text(&format!("{id}/stat"))?))
+        .collect()
 }
 
 fn parse(id: u32, stat: &str) -> Option<Process> {
@@ -421,26 +502,47 @@ fn parse(id: u32, stat: &str) -> Option<Process> {
     })
 }
 
-/// Returns the ticks that other processes used between two readings, by their names, the busiest first. Excludes
-/// `coordinator`, its descendants and the kernel's threads.
+/// Returns the ticks that other processes used between two readings, by their names, the busiest
+/// first. Excludes `coordinator`, its descendants and the kernel's threads.
 ///
-/// The time of a process that ended meanwhile is counted with the process that reaped it: its parent, or an ancestor
-/// that adopted it. That time includes its whole life, so its time at the first reading is subtracted.
-pub(crate) fn used_by_others(before: &[Process], after: &[Process], coordinator: u32) -> Vec<(String, u64)> {
+/// The time of a process that ended meanwhile is counted with the process that reaped it: its
+/// parent, or an ancestor that adopted it. That time includes its whole life, so its time at the
+/// first reading is subtracted.
+pub(crate) fn used_by_others(
+    before: &[Process],
+    after: &[Process],
+    coordinator: u32,
+) -> Vec<(String, u64)> {
     let (known, alive) = (index(before), index(after));
-    let same = |process: &Process| known.get(&process.id).copied().filter(|old| old.start == process.start);
+    let same = |process: &Process| {
+        known
+            .get(&process.id)
+            .copied()
+            .filter(|old| old.start == process.start)
+    };
     let mut used: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for process in foreign(after, &alive, coordinator) {
         let (own, buried) = same(process).map_or((0, 0), |old| (old.own, old.buried));
-        used.insert(process.id, (process.own.saturating_sub(own), process.buried.saturating_sub(buried)));
+        used.insert(
+            process.id,
+            (
+                process.own.saturating_sub(own),
+                process.buried.saturating_sub(buried),
+            ),
+        );
     }
     for gone in foreign(before, &known, coordinator) {
-        if alive.get(&gone.id).is_some_and(|process| process.start == gone.start) {
+        if alive
+            .get(&gone.id)
+            .is_some_and(|process| process.start == gone.start)
+        {
             continue;
         }
         let mut known_of_it = gone.own + gone.buried;
         for ancestor in ancestors(gone, &known) {
-            let Some((_, buried)) = used.get_mut(&ancestor) else { continue };
+            let Some((_, buried)) = used.get_mut(&ancestor) else {
+                continue;
+            };
             let taken = known_of_it.min(*buried);
             (*buried, known_of_it) = (*buried - taken, known_of_it - taken);
         }
@@ -449,8 +551,11 @@ pub(crate) fn used_by_others(before: &[Process], after: &[Process], coordinator:
     for (id, (own, buried)) in used {
         *by_name.entry(&alive[&id].name).or_default() += own + buried;
     }
-    let mut busiest: Vec<(String, u64)> =
-        by_name.into_iter().filter(|(_, ticks)| *ticks > 0).map(|(name, ticks)| (name.to_owned(), ticks)).collect();
+    let mut busiest: Vec<(String, u64)> = by_name
+        .into_iter()
+        .filter(|(_, ticks)| *ticks > 0)
+        .map(|(name, ticks)| (name.to_owned(), ticks))
+        .collect();
     busiest.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
     busiest
 }
@@ -458,12 +563,21 @@ pub(crate) fn used_by_others(before: &[Process], after: &[Process], coordinator:
 type Index<'a> = BTreeMap<u32, &'a Process>;
 
 fn index(processes: &[Process]) -> Index<'_> {
-    processes.iter().map(|process| (process.id, process)).collect()
+    processes
+        .iter()
+        .map(|process| (process.id, process))
+        .collect()
 }
 
-fn foreign<'a>(processes: &'a [Process], all: &'a Index<'a>, coordinator: u32) -> impl Iterator<Item = &'a Process> {
+fn foreign<'a>(
+    processes: &'a [Process],
+    all: &'a Index<'a>,
+    coordinator: u32,
+) -> impl Iterator<Item = &'a Process> {
     processes.iter().filter(move |process| {
-        !process.kernel && process.id != coordinator && !ancestors(process, all).contains(&coordinator)
+        !process.kernel
+            && process.id != coordinator
+            && !ancestors(process, all).contains(&coordinator)
     })
 }
 
@@ -491,35 +605,66 @@ mod tests {
     #[test]
     fn a_child_that_was_stopped_and_continued_is_interference() {
         let nowhere = tempfile::tempdir().unwrap();
-        let roots = Roots { proc: nowhere.path().to_owned(), sys: nowhere.path().to_owned() };
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let roots = Roots {
+            proc: nowhere.path().to_owned(),
+            sys: nowhere.path().to_owned(),
+        };
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
         let pid = Pid::from_child(&child);
-        let watch = Watch::begin(&Watched { roots: &roots, coordinator: 1, device: None, neighbours: &[] });
+        let watch = Watch::begin(&Watched {
+            roots: &roots,
+            coordinator: 1,
+            device: None,
+            neighbours: &[],
+        });
         kill_process(pid, Signal::STOP).unwrap();
         // The kernel notes a continued process only if it had stopped before.
-        while !std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T ") {
+        while !std::fs::read_to_string(format!("/proc/{}/stat", child.id()))
+            .unwrap()
+            .contains(") T ")
+        {
             std::thread::yield_now();
         }
         kill_process(pid, Signal::CONT).unwrap();
         let seen = watch.end();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(interference(&seen), [Interference::Stopped { processes: 1.0 }]);
+        assert_eq!(
+            interference(&seen),
+            [Interference::Stopped { processes: 1.0 }]
+        );
     }
 
     fn process(id: u32, parent: u32, own: u64, buried: u64) -> Process {
-        Process { id, parent, start: u64::from(id), kernel: false, own, buried, name: format!("p{id}") }
+        Process {
+            id,
+            parent,
+            start: u64::from(id),
+            kernel: false,
+            own,
+            buried,
+            name: format!("p{id}"),
+        }
     }
 
     fn total(before: &[Process], after: &[Process]) -> u64 {
-        used_by_others(before, after, 50).iter().map(|(_, ticks)| ticks).sum()
+        used_by_others(before, after, 50)
+            .iter()
+            .map(|(_, ticks)| ticks)
+            .sum()
     }
 
     #[test]
     fn a_line_of_stat_is_read_whatever_the_name() {
         let stat = "9 (a) b) S 7 9 9 0 -1 2129984 0 0 0 0 11 22 33 44 20 0 1 0 555 0";
         let read = parse(9, stat).unwrap();
-        assert_eq!((read.parent, read.start, read.own, read.buried), (7, 555, 33, 77));
+        assert_eq!(
+            (read.parent, read.start, read.own, read.buried),
+            (7, 555, 33, 77)
+        );
         assert_eq!(read.name, "a) b");
         assert!(read.kernel);
         assert_eq!(parse(9, "9 (short) S 7"), None);
@@ -527,10 +672,23 @@ mod tests {
 
     #[test]
     fn ours_and_the_kernels_do_not_count() {
-        let kernel = |own| Process { kernel: true, ..process(2, 0, own, 0) };
-        let before = [process(1, 0, 5, 0), kernel(1), process(50, 1, 10, 0), process(51, 50, 0, 0)];
-        let after =
-            [process(1, 0, 6, 0), kernel(99), process(50, 1, 30, 7), process(51, 50, 80, 0), process(52, 51, 9, 0)];
+        let kernel = |own| Process {
+            kernel: true,
+            ..process(2, 0, own, 0)
+        };
+        let before = [
+            process(1, 0, 5, 0),
+            kernel(1),
+            process(50, 1, 10, 0),
+            process(51, 50, 0, 0),
+        ];
+        let after = [
+            process(1, 0, 6, 0),
+            kernel(99),
+            process(50, 1, 30, 7),
+            process(51, 50, 80, 0),
+            process(52, 51, 9, 0),
+        ];
         assert_eq!(used_by_others(&before, &after, 50), [("p1".to_owned(), 1)]);
     }
 
@@ -544,7 +702,11 @@ mod tests {
     #[test]
     fn the_long_life_of_one_that_ended_is_not_counted_again() {
         // 4,000 ticks were used before the first reading, 30 after it.
-        let before = [process(1, 0, 0, 0), process(10, 1, 5, 0), process(11, 10, 4000, 0)];
+        let before = [
+            process(1, 0, 0, 0),
+            process(10, 1, 5, 0),
+            process(11, 10, 4000, 0),
+        ];
         let after = [process(1, 0, 0, 0), process(10, 1, 5, 4030)];
         assert_eq!(total(&before, &after), 30);
         // Its parent ended, too, and an ancestor adopted it.
@@ -558,7 +720,10 @@ mod tests {
     #[test]
     fn a_number_that_is_used_again_is_another_process() {
         let before = [process(1, 0, 0, 0), process(10, 1, 500, 0)];
-        let reborn = Process { start: 999, ..process(10, 1, 8, 0) };
+        let reborn = Process {
+            start: 999,
+            ..process(10, 1, 8, 0)
+        };
         assert_eq!(total(&before, &[process(1, 0, 0, 500), reborn]), 8);
     }
 }

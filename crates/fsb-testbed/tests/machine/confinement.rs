@@ -21,7 +21,12 @@ fn confined(target: &Path, uid: u32, invoking_user: u32) -> Value {
         "confinement": { "writable": [target], "uid": uid, "gid": uid, "die_with_parent": true },
         "outside": ["/tmp", "/var/tmp", "/dev/shm", "/root", "/run", "/", target.parent().unwrap(), env!("CARGO_MANIFEST_DIR")],
     });
-    let output = actor("confined").arg(order.to_string()).uid(invoking_user).gid(invoking_user).output().unwrap();
+    let output = actor("confined")
+        .arg(order.to_string())
+        .uid(invoking_user)
+        .gid(invoking_user)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -54,12 +59,18 @@ fn a_worker_of_root_is_nobody_and_held_to_its_target() {
     nothing_outside(&answer);
     assert_eq!(answer["notes"], json!([]));
     assert_eq!(answer["devices"], libc::EACCES);
-    assert_eq!((&answer["regained"], &answer["core"]), (&json!(false), &json!(0)));
+    assert_eq!(
+        (&answer["regained"], &answer["core"]),
+        (&json!(false), &json!(0))
+    );
     assert_eq!(
         (&answer["capabilities"], &answer["bounding"]),
         (&json!("0000000000000000"), &json!("0000000000000000"))
     );
-    assert_eq!((&answer["no_new_privileges"], &answer["groups"]), (&json!("1"), &json!("")));
+    assert_eq!(
+        (&answer["no_new_privileges"], &answer["groups"]),
+        (&json!("1"), &json!(""))
+    );
     assert_eq!(answer["users"], "65534\t65534\t65534\t65534");
     assert!(target.join("mine").exists());
 }
@@ -82,8 +93,17 @@ fn without_root_the_worker_holds_itself_or_says_that_it_cannot() {
     let answer = confined(&target, NOBODY, NOBODY);
     match answer["notes"].as_array().unwrap()[..] {
         [] => nothing_outside(&answer),
-        _ => assert!(answer["notes"][0].as_str().unwrap().contains("no read-only mounts"), "{answer:#}"),
+        _ => assert!(
+            answer["notes"][0]
+                .as_str()
+                .unwrap()
+                .contains("no read-only mounts"),
+            "{answer:#}"
+        ),
     }
     assert_eq!(answer["inside"], 0);
-    assert_eq!((&answer["regained"], &answer["no_new_privileges"]), (&json!(false), &json!("1")));
+    assert_eq!(
+        (&answer["regained"], &answer["no_new_privileges"]),
+        (&json!(false), &json!("1"))
+    );
 }

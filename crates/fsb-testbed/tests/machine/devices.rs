@@ -39,7 +39,11 @@ fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
 fn scene(arguments: &[&str]) -> (tempfile::TempDir, TestDevice, Setup, Setup) {
     let dir = directory();
     let device = TestDevice::new(dir.path(), SIZE, arguments);
-    let careful = setup(&[&format!("ext4@{}", device.path.display())], SIZE, dir.path());
+    let careful = setup(
+        &[&format!("ext4@{}", device.path.display())],
+        SIZE,
+        dir.path(),
+    );
     let mut wiping = careful.clone();
     wiping.wipe = vec![device.path.clone()];
     (dir, device, careful, wiping)
@@ -73,16 +77,32 @@ fn a_signature_needs_consent_by_whatever_name() {
     for mkfs in [&["mkfs.ext4", "-q", "-F"][..], &["mkswap"]] {
         must("wipefs", &["-a", device.path.to_str().unwrap()]);
         check(&careful).unwrap();
-        must(mkfs[0], &[&mkfs[1..], &[device.path.to_str().unwrap()]].concat());
+        must(
+            mkfs[0],
+            &[&mkfs[1..], &[device.path.to_str().unwrap()]].concat(),
+        );
         let refusal = check(&careful).unwrap_err();
         assert_eq!(refusal.kind, Kind::Request);
-        assert!(refusal.to_string().contains(&format!("--wipe {}", device.path.display())), "{refusal}");
+        assert!(
+            refusal
+                .to_string()
+                .contains(&format!("--wipe {}", device.path.display())),
+            "{refusal}"
+        );
         check(&wiping).unwrap();
     }
     let alias = dir.path().join("alias");
     std::os::unix::fs::symlink(&device.path, &alias).unwrap();
-    check(&Setup { wipe: vec![alias], ..careful.clone() }).unwrap();
-    check(&Setup { wipe: vec!["/dev/null".into(), dir.path().join("nothing")], ..careful }).unwrap_err();
+    check(&Setup {
+        wipe: vec![alias],
+        ..careful.clone()
+    })
+    .unwrap();
+    check(&Setup {
+        wipe: vec!["/dev/null".into(), dir.path().join("nothing")],
+        ..careful
+    })
+    .unwrap_err();
 }
 
 /// An MBR with the boot signature, and one Linux partition of 16 MiB that starts at 1 MiB.
@@ -91,7 +111,10 @@ fn write_partition_table(device: &TestDevice) {
     mbr[446 + 4] = 0x83;
     mbr[446 + 8..446 + 16].copy_from_slice(&[0, 8, 0, 0, 0, 128, 0, 0]);
     mbr[510..].copy_from_slice(&[0x55, 0xAA]);
-    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&device.path)
+        .unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &mbr, 0).unwrap();
     file.sync_all().unwrap();
 }
@@ -99,8 +122,12 @@ fn write_partition_table(device: &TestDevice) {
 fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
     needs!(root);
     let (dir, device, _, wiping) = scene(&[]);
-    // Set in the kernel directly, because not every kernel reads partition tables. Units are sectors.
-    must("addpart", &[device.path.to_str().unwrap(), "1", "2048", "32768"]);
+    // Set in the kernel directly, because not every kernel reads partition tables. Units are
+    // sectors.
+    must(
+        "addpart",
+        &[device.path.to_str().unwrap(), "1", "2048", "32768"],
+    );
     let partition = format!("{}p1", device.path.display());
     must("mkfs.ext4", &["-q", "-F", &partition]);
     let point = dir.path().join("mounted");
@@ -128,7 +155,10 @@ fn a_mounted_device_is_refused_even_with_consent() {
     must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
     let point = dir.path().join("mounted");
     std::fs::create_dir(&point).unwrap();
-    must("mount", &[device.path.to_str().unwrap(), point.to_str().unwrap()]);
+    must(
+        "mount",
+        &[device.path.to_str().unwrap(), point.to_str().unwrap()],
+    );
     let refusals = [check(&careful), check(&wiping)].map(Result::unwrap_err);
     must("umount", &[point.to_str().unwrap()]);
     for refusal in refusals {
@@ -142,14 +172,22 @@ fn a_device_mounted_only_in_another_namespace_is_refused() {
     needs!(root);
     let (dir, device, _, wiping) = scene(&[]);
     must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
-    let script = format!("mount {} {} && echo mounted && exec sleep 600", device.path.display(), dir.path().display());
+    let script = format!(
+        "mount {} {} && echo mounted && exec sleep 600",
+        device.path.display(),
+        dir.path().display()
+    );
     let mut other = std::process::Command::new("unshare")
         .args(["--mount", "--kill-child", "--fork", "sh", "-c", &script])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(other.stdout.take().unwrap()),
+        &mut line,
+    )
+    .unwrap();
     let refusal = check(&wiping);
     other.kill().unwrap();
     other.wait().unwrap();
@@ -194,7 +232,10 @@ fn two_names_of_one_device_are_refused() {
     let (dir, device, _, _) = scene(&[]);
     let alias = dir.path().join("alias");
     std::os::unix::fs::symlink(&device.path, &alias).unwrap();
-    let targets = [format!("ext4@{}", device.path.display()), format!("ext2@{}", alias.display())];
+    let targets = [
+        format!("ext4@{}", device.path.display()),
+        format!("ext2@{}", alias.display()),
+    ];
     let refusal = check(&setup(&[&targets[0], &targets[1]], SIZE, dir.path())).unwrap_err();
     assert_eq!(refusal.code, "device/named-twice", "{refusal}");
 }
@@ -214,7 +255,12 @@ impl Links {
         let second = TestDevice::new(dir.path(), SIZE, &[]);
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&first.path, &link).unwrap();
-        Links { dir, first, second, link }
+        Links {
+            dir,
+            first,
+            second,
+            link,
+        }
     }
 
     fn lead_to(&self, device: &TestDevice) {
@@ -225,7 +271,11 @@ impl Links {
 
     /// Returns a setup as the coordinator makes it: each name is resolved now.
     fn resolved(&self, target: &Path, wipe: &[&Path]) -> Setup {
-        let mut setup = setup(&[&format!("ext4@{}", target.display())], SIZE, self.dir.path());
+        let mut setup = setup(
+            &[&format!("ext4@{}", target.display())],
+            SIZE,
+            self.dir.path(),
+        );
         setup.wipe = wipe.iter().map(|path| path.to_path_buf()).collect();
         setup.devices = medium::named_devices(&setup.targets, &setup.wipe);
         setup
@@ -248,7 +298,11 @@ fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
     assert_eq!(refusal.code, "device/changed", "{refusal}");
     let before = content(&links.second);
     let lines = run(&setup, |_| {});
-    assert_eq!(find(&lines, "error")["code"], "device/changed", "{lines:#?}");
+    assert_eq!(
+        find(&lines, "error")["code"],
+        "device/changed",
+        "{lines:#?}"
+    );
     assert!(content(&links.second) == before, "nothing was written");
     links.lead_to(&links.first);
     check(&setup).unwrap();
@@ -256,10 +310,16 @@ fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
     // The same name and number, but another file behind it.
     let path = links.first.path.to_str().unwrap().to_owned();
     let image = links.dir.path().join("image");
-    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    std::fs::File::create(&image)
+        .and_then(|file| file.set_len(SIZE))
+        .unwrap();
     must("losetup", &["-d", &path]);
     crate::stage::eventually("it is free", || {
-        std::process::Command::new("losetup").args([&path, image.to_str().unwrap()]).status().unwrap().success()
+        std::process::Command::new("losetup")
+            .args([&path, image.to_str().unwrap()])
+            .status()
+            .unwrap()
+            .success()
     });
     assert_eq!(check(&setup).unwrap_err().code, "device/changed");
 }
@@ -282,7 +342,11 @@ fn consent_to_wipe_is_for_the_device_that_was_named() {
 }
 
 fn attach(file: &Path) -> String {
-    let output = std::process::Command::new("losetup").args(["-f", "--show"]).arg(file).output().unwrap();
+    let output = std::process::Command::new("losetup")
+        .args(["-f", "--show"])
+        .arg(file)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
@@ -296,7 +360,10 @@ fn a_device_under_a_mounted_loop_device_is_refused() {
     let refusal = refusal.unwrap_err();
     assert_eq!(refusal.kind, Kind::Request);
     assert_eq!(refusal.code, "device/in-use", "{refusal}");
-    assert!(refusal.to_string().contains(&name(Path::new(&above))), "{refusal}");
+    assert!(
+        refusal.to_string().contains(&name(Path::new(&above))),
+        "{refusal}"
+    );
     crate::stage::eventually("the loop device is gone", || check(&wiping).is_ok());
 }
 
@@ -308,7 +375,9 @@ fn an_image_that_is_mounted_through_another_loop_device_is_refused() {
     needs!(root);
     let dir = directory();
     let image = dir.path().join("image");
-    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    std::fs::File::create(&image)
+        .and_then(|file| file.set_len(SIZE))
+        .unwrap();
     let (one, other) = (attach(&image), attach(&image));
     must("mkfs.ext4", &["-q", "-F", &one]);
     let point = dir.path().join("mounted");
@@ -330,17 +399,33 @@ fn a_loop_device_that_another_process_has_attached_meanwhile_is_left_to_it() {
         let path = dir.path().join(name);
         let file = std::fs::File::create_new(&path).unwrap();
         file.set_len(SIZE).unwrap();
-        (path, std::fs::File::options().read(true).write(true).open(dir.path().join(name)).unwrap())
+        (
+            path,
+            std::fs::File::options()
+                .read(true)
+                .write(true)
+                .open(dir.path().join(name))
+                .unwrap(),
+        )
     };
     let ((ours, _), (theirs, file)) = (image("ours"), image("theirs"));
     let device = loopdev::attach(file.as_fd(), Window::WHOLE, loopdev::Mode::Buffered, 0).unwrap();
-    assert_eq!(loopdev::renew(device.index, true, Some(&ours)).unwrap(), Some(theirs.clone()));
+    assert_eq!(
+        loopdev::renew(device.index, true, Some(&ours)).unwrap(),
+        Some(theirs.clone())
+    );
     std::fs::remove_file(&theirs).unwrap();
-    assert_eq!(loopdev::renew(device.index, true, Some(&ours)).unwrap(), Some(theirs.clone()));
+    assert_eq!(
+        loopdev::renew(device.index, true, Some(&ours)).unwrap(),
+        Some(theirs.clone())
+    );
     // Its own, or of a ledger that does not say what was attached: in use is then a failure.
     for image in [Some(theirs.as_path()), None] {
         assert!(loopdev::renew(device.index, true, image).is_err());
     }
     drop(device.fd);
-    assert_eq!(loopdev::renew(device.index, !device.is_new, Some(&theirs)).unwrap(), None);
+    assert_eq!(
+        loopdev::renew(device.index, !device.is_new, Some(&theirs)).unwrap(),
+        None
+    );
 }

@@ -22,7 +22,9 @@ const NOBODY: u32 = 65534;
 
 fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -36,11 +38,23 @@ fn root_measures_a_directory_that_the_worker_cannot_reach() {
     std::fs::write(inner.join("precious"), "untouched").unwrap();
     let lines = run(&setup(&[inner.to_str().unwrap()], 0, dir.path()), |_| {});
     let provisioned = find(&lines, "provisioned");
-    assert!(provisioned["root"].as_str().unwrap().starts_with("/run/fsb/mnt/"), "{provisioned:#}");
+    assert!(
+        provisioned["root"]
+            .as_str()
+            .unwrap()
+            .starts_with("/run/fsb/mnt/"),
+        "{provisioned:#}"
+    );
     assert_eq!(provisioned["abilities"]["cold"], "drop_caches");
-    assert_eq!((find(&lines, "cold"), find(&lines, "exists")), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(
+        (find(&lines, "cold"), find(&lines, "exists")),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
     assert_eq!(find(&lines, "worker")["inside"], 0);
-    assert_eq!(std::fs::read_to_string(inner.join("precious")).unwrap(), "untouched");
+    assert_eq!(
+        std::fs::read_to_string(inner.join("precious")).unwrap(),
+        "untouched"
+    );
     assert_eq!(names(&inner), ["precious"]);
     nothing_is_left(dir.path());
 }
@@ -56,12 +70,20 @@ fn without_root_data_are_evicted_and_nothing_else_is_possible() {
     let mut plan = setup(&[data.to_str().unwrap()], 0, dir.path());
     let state = dir.path().join("state");
     let as_nobody = |command: &mut std::process::Command| {
-        command.uid(NOBODY).gid(NOBODY).env("XDG_STATE_HOME", &state);
+        command
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .env("XDG_STATE_HOME", &state);
     };
     let lines = run(&plan, as_nobody);
     let provisioned = find(&lines, "provisioned");
     assert_eq!(provisioned["abilities"]["cold"], "evict", "{lines:#?}");
-    assert!(provisioned["root"].as_str().unwrap().starts_with(data.to_str().unwrap()));
+    assert!(
+        provisioned["root"]
+            .as_str()
+            .unwrap()
+            .starts_with(data.to_str().unwrap())
+    );
     assert_ne!(find(&lines, "isolation"), "pid_and_mount");
     assert_eq!(names(&data), Vec::<String>::new());
     assert!(names(&state.join("fsb/undo")).is_empty());
@@ -70,7 +92,10 @@ fn without_root_data_are_evicted_and_nothing_else_is_possible() {
     let lines = run(&plan, as_nobody);
     let error = find(&lines, "error");
     assert_eq!(error["kind"], "machine");
-    assert!(error["advice"].as_str().unwrap().contains("sudo"), "{error:#}");
+    assert!(
+        error["advice"].as_str().unwrap().contains("sudo"),
+        "{error:#}"
+    );
 }
 
 fn places_that_cannot_be_measured_are_refused() {
@@ -85,27 +110,40 @@ fn places_that_cannot_be_measured_are_refused() {
     ] {
         let mut plan = setup(&[path], 0, dir.path());
         plan.identity = fsb_model::Identity::default();
-        let refusal = LocalTestbed::new(Owner::current()).check(&plan).unwrap_err();
+        let refusal = LocalTestbed::new(Owner::current())
+            .check(&plan)
+            .unwrap_err();
         assert_eq!(refusal.kind, kind, "{path}: {refusal}");
     }
 }
 
 fn null_targets_touch_nothing_and_need_no_root() {
-    let mut plan = setup(&["null", "null,slowdown=10%", "null,fail=enospc"], 1 << 30, Path::new("/nonexistent"));
+    let mut plan = setup(
+        &["null", "null,slowdown=10%", "null,fail=enospc"],
+        1 << 30,
+        Path::new("/nonexistent"),
+    );
     plan.identity = fsb_model::Identity::default();
     let mut testbed = LocalTestbed::new(Owner::current());
     assert_eq!(testbed.check(&plan).unwrap(), Vec::new());
     let opened = testbed.open(&plan, &mut |_| {}).unwrap();
     assert!(opened.media.is_empty() && opened.warnings.is_empty());
     // The record shows the requested controls as not set.
-    assert!(opened.controls.keys().eq(plan.controls.keys()), "{opened:?}");
+    assert!(
+        opened.controls.keys().eq(plan.controls.keys()),
+        "{opened:?}"
+    );
     assert!(opened.controls.values().all(|control| !control.effective));
     let provisioned = testbed.provision(0, 0, &plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
     assert!(testbed.counters(0).is_none() && testbed.quiesce(0, Duration::MAX).unwrap().settled);
     let quiet = testbed.quiesce(0, Duration::ZERO).unwrap();
-    assert_eq!((quiet.settled, quiet.waited_seconds), (true, 0.0), "a null target has nothing to write");
+    assert_eq!(
+        (quiet.settled, quiet.waited_seconds),
+        (true, 0.0),
+        "a null target has nothing to write"
+    );
     testbed.make_cold(0, ColdReach::Machine).unwrap();
     testbed.release(0).unwrap();
     let failure = testbed.provision(0, 0, &plan.targets[2]).unwrap_err();
@@ -127,12 +165,21 @@ fn requests_are_checked_whole() {
         ("ext4@ram", 1 << 50, "too little memory"),
     ] {
         let plan = setup(&[target], size, dir.path());
-        let refusal = LocalTestbed::new(Owner::current()).check(&plan).unwrap_err();
+        let refusal = LocalTestbed::new(Owner::current())
+            .check(&plan)
+            .unwrap_err();
         if rustix::process::geteuid().is_root() {
             assert!(refusal.to_string().contains(words), "{target}: {refusal}");
         }
     }
     let mut plan = setup(&["null"], 0, dir.path());
-    plan.controls.insert("page-cash".to_owned(), "remount".to_owned());
-    assert!(LocalTestbed::new(Owner::current()).check(&plan).unwrap_err().to_string().contains("page-cache"));
+    plan.controls
+        .insert("page-cash".to_owned(), "remount".to_owned());
+    assert!(
+        LocalTestbed::new(Owner::current())
+            .check(&plan)
+            .unwrap_err()
+            .to_string()
+            .contains("page-cache")
+    );
 }

@@ -1,4 +1,5 @@
-//! Tests on the real kernel. Those that need root are skipped with a message elsewhere, and fail in CI.
+//! Tests on the real kernel. Those that need root are skipped with a message elsewhere, and fail in
+//! CI.
 
 #![expect(unsafe_code, reason = "system calls without a safe interface")]
 #![expect(clippy::print_stdout, reason = "actors answer on standard output")]

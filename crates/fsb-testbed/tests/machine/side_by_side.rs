@@ -25,8 +25,8 @@ fn values<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
     lines.iter().filter_map(|line| line.get(key)).collect()
 }
 
-/// Checks that there are no errors, that each device has its own counters, and that a release tears down one target
-/// only.
+/// Checks that there are no errors, that each device has its own counters, and that a release tears
+/// down one target only.
 fn stand_side_by_side(lines: &[Value], targets: usize) {
     let errors = values(lines, "error");
     assert!(errors.is_empty(), "{errors:?}; {lines:#?}");
@@ -35,24 +35,47 @@ fn stand_side_by_side(lines: &[Value], targets: usize) {
         let told = values(lines, key);
         assert_eq!(told.len(), targets, "{lines:#?}");
         for (own, moved) in told.into_iter().enumerate() {
-            let moved: Vec<u64> = moved.as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).collect();
+            let moved: Vec<u64> = moved
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|bytes| bytes.as_u64().unwrap())
+                .collect();
             let file = (4 << 20) * (own as u64 + 1);
-            assert!((file..3 * file + (4 << 20)).contains(&moved[own]), "{key}: {moved:?}");
-            let others = moved.iter().enumerate().filter(|(other, _)| *other != own).map(|(_, bytes)| bytes);
+            assert!(
+                (file..3 * file + (4 << 20)).contains(&moved[own]),
+                "{key}: {moved:?}"
+            );
+            let others = moved
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != own)
+                .map(|(_, bytes)| bytes);
             assert!(others.sum::<u64>() < 1 << 20, "{key} by {own}: {moved:?}");
         }
     }
     for (slot, there) in values(lines, "there").into_iter().enumerate() {
         let expected: Vec<bool> = (0..targets).map(|other| other > slot).collect();
-        assert_eq!(*there, serde_json::json!(expected), "after the release of {slot}");
+        assert_eq!(
+            *there,
+            serde_json::json!(expected),
+            "after the release of {slot}"
+        );
     }
 }
 
 fn nothing_real_has_two_slots() {
     let dir = directory();
-    let lines = play(&setup(&["null", "null"], 32 << 20, dir.path()), "side", |_| {});
+    let lines = play(
+        &setup(&["null", "null"], 32 << 20, dir.path()),
+        "side",
+        |_| {},
+    );
     assert!(values(&lines, "error").is_empty(), "{lines:#?}");
-    let names: Vec<_> = values(&lines, "provisioned").into_iter().map(|it| it["root"].clone()).collect();
+    let names: Vec<_> = values(&lines, "provisioned")
+        .into_iter()
+        .map(|it| it["root"].clone())
+        .collect();
     assert_eq!(names.len(), 2);
     assert_ne!(names[0], names[1]);
     assert_eq!(values(&lines, "released").len(), 2);
@@ -61,7 +84,11 @@ fn nothing_real_has_two_slots() {
 fn two_media_are_mounted_at_once() {
     needs!(root);
     let dir = directory();
-    let lines = play(&setup(&["ext4", "ext2@ram"], 64 << 20, dir.path()), "side", |_| {});
+    let lines = play(
+        &setup(&["ext4", "ext2@ram"], 64 << 20, dir.path()),
+        "side",
+        |_| {},
+    );
     stand_side_by_side(&lines, 2);
     nothing_is_left(dir.path());
 }
@@ -71,20 +98,35 @@ const SIZE: u64 = 1200 << 20;
 
 /// Returns a setup of targets on slices of one medium.
 pub fn divided(targets: &[&str], size: u64, dir: &Path) -> Setup {
-    Setup { slices: targets.len() as u32, ..setup(targets, size, dir) }
+    Setup {
+        slices: targets.len() as u32,
+        ..setup(targets, size, dir)
+    }
 }
 
-/// Returns the devices of the slices of that medium. Checks that each slice begins where the previous one ends.
+/// Returns the devices of the slices of that medium. Checks that each slice begins where the
+/// previous one ends.
 fn slices_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
     let opened = find(lines, "opened");
-    assert_eq!(opened["media"][medium]["device"]["size_bytes"], size, "{opened:#}");
-    let slices = opened["slices"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
+    assert_eq!(
+        opened["media"][medium]["device"]["size_bytes"], size,
+        "{opened:#}"
+    );
+    let slices = opened["slices"][medium]
+        .as_array()
+        .unwrap_or_else(|| panic!("{opened:#}"));
     let bytes = fsb_testbed::slice_bytes(size, slices.len() as u32);
     let start = slices[0]["place"]["start"].as_u64().unwrap();
     for (number, slice) in (0..).zip(slices) {
-        assert_eq!(slice["place"], serde_json::json!({ "start": start + number * bytes, "bytes": bytes }));
+        assert_eq!(
+            slice["place"],
+            serde_json::json!({ "start": start + number * bytes, "bytes": bytes })
+        );
     }
-    slices.iter().map(|slice| slice["device"].as_str().unwrap().to_owned()).collect()
+    slices
+        .iter()
+        .map(|slice| slice["device"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn three_file_systems_share_an_image() {
@@ -99,11 +141,17 @@ fn three_file_systems_share_an_image() {
     for (provisioned, device) in values(&lines, "provisioned").into_iter().zip(devices) {
         let command = provisioned["record"]["mkfs_command"].to_string();
         assert!(command.contains(&device), "{command} is not for {device}");
-        assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::slice_bytes(SIZE, 3), "{provisioned:#}");
+        assert!(
+            provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::slice_bytes(SIZE, 3),
+            "{provisioned:#}"
+        );
     }
-    // Other processes may use the disk under the image meanwhile, but I/O of targets belongs to the run.
+    // Other processes may use the disk under the image meanwhile, but I/O of targets belongs to the
+    // run.
     for (slot, seen) in (1..).zip(values(&lines, "seen")) {
-        let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
+        let ours = seen["target_device_bytes"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{seen}"));
         assert!((4e6 * f64::from(slot)..4e7).contains(&ours), "{seen}");
     }
     nothing_is_left(dir.path());
@@ -112,7 +160,15 @@ fn three_file_systems_share_an_image() {
 fn slices_of_memory() {
     needs!(root);
     let dir = directory();
-    let lines = play(&divided(&["ext4@ram", "btrfs@ram", "ntfs@ram"], 512 << 20, dir.path()), "side", |_| {});
+    let lines = play(
+        &divided(
+            &["ext4@ram", "btrfs@ram", "ntfs@ram"],
+            512 << 20,
+            dir.path(),
+        ),
+        "side",
+        |_| {},
+    );
     stand_side_by_side(&lines, 3);
     slices_of(&lines, "ram", 512 << 20);
     nothing_is_left(dir.path());
@@ -121,23 +177,44 @@ fn slices_of_memory() {
 fn targets_change_their_slices() {
     needs!(root);
     let dir = directory();
-    let lines = play(&divided(&["ext4", "ext2"], 128 << 20, dir.path()), "side-again", |_| {});
+    let lines = play(
+        &divided(&["ext4", "ext2"], 128 << 20, dir.path()),
+        "side-again",
+        |_| {},
+    );
     assert!(values(&lines, "error").is_empty(), "{lines:#?}");
-    let shown: Vec<_> = values(&lines, "again").into_iter().map(|record| record["mkfs_command"].to_string()).collect();
+    let shown: Vec<_> = values(&lines, "again")
+        .into_iter()
+        .map(|record| record["mkfs_command"].to_string())
+        .collect();
     let devices = slices_of(&lines, "loop", 128 << 20);
     for (command, (kind, slice)) in shown.iter().zip([("ext4", 0), ("ext2", 1), ("ext2", 0)]) {
-        assert!(command.contains(kind) && command.contains(&devices[slice]), "{command}");
+        assert!(
+            command.contains(kind) && command.contains(&devices[slice]),
+            "{command}"
+        );
     }
-    assert_eq!(find(&lines, "taken")["fields"], serde_json::json!({ "slice": 1, "slot": 7 }), "{lines:#?}");
+    assert_eq!(
+        find(&lines, "taken")["fields"],
+        serde_json::json!({ "slice": 1, "slot": 7 }),
+        "{lines:#?}"
+    );
     // The releases tore down the first two, and the reuse of its slot the third. Two are left.
-    assert_eq!(find(&lines, "left"), &serde_json::json!([false, false, false, true, true]));
+    assert_eq!(
+        find(&lines, "left"),
+        &serde_json::json!([false, false, false, true, true])
+    );
     nothing_is_left(dir.path());
 }
 
 fn discards_of_one_slice_stay_in_it() {
     needs!(root);
     let dir = directory();
-    let lines = play(&divided(&["ext4,discard", "ext4"], 128 << 20, dir.path()), "side", |_| {});
+    let lines = play(
+        &divided(&["ext4,discard", "ext4"], 128 << 20, dir.path()),
+        "side",
+        |_| {},
+    );
     stand_side_by_side(&lines, 2);
     nothing_is_left(dir.path());
 }
@@ -145,16 +222,33 @@ fn discards_of_one_slice_stay_in_it() {
 fn a_slice_that_is_too_small_is_refused() {
     needs!(root);
     let dir = directory();
-    let refused = play(&divided(&["xfs", "ext4"], 512 << 20, dir.path()), "side", |_| {});
+    let refused = play(
+        &divided(&["xfs", "ext4"], 512 << 20, dir.path()),
+        "side",
+        |_| {},
+    );
     let error = find(&refused, "error");
     assert_eq!(error["kind"], "request", "{error:#}");
-    assert!(error["advice"].as_str().unwrap().contains("--size 619M or more"), "{error:#}");
+    assert!(
+        error["advice"]
+            .as_str()
+            .unwrap()
+            .contains("--size 619M or more"),
+        "{error:#}"
+    );
 }
 
 /// Returns a setup of targets on slices of a device of the test.
 fn on_a_disk(names: &[&str], disk: &TestDevice, dir: &Path) -> Setup {
-    let targets: Vec<String> = names.iter().map(|name| format!("{name}@{}", disk.path.display())).collect();
-    divided(&targets.iter().map(String::as_str).collect::<Vec<_>>(), 0, dir)
+    let targets: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name}@{}", disk.path.display()))
+        .collect();
+    divided(
+        &targets.iter().map(String::as_str).collect::<Vec<_>>(),
+        0,
+        dir,
+    )
 }
 
 fn three_file_systems_share_a_disk() {
@@ -164,9 +258,15 @@ fn three_file_systems_share_a_disk() {
     let disk = TestDevice::new(elsewhere.path(), size, &[]);
     let mut setup = on_a_disk(&["ext4", "btrfs", "ntfs"], &disk, dir.path());
     assert_eq!(fsb_testbed::side_by_side(&setup), Ok(3));
-    assert_eq!(fsb_testbed::slice_size(&setup, 3), Some(fsb_testbed::slice_bytes(size, 3)));
-    // The queue belongs to the disk: it is set for the first target, and restored after the last one.
-    setup.controls.insert("scheduler".to_owned(), "none".to_owned());
+    assert_eq!(
+        fsb_testbed::slice_size(&setup, 3),
+        Some(fsb_testbed::slice_bytes(size, 3))
+    );
+    // The queue belongs to the disk: it is set for the first target, and restored after the last
+    // one.
+    setup
+        .controls
+        .insert("scheduler".to_owned(), "none".to_owned());
     let lines = play(&setup, "side", |_| {});
     stand_side_by_side(&lines, 3);
     let shown = disk.path.display().to_string();
@@ -175,7 +275,10 @@ fn three_file_systems_share_a_disk() {
     assert_eq!(disk.partitions(), Vec::<String>::new());
     nothing_is_left(dir.path());
     // Other programs look for a file system at the beginning of the disk, and there is none.
-    must("sh", &["-c", &format!("test -z \"$(wipefs -n -p {shown})\"")]);
+    must(
+        "sh",
+        &["-c", &format!("test -z \"$(wipefs -n -p {shown})\"")],
+    );
     // The same targets share the disk again, each on another slice.
     let mut again = on_a_disk(&["ntfs", "ext4", "btrfs"], &disk, dir.path());
     again.wipe = vec![disk.path.clone()];
@@ -194,9 +297,18 @@ fn a_disk_with_partitions_is_not_divided() {
     let lines = play(&setup, "side", |_| {});
     let slice = disk.partitions();
     must("delpart", &[&shown, "1"]);
-    let PlacementReason::IndivisibleMedium { cause } = &reason else { panic!("{reason:?}") };
+    let PlacementReason::IndivisibleMedium { cause } = &reason else {
+        panic!("{reason:?}")
+    };
     assert!(cause.contains("has partitions"), "{cause}");
     let error = find(&lines, "error");
-    assert_eq!((&error["kind"], slice.len()), (&Value::from("request"), 1), "{error:#}");
-    assert!(error["tried"].as_str().unwrap().contains("has partitions"), "{error:#}");
+    assert_eq!(
+        (&error["kind"], slice.len()),
+        (&Value::from("request"), 1),
+        "{error:#}"
+    );
+    assert!(
+        error["tried"].as_str().unwrap().contains("has partitions"),
+        "{error:#}"
+    );
 }

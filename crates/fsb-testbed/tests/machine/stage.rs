@@ -1,4 +1,5 @@
-//! The common part of the tests: the actor, setups, loop devices of the tests, and checks that nothing is left.
+//! The common part of the tests: the actor, setups, loop devices of the tests, and checks that
+//! nothing is left.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +16,10 @@ use serde_json::{Value, json};
 
 /// Returns a setup with these targets, as small as possible.
 pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
-    let mut targets: Vec<Target> = targets.iter().map(|text| text.parse().expect("a target")).collect();
+    let mut targets: Vec<Target> = targets
+        .iter()
+        .map(|text| text.parse().expect("a target"))
+        .collect();
     fsb_model::target::make_names_unique(&mut targets);
     Setup {
         patience: None,
@@ -27,7 +31,11 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         wipe: Vec::new(),
         devices: Default::default(),
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
-        identity: Identity { uid: Some(65534), gid: Some(65534), force_root: false },
+        identity: Identity {
+            uid: Some(65534),
+            gid: Some(65534),
+            force_root: false,
+        },
         seed: 1,
         vm: None,
         root: None,
@@ -42,7 +50,10 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
 
 /// Returns a temporary directory on a disk, because /tmp may be in memory.
 pub fn directory() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("fsb-it-").tempdir_in("/var/tmp").expect("/var/tmp can be written to")
+    tempfile::Builder::new()
+        .prefix("fsb-it-")
+        .tempdir_in("/var/tmp")
+        .expect("/var/tmp can be written to")
 }
 
 /// A running coordinator process. Dropping it kills the process.
@@ -54,7 +65,10 @@ pub struct Coordinator {
 impl Coordinator {
     pub fn start(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Coordinator {
         let mut command = actor("coordinator");
-        command.arg(serde_json::to_string(setup).expect("JSON")).arg(scenario).stdout(Stdio::piped());
+        command
+            .arg(serde_json::to_string(setup).expect("JSON"))
+            .arg(scenario)
+            .stdout(Stdio::piped());
         prepare(&mut command);
         let mut child = command.spawn().expect("the actor is built with the tests");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -89,8 +103,11 @@ pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
 /// Like [`run`], in another scenario.
 pub fn play(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
     let mut coordinator = Coordinator::start(setup, scenario, prepare);
-    let lines =
-        coordinator.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
+    let lines = coordinator
+        .lines
+        .by_ref()
+        .map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON"))
+        .collect();
     coordinator.child.wait().expect("the front ends");
     lines
 }
@@ -105,25 +122,42 @@ pub fn find<'a>(lines: &'a [Value], key: &str) -> &'a Value {
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(30), "not so after 30 s: {what}");
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "not so after 30 s: {what}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 /// Returns the files behind attached loop devices, as the kernel names them.
 pub fn backing_files() -> Vec<String> {
-    let devices = std::fs::read_dir("/sys/block").expect("/sys").filter_map(Result::ok);
-    devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok()).collect()
+    let devices = std::fs::read_dir("/sys/block")
+        .expect("/sys")
+        .filter_map(Result::ok);
+    devices
+        .filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok())
+        .collect()
 }
 
-/// Checks that a run with its images in `dir` left nothing: no loop device on them, no mount of fsb, no directory.
+/// Checks that a run with its images in `dir` left nothing: no loop device on them, no mount of
+/// fsb, no directory.
 pub fn nothing_is_left(dir: &Path) {
     let shown = dir.to_string_lossy().into_owned();
-    eventually("no loop device", || backing_files().iter().all(|file| !file.contains(&shown)));
+    eventually("no loop device", || {
+        backing_files().iter().all(|file| !file.contains(&shown))
+    });
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc");
     assert!(!mounts.contains("/run/fsb"), "{mounts}");
-    let left: Vec<_> = std::fs::read_dir(dir).expect("the directory").map(|entry| entry.unwrap().path()).collect();
-    assert!(left.iter().all(|path| !path.to_string_lossy().contains(".fsb-")), "{left:?}");
+    let left: Vec<_> = std::fs::read_dir(dir)
+        .expect("the directory")
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|path| !path.to_string_lossy().contains(".fsb-")),
+        "{left:?}"
+    );
 }
 
 /// A loop device that the test attached itself, over a sparse file.
@@ -134,21 +168,33 @@ pub struct TestDevice {
 impl TestDevice {
     pub fn new(dir: &Path, size: u64, arguments: &[&str]) -> TestDevice {
         let image = dir.join(format!("device-{}", std::process::id()));
-        std::fs::File::create(&image).and_then(|file| file.set_len(size)).expect("an image");
-        let output =
-            Command::new("losetup").args(arguments).args(["-f", "--show"]).arg(&image).output().expect("losetup");
+        std::fs::File::create(&image)
+            .and_then(|file| file.set_len(size))
+            .expect("an image");
+        let output = Command::new("losetup")
+            .args(arguments)
+            .args(["-f", "--show"])
+            .arg(&image)
+            .output()
+            .expect("losetup");
         assert!(output.status.success(), "{output:?}");
         // Another program must not find it by name.
         std::fs::remove_file(&image).expect("the image");
-        TestDevice { path: PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim()) }
+        TestDevice {
+            path: PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim()),
+        }
     }
 
     /// Returns the names of its partitions in the kernel.
     pub fn partitions(&self) -> Vec<String> {
         let directory = Path::new("/sys/block").join(self.path.file_name().expect("a device"));
-        let entries = std::fs::read_dir(directory).expect("/sys").map(|entry| entry.expect("an entry").path());
+        let entries = std::fs::read_dir(directory)
+            .expect("/sys")
+            .map(|entry| entry.expect("an entry").path());
         let partitions = entries.filter(|path| path.join("partition").exists());
-        partitions.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect()
+        partitions
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect()
     }
 }
 
@@ -160,16 +206,25 @@ impl Drop for TestDevice {
 
 /// Runs a program that must succeed.
 pub fn must(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
-    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {output:?}"
+    );
 }
 
-// Runs the roles of a run's processes: coordinator, supervisor, agent and worker in one binary, as in `fsb` itself.
-// Their answers are lines of JSON.
+// Runs the roles of a run's processes: coordinator, supervisor, agent and worker in one binary, as
+// in `fsb` itself. Their answers are lines of JSON.
 
 /// Runs the role that the first argument names, if it names one.
 pub fn play_role(arguments: &[OsString]) -> Option<ExitCode> {
-    let words: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     let result = match words.get(1)?.strip_prefix(ROLE)? {
         "coordinator" => coordinator(&arguments[2..]),
         "supervisor" => sandbox::supervise(&arguments[2..]),
@@ -201,10 +256,17 @@ const ROLE: &str = "__";
 /// Starts a supervisor and an agent with the same arguments, and prints the lines of the agent.
 fn coordinator(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = serde_json::to_string(&Owner::current()).expect("an owner is JSON");
-    let mut command = vec![OsString::from("__supervisor"), "__agent".into(), owner.into()];
+    let mut command = vec![
+        OsString::from("__supervisor"),
+        "__agent".into(),
+        owner.into(),
+    ];
     command.extend_from_slice(arguments);
     let mut launched = sandbox::launch(&command)?;
-    println!("{}", json!({ "supervisor": launched.pid, "isolation": launched.isolation }));
+    println!(
+        "{}",
+        json!({ "supervisor": launched.pid, "isolation": launched.isolation })
+    );
     let stream = launched.stream.try_clone().expect("a descriptor");
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
         println!("{line}");
@@ -212,8 +274,9 @@ fn coordinator(arguments: &[OsString]) -> Result<i32, TestbedError> {
     Ok(launched.wait(Duration::from_secs(30)).unwrap_or(99))
 }
 
-/// Runs the agent with the arguments `OWNER SETUP SCENARIO`. `sequential` runs a sequential trial of each target in turn,
-/// and `hold` stops in the middle of the first. `side` and `side-hold` have all targets ready at once.
+/// Runs the agent with the arguments `OWNER SETUP SCENARIO`. `sequential` runs a sequential trial
+/// of each target in turn, and `hold` stops in the middle of the first. `side` and `side-hold` have
+/// all targets ready at once.
 fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let mut stream = sandbox::protocol()?;
     let mut say = |value: Value| writeln!(stream, "{value}").expect("the coordinator listens");
@@ -266,7 +329,9 @@ fn run_scenario(
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");
             let after = testbed.counters(0);
-            let warm = std::fs::read(&file).map(|_| testbed.counters(0)).expect("the file is still there");
+            let warm = std::fs::read(&file)
+                .map(|_| testbed.counters(0))
+                .expect("the file is still there");
             say(json!({
                 "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
                 "evicted": evictions() != evicted_before,
@@ -278,15 +343,23 @@ fn run_scenario(
     Ok(())
 }
 
-/// Returns the kernel's counts of how often the page cache of this machine was emptied, and of the pages that it took back
-/// when memory was short.
+/// Returns the kernel's counts of how often the page cache of this machine was emptied, and of the
+/// pages that it took back when memory was short.
 fn evictions() -> Option<Vec<String>> {
     let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
-    let is_eviction = |line: &&str| line.starts_with("drop_pagecache") || line.starts_with("pgsteal_");
-    Some(counters.lines().filter(is_eviction).map(str::to_owned).collect())
+    let is_eviction =
+        |line: &&str| line.starts_with("drop_pagecache") || line.starts_with("pgsteal_");
+    Some(
+        counters
+            .lines()
+            .filter(is_eviction)
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
-/// Tries what a confined process can do in `root`. It runs as the user of the setup, or else as the present user.
+/// Tries what a confined process can do in `root`. It runs as the user of the setup, or else as the
+/// present user.
 fn worker(root: &Path, uid: Option<u32>) -> Value {
     let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     let confinement = Confinement {
@@ -300,20 +373,25 @@ fn worker(root: &Path, uid: Option<u32>) -> Value {
         memory_nodes: Vec::new(),
     };
     let order = json!({ "confinement": confinement, "outside": ["/tmp", root.parent().expect("a mount point")] });
-    let output = actor("confined").arg(order.to_string()).output().expect("a worker");
+    let output = actor("confined")
+        .arg(order.to_string())
+        .output()
+        .expect("a worker");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
 pub fn write_file(path: &Path, size: usize) {
     let file = std::fs::File::create(path).expect("the root of a target can be written to");
-    file.write_all_at(&vec![7u8; size], 0).expect("there is space");
+    file.write_all_at(&vec![7u8; size], 0)
+        .expect("there is space");
     file.sync_all().expect("the device works");
 }
 
 /// Confines itself according to its argument, then tries all operations that must fail.
 fn confined(order: &str) -> Result<i32, TestbedError> {
     let order: Value = serde_json::from_str(order).expect("an order");
-    let confinement: Confinement = serde_json::from_value(order["confinement"].clone()).expect("a confinement");
+    let confinement: Confinement =
+        serde_json::from_value(order["confinement"].clone()).expect("a confinement");
     let notes = sandbox::confine(&confinement)?;
     let target = confinement.writable.first().cloned().unwrap_or_default();
     let attempts: Vec<Value> = order["outside"]
@@ -323,16 +401,27 @@ fn confined(order: &str) -> Result<i32, TestbedError> {
         .filter_map(Value::as_str)
         .map(|directory| json!({ "path": directory, "errno": errno(std::fs::write(PathBuf::from(directory).join("intruder"), "x")) }))
         .collect();
-    let mut limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 1,
+        rlim_max: 1,
+    };
     // SAFETY: the calls must fail, or only query; `limit` is valid.
     let regained = unsafe {
         libc::getrlimit(libc::RLIMIT_CORE, &mut limit);
         confinement.uid != 0 && libc::setuid(0) == 0
     };
     let mut status = String::new();
-    std::fs::File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status)).expect("/proc");
-    let field =
-        |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned();
+    std::fs::File::open("/proc/self/status")
+        .and_then(|mut file| file.read_to_string(&mut status))
+        .expect("/proc");
+    let field = |key: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(key))
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     println!(
         "{}",
         json!({
@@ -353,10 +442,14 @@ fn confined(order: &str) -> Result<i32, TestbedError> {
 }
 
 fn errno(result: std::io::Result<()>) -> i32 {
-    result.err().and_then(|error| error.raw_os_error()).unwrap_or(0)
+    result
+        .err()
+        .and_then(|error| error.raw_os_error())
+        .unwrap_or(0)
 }
 
-/// Creates a directory of its own in `within` under a ledger in `directory`, reports it, and waits to be killed.
+/// Creates a directory of its own in `within` under a ledger in `directory`, reports it, and waits
+/// to be killed.
 fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
     let ledger = Ledger::open(directory, Owner::current(), control::RULES)?;
     let (path, _ticket) = ledger.record_directory(within, rustix::process::geteuid().as_raw())?;
@@ -369,7 +462,11 @@ fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
 // The actor's part of the tests of quiescing: creates deferred work, and measures it.
 
 /// Creates many files, and reports the deferred work of the file system before and after quiescing.
-fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(Value)) -> Result<(), TestbedError> {
+fn leave_work(
+    testbed: &mut LocalTestbed,
+    root: &Path,
+    say: &mut dyn FnMut(Value),
+) -> Result<(), TestbedError> {
     for number in 0..500 {
         std::fs::write(root.join(number.to_string()), "x").expect("there is space");
     }
@@ -382,25 +479,42 @@ fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(Value
     say(json!({ "quiet": quiet, "settled": kept(&device) }));
     say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
     let writer = std::fs::File::create(root.join("held")).expect("there is space");
-    say(json!({ "with a writer": testbed.quiesce(0, Duration::MAX).err().map(|error| error.to_string()) }));
+    say(
+        json!({ "with a writer": testbed.quiesce(0, Duration::MAX).err().map(|error| error.to_string()) }),
+    );
     drop(writer);
     Ok(())
 }
 
 fn device_under(point: &Path) -> String {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc");
-    let mut here = mounts.lines().filter(|line| line.split(' ').nth(4) == point.to_str());
+    let mut here = mounts
+        .lines()
+        .filter(|line| line.split(' ').nth(4) == point.to_str());
     let line = here.next_back().expect("it is mounted");
-    line.split(" - ").nth(1).and_then(|rest| rest.split(' ').nth(1)).expect("a source").to_owned()
+    line.split(" - ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').nth(1))
+        .expect("a source")
+        .to_owned()
 }
 
 fn kept(device: &str) -> Value {
-    let output = Command::new("dumpe2fs").args(["-h", device]).output().expect("e2fsprogs");
+    let output = Command::new("dumpe2fs")
+        .args(["-h", device])
+        .output()
+        .expect("e2fsprogs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let journal = text.lines().find_map(|line| line.strip_prefix("Journal start:")?.trim().parse::<u64>().ok());
+    let journal = text.lines().find_map(|line| {
+        line.strip_prefix("Journal start:")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     // It is mounted from a private node, which is named like the kernel's device.
     let name = device.rsplit('/').next().expect("a name");
-    // A sequence number consists of the cycle and the block. The log of this test does not wrap around.
+    // A sequence number consists of the cycle and the block. The log of this test does not wrap
+    // around.
     let end = |end: &str| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/sys/fs/xfs/{name}/log/log_{end}_lsn")).ok()?;
         text.trim().split_once(':')?.1.parse().ok()
@@ -410,8 +524,8 @@ fn kept(device: &str) -> Value {
 
 // The agent's operations on targets that are all ready at once.
 
-/// Makes each target ready in a slot of its own, in the order of the setup. If media are divided, it uses the slice of
-/// the same number.
+/// Makes each target ready in a slot of its own, in the order of the setup. If media are divided,
+/// it uses the slice of the same number.
 fn by_side(
     testbed: &mut LocalTestbed,
     setup: &Setup,
@@ -427,11 +541,18 @@ fn by_side(
         roots.push(provisioned.root);
     }
     if scenario == "side-hold" {
-        roots.iter().for_each(|root| write_file(&root.join("held"), SIZE));
+        roots
+            .iter()
+            .for_each(|root| write_file(&root.join("held"), SIZE));
         say(json!({ "held": roots }));
         std::thread::sleep(Duration::from_secs(600));
     }
-    let all = |testbed: &LocalTestbed| slots.iter().map(|slot| testbed.counters(*slot)).collect::<Vec<_>>();
+    let all = |testbed: &LocalTestbed| {
+        slots
+            .iter()
+            .map(|slot| testbed.counters(*slot))
+            .collect::<Vec<_>>()
+    };
     for slot in &slots {
         testbed.quiesce(*slot, Duration::MAX)?;
     }
@@ -444,16 +565,26 @@ fn by_side(
         say(json!({ "slot": slot, "wrote": difference(&before, &all(testbed)), "seen": seen }));
     }
     for (slot, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
-        let others = roots.iter().filter(|other| *other != root && other.exists());
+        let others = roots
+            .iter()
+            .filter(|other| *other != root && other.exists());
         let workers: Vec<Child> = others.map(|other| start_worker(other)).collect();
         testbed.make_cold(slot, ColdReach::Machine)?;
         workers.into_iter().for_each(end_worker);
         let before = all(testbed);
         let content = std::fs::read(root.join("file")).expect("the file is still there");
-        assert!(content == vec![7u8; SIZE * (slot as usize + 1)], "the file kept its content");
+        assert!(
+            content == vec![7u8; SIZE * (slot as usize + 1)],
+            "the file kept its content"
+        );
         say(json!({ "slot": slot, "read": difference(&before, &all(testbed)) }));
     }
-    let there = || roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>();
+    let there = || {
+        roots
+            .iter()
+            .map(|root| root.join("file").exists())
+            .collect::<Vec<_>>()
+    };
     for slot in &slots {
         testbed.release(*slot)?;
         say(json!({ "released": slot, "there": there() }));
@@ -467,9 +598,13 @@ fn by_side(
             say(json!({ "again": provisioned.record }));
             roots.push(provisioned.root);
         }
-        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("slot 7 has slice 1");
+        let taken = testbed
+            .provision(1, 1, &setup.targets[0])
+            .expect_err("slot 7 has slice 1");
         say(json!({ "taken": taken }));
-        say(json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }));
+        say(
+            json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }),
+        );
         testbed.release_all()?;
     }
     Ok(())
@@ -488,9 +623,19 @@ fn start_worker(root: &Path) -> Child {
         memory_nodes: Vec::new(),
     };
     let order = serde_json::to_string(&confinement).expect("JSON");
-    let mut child = actor("waiting").arg(order).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker");
+    let mut child = actor("waiting")
+        .arg(order)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a worker");
     let mut ready = [0];
-    child.stdout.as_mut().expect("a pipe").read_exact(&mut ready).expect("the worker is confined");
+    child
+        .stdout
+        .as_mut()
+        .expect("a pipe")
+        .read_exact(&mut ready)
+        .expect("the worker is confined");
     child
 }
 
@@ -504,7 +649,9 @@ fn wait_confined(order: &str) -> Result<i32, TestbedError> {
     let notes = sandbox::confine(&serde_json::from_str(order).expect("a confinement"))?;
     assert!(notes.is_empty(), "{notes:?}");
     println!(".");
-    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+    std::io::stdin()
+        .read_to_end(&mut Vec::new())
+        .expect("a pipe");
     Ok(0)
 }
 

@@ -1,6 +1,8 @@
-//! Traces of other tools: a registry. A new one is a file beside this one and a line in [`REGISTRY`].
+//! Traces of other tools: a registry. A new one is a file beside this one and a line in
+//! [`REGISTRY`].
 //!
-//! These logs do not describe the files. The importers derive from the calls which files must have existed.
+//! These logs do not describe the files. The importers derive from the calls which files must have
+//! existed.
 
 mod blkparse;
 mod fio;
@@ -24,11 +26,16 @@ pub const HEAD: usize = 4096;
 /// # Errors
 /// Fails if no importer recognizes it.
 pub fn find(head: &[u8]) -> Result<&'static Importer, TraceError> {
-    REGISTRY.iter().find(|importer| (importer.recognise)(head)).ok_or_else(|| {
-        let known: Vec<String> =
-            REGISTRY.iter().map(|importer| format!("{} ({})", importer.name, importer.about)).collect();
-        TraceError::Unfit(format!("it is not a log of {}", known.join(", ")))
-    })
+    REGISTRY
+        .iter()
+        .find(|importer| (importer.recognise)(head))
+        .ok_or_else(|| {
+            let known: Vec<String> = REGISTRY
+                .iter()
+                .map(|importer| format!("{} ({})", importer.name, importer.about))
+                .collect();
+            TraceError::Unfit(format!("it is not a log of {}", known.join(", ")))
+        })
 }
 
 #[cfg(test)]
@@ -37,12 +44,21 @@ mod tests {
 
     use super::*;
     use crate::call::{Call, flags};
-    use crate::{CallKind, Gap, Header, Initial, Names, Reader, State, Totals, TraceNote, TracePart, Unseen, Writer};
+    use crate::{
+        CallKind, Gap, Header, Initial, Names, Reader, State, Totals, TraceNote, TracePart, Unseen,
+        Writer,
+    };
 
     fn imported(text: &str, root: &str) -> (Vec<Call>, Vec<Initial>, Names, Imported) {
         let importer = find(text.as_bytes()).unwrap();
-        let mut writer =
-            Writer::new(Vec::new(), &Header { by: importer.name.to_owned(), ..Header::default() }).unwrap();
+        let mut writer = Writer::new(
+            Vec::new(),
+            &Header {
+                by: importer.name.to_owned(),
+                ..Header::default()
+            },
+        )
+        .unwrap();
         let told = (importer.read)(&mut Cursor::new(text), root.as_bytes(), &mut writer).unwrap();
         let (bytes, ..) = writer.finish(Totals::default()).unwrap();
         let mut reader = Reader::new(&bytes[..]).unwrap();
@@ -100,18 +116,39 @@ mod tests {
             "they share the position"
         );
         assert_eq!((calls[4].start_ns, calls[4].took_ns), (1_600_000, 200_000));
-        assert_eq!(calls[4].flags, flags::WRITE | flags::CREATE | flags::TRUNCATE);
+        assert_eq!(
+            calls[4].flags,
+            flags::WRITE | flags::CREATE | flags::TRUNCATE
+        );
         assert_eq!(calls[8].result, -2);
         assert_eq!((summary.outside, summary.tasks, summary.skipped), (1, 2, 0));
-        let files: Vec<_> = initial.iter().map(|initial| (names.get(initial.name), &initial.state)).collect();
-        let size = State::File { size: 5000, data: None };
-        assert_eq!(files, [(&b"data"[..], &State::Directory), (&b"data/in\".txt"[..], &size)]);
+        let files: Vec<_> = initial
+            .iter()
+            .map(|initial| (names.get(initial.name), &initial.state))
+            .collect();
+        let size = State::File {
+            size: 5000,
+            data: None,
+        };
+        assert_eq!(
+            files,
+            [
+                (&b"data"[..], &State::Directory),
+                (&b"data/in\".txt"[..], &size)
+            ]
+        );
     }
 
-    /// Returns the import of these lines of strace, each a call of one process that works in /srv/app.
+    /// Returns the import of these lines of strace, each a call of one process that works in
+    /// /srv/app.
     fn of_strace(lines: &[&str]) -> (Vec<Call>, Vec<Initial>, Names, Imported) {
-        let line = |(at, line): (usize, &&str)| format!("100 1700000000.{:06} {line} <0.000010>\n", at * 100);
-        imported(&lines.iter().enumerate().map(line).collect::<String>(), "/srv/app")
+        let line = |(at, line): (usize, &&str)| {
+            format!("100 1700000000.{:06} {line} <0.000010>\n", at * 100)
+        };
+        imported(
+            &lines.iter().enumerate().map(line).collect::<String>(),
+            "/srv/app",
+        )
     }
 
     /// The lines of strace 6.1 for cp of coreutils 9.1, sendfile and splice of Python 3.11.
@@ -128,15 +165,32 @@ mod tests {
             "sendfile(9, 4, NULL, 500) = 500",
         ]);
         let (write, write_at) = (CallKind::Write, CallKind::WriteAt);
-        let expected =
-            [(write, 0, 3_000_000), (write, 3_000_000, 1000), (write_at, 8192, 4096), (CallKind::Read, 3_001_000, 500)];
-        let moved: Vec<_> = calls[1..5].iter().map(|call| (call.kind, call.offset, call.result)).collect();
+        let expected = [
+            (write, 0, 3_000_000),
+            (write, 3_000_000, 1000),
+            (write_at, 8192, 4096),
+            (CallKind::Read, 3_001_000, 500),
+        ];
+        let moved: Vec<_> = calls[1..5]
+            .iter()
+            .map(|call| (call.kind, call.offset, call.result))
+            .collect();
         assert_eq!(moved, expected);
-        assert!(calls[1..5].iter().all(|call| call.handle == calls[0].handle && call.length == call.moved()));
+        assert!(
+            calls[1..5]
+                .iter()
+                .all(|call| call.handle == calls[0].handle && call.length == call.moved())
+        );
         assert_eq!(names.get(calls[0].name), b"big");
         assert_eq!(summary.incomplete, []);
         assert!(
-            summary.notes.contains(&TraceNote::Copied { times: 4, bytes: 3_005_596 }.into()),
+            summary.notes.contains(
+                &TraceNote::Copied {
+                    times: 4,
+                    bytes: 3_005_596
+                }
+                .into()
+            ),
             "{:?}",
             summary.notes
         );
@@ -150,7 +204,10 @@ mod tests {
             "ioctl(4, BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3, src_offset=4096, src_length=8192, dest_offset=16384}) = 0",
             "ioctl(4, BTRFS_IOC_CLONE or FICLONE, 3) = 0",
         ]);
-        assert_eq!((calls[1].kind, calls[1].offset, calls[1].result), (CallKind::WriteAt, 16_384, 8192));
+        assert_eq!(
+            (calls[1].kind, calls[1].offset, calls[1].result),
+            (CallKind::WriteAt, 16_384, 8192)
+        );
         assert_eq!(summary.incomplete, [Gap::new(Unseen::Outside, 1).into()]);
         assert_eq!(calls.len(), 2);
     }
@@ -168,8 +225,10 @@ mod tests {
             "ioctl(3, BTRFS_IOC_FILE_EXTENT_SAME or FIDEDUPERANGE, {src_offset=0, src_length=4096, dest_count=2, info=[{dest_fd=4, dest_offset=8192}, {dest_fd=4, dest_offset=0}]} => {info=[{bytes_deduped=4096, status=0}, {bytes_deduped=0, status=1}]}) = 0",
             "write(4, \"x\", 1) = 1",
         ]);
-        let copies: Vec<_> =
-            calls[2..9].iter().map(|call| (call.name(), call.offset, call.target, call.result)).collect();
+        let copies: Vec<_> = calls[2..9]
+            .iter()
+            .map(|call| (call.name(), call.offset, call.target, call.result))
+            .collect();
         let expected = [
             ("copy_file_range", 10, 20, 500),
             ("copy_file_range", 0, 0, 700),
@@ -181,8 +240,17 @@ mod tests {
         ];
         assert_eq!(copies, expected);
         assert_eq!(calls[9].offset, 800, "where the copies left it");
-        let size = initial.iter().find(|initial| names.get(initial.name) == b"a").map(|initial| initial.state.clone());
-        assert_eq!(size, Some(State::File { size: 4096, data: None }));
+        let size = initial
+            .iter()
+            .find(|initial| names.get(initial.name) == b"a")
+            .map(|initial| initial.state.clone());
+        assert_eq!(
+            size,
+            Some(State::File {
+                size: 4096,
+                data: None
+            })
+        );
     }
 
     #[test]
@@ -196,8 +264,10 @@ mod tests {
             r#"openat(AT_FDCWD, "back", O_RDONLY) = 3"#,
             "read(3, \"\"..., 4096) = 4096",
         ]);
-        let made: Vec<_> =
-            calls[..4].iter().map(|call| (call.kind, names.get(call.name), names.get(call.second))).collect();
+        let made: Vec<_> = calls[..4]
+            .iter()
+            .map(|call| (call.kind, names.get(call.name), names.get(call.second)))
+            .collect();
         let expected = [
             (CallKind::Rename, &b".fsb-outside/1"[..], &b"one"[..]),
             (CallKind::Link, b".fsb-outside/2", b"two"),
@@ -205,35 +275,80 @@ mod tests {
             (CallKind::Rename, b".fsb-outside/3", b"back"),
         ];
         assert_eq!(made, expected);
-        assert_eq!((calls[4].kind, summary.outside), (CallKind::Open, 1), "the failed rename is left out");
-        let states: Vec<_> = initial.iter().map(|initial| (names.get(initial.name), &initial.state)).collect();
-        let (read, empty) = (State::File { size: 4096, data: None }, State::File { size: 0, data: None });
-        let expected =
-            [(&b".fsb-outside"[..], &State::Directory), (b".fsb-outside/1", &read), (b".fsb-outside/2", &empty)];
+        assert_eq!(
+            (calls[4].kind, summary.outside),
+            (CallKind::Open, 1),
+            "the failed rename is left out"
+        );
+        let states: Vec<_> = initial
+            .iter()
+            .map(|initial| (names.get(initial.name), &initial.state))
+            .collect();
+        let (read, empty) = (
+            State::File {
+                size: 4096,
+                data: None,
+            },
+            State::File {
+                size: 0,
+                data: None,
+            },
+        );
+        let expected = [
+            (&b".fsb-outside"[..], &State::Directory),
+            (b".fsb-outside/1", &read),
+            (b".fsb-outside/2", &empty),
+        ];
         assert_eq!(states, expected);
-        assert!(summary.notes.contains(&TraceNote::Crossed { times: 4 }.into()));
+        assert!(
+            summary
+                .notes
+                .contains(&TraceNote::Crossed { times: 4 }.into())
+        );
     }
 
     /// The files of a renamed directory exist at the beginning below its old name.
     #[test]
     fn files_of_a_renamed_directory_begin_at_their_old_names() {
-        let read = [r#"openat(AT_FDCWD, "new/f", O_RDONLY) = 3"#, "read(3, \"\"..., 4096) = 4096"];
+        let read = [
+            r#"openat(AT_FDCWD, "new/f", O_RDONLY) = 3"#,
+            "read(3, \"\"..., 4096) = 4096",
+        ];
         let states = |rename: &str| {
             let (_, initial, names, _) = of_strace(&[&[rename][..], &read].concat());
-            let mut states: Vec<_> =
-                initial.into_iter().map(|initial| (names.get(initial.name).to_vec(), initial.state)).collect();
+            let mut states: Vec<_> = initial
+                .into_iter()
+                .map(|initial| (names.get(initial.name).to_vec(), initial.state))
+                .collect();
             states.sort_by(|(one, _), (other, _)| one.cmp(other));
             states
         };
-        let file = State::File { size: 4096, data: None };
+        let file = State::File {
+            size: 4096,
+            data: None,
+        };
         let inside = states(r#"rename("old", "new") = 0"#);
-        assert_eq!(inside, [(b"old".to_vec(), State::Directory), (b"old/f".to_vec(), file.clone())]);
+        assert_eq!(
+            inside,
+            [
+                (b"old".to_vec(), State::Directory),
+                (b"old/f".to_vec(), file.clone())
+            ]
+        );
         let moved_in = states(r#"rename("/elsewhere/d", "new") = 0"#);
-        let directories = [&b".fsb-outside"[..], b".fsb-outside/1"].map(|name| (name.to_vec(), State::Directory));
+        let directories =
+            [&b".fsb-outside"[..], b".fsb-outside/1"].map(|name| (name.to_vec(), State::Directory));
         assert_eq!(moved_in[..2], directories);
-        assert_eq!(moved_in[2..], [(b".fsb-outside/1/f".to_vec(), file.clone())]);
+        assert_eq!(
+            moved_in[2..],
+            [(b".fsb-outside/1/f".to_vec(), file.clone())]
+        );
         let exchange = r#"renameat2(AT_FDCWD, "old", AT_FDCWD, "new", RENAME_EXCHANGE) = 0"#;
-        assert!(states(exchange).contains(&(b"old/f".to_vec(), file)), "{:?}", states(exchange));
+        assert!(
+            states(exchange).contains(&(b"old/f".to_vec(), file)),
+            "{:?}",
+            states(exchange)
+        );
     }
 
     #[test]
@@ -250,17 +365,39 @@ mod tests {
             r#"fchown(3, 0, 0) = 0"#,
             r#"utimensat(AT_FDCWD, "f", NULL, 0) = 0"#,
         ]);
-        assert_eq!(calls[0].flags & (flags::DATA_SYNC | flags::SYNC), flags::DATA_SYNC);
-        assert_eq!((calls[1].kind, calls[1].offset, calls[1].flags), (CallKind::WriteAt, 100, flags::DATA_SYNC));
-        assert_eq!((calls[2].kind, calls[2].flags), (CallKind::Write, flags::SYNC | flags::APPEND));
-        let named: Vec<_> = calls[3..6].iter().map(|call| (call.name(), names.get(call.second), call.length)).collect();
+        assert_eq!(
+            calls[0].flags & (flags::DATA_SYNC | flags::SYNC),
+            flags::DATA_SYNC
+        );
+        assert_eq!(
+            (calls[1].kind, calls[1].offset, calls[1].flags),
+            (CallKind::WriteAt, 100, flags::DATA_SYNC)
+        );
+        assert_eq!(
+            (calls[2].kind, calls[2].flags),
+            (CallKind::Write, flags::SYNC | flags::APPEND)
+        );
+        let named: Vec<_> = calls[3..6]
+            .iter()
+            .map(|call| (call.name(), names.get(call.second), call.length))
+            .collect();
         assert_eq!(
             named,
-            [("setxattr", &b"user.a"[..], 2), ("fsetxattr", b"user.b", 3), ("removexattr", b"user.a", 0)]
+            [
+                ("setxattr", &b"user.a"[..], 2),
+                ("fsetxattr", b"user.b", 3),
+                ("removexattr", b"user.a", 0)
+            ]
         );
-        assert_eq!((calls[7].name(), calls[7].offset, names.get(calls[7].name)), ("msync", 8192, &b"f"[..]));
+        assert_eq!(
+            (calls[7].name(), calls[7].offset, names.get(calls[7].name)),
+            ("msync", 8192, &b"f"[..])
+        );
         assert_eq!([calls[8].name(), calls[9].name()], ["fchown", "utimensat"]);
-        let mapped = Gap { files: vec!["f".to_owned()], ..Gap::new(Unseen::SharedMapping, 1) };
+        let mapped = Gap {
+            files: vec!["f".to_owned()],
+            ..Gap::new(Unseen::SharedMapping, 1)
+        };
         assert_eq!(summary.incomplete, [mapped.into()]);
     }
 
@@ -278,10 +415,17 @@ mod tests {
             CallKind::Close,
             CallKind::Exit,
         ];
-        assert_eq!(calls.iter().map(|call| call.kind).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            calls.iter().map(|call| call.kind).collect::<Vec<_>>(),
+            expected
+        );
         assert_eq!(calls[4].start_ns, 100_000);
         assert_eq!(names.get(calls[0].name), b"data/f");
-        assert!(initial.iter().any(|initial| initial.state == State::File { size: 12_288, data: None }));
+        assert!(initial.iter().any(|initial| initial.state
+            == State::File {
+                size: 12_288,
+                data: None
+            }));
         let wrong = "fio version 2 iolog\nf open\nf walk 1 2\n";
         let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
         let error = (fio::IMPORTER.read)(&mut Cursor::new(wrong), b"/", &mut writer).unwrap_err();
@@ -294,8 +438,16 @@ mod tests {
         let (calls, _, names, _) = imported(include_str!("../golden/fio-3.33.iolog"), "/");
         let moves: Vec<&Call> = calls.iter().filter(|call| call.kind.moves()).collect();
         assert_eq!((moves.len(), moves[0].start_ns), (8, 121_000));
-        let apart = moves.windows(2).map(|two| two[1].start_ns - two[0].start_ns);
-        assert!(apart.clone().all(|ns| (250_000_000..300_000_000).contains(&ns)), "{:?}", apart.collect::<Vec<_>>());
+        let apart = moves
+            .windows(2)
+            .map(|two| two[1].start_ns - two[0].start_ns);
+        assert!(
+            apart
+                .clone()
+                .all(|ns| (250_000_000..300_000_000).contains(&ns)),
+            "{:?}",
+            apart.collect::<Vec<_>>()
+        );
         assert_eq!(names.get(calls[0].name), b"data");
         let count = |kind: CallKind| calls.iter().filter(|call| call.kind == kind).count();
         let syncs = [CallKind::Sync, CallKind::DataSync, CallKind::SyncRange].map(count);
@@ -313,14 +465,29 @@ mod tests {
 CPU0 (8,0):
 ";
         let (calls, initial, names, summary) = imported(log, "/");
-        assert_eq!(kinds(&calls)[..3], [(0, CallKind::Open), (0, CallKind::WriteAt), (0, CallKind::Spawn)]);
         assert_eq!(
-            (calls[3].kind, calls[3].lane, calls[3].took_ns, calls[3].length),
+            kinds(&calls)[..3],
+            [
+                (0, CallKind::Open),
+                (0, CallKind::WriteAt),
+                (0, CallKind::Spawn)
+            ]
+        );
+        assert_eq!(
+            (
+                calls[3].kind,
+                calls[3].lane,
+                calls[3].took_ns,
+                calls[3].length
+            ),
             (CallKind::ReadAt, 1, 2_000_000, 8192)
         );
         assert_eq!(calls[4].kind, CallKind::DataSync);
         assert!(calls[3].offset < 2 << 20, "{}", calls[3].offset);
-        assert_eq!((names.get(calls[0].name), summary.skipped), (&b"device-8-0"[..], 1));
+        assert_eq!(
+            (names.get(calls[0].name), summary.skipped),
+            (&b"device-8-0"[..], 1)
+        );
         assert_eq!(initial.len(), 1);
     }
 
@@ -332,16 +499,29 @@ CPU0 (8,0):
 ";
         // The line is skipped: its time is none.
         let (calls, ..) = imported(blkparse, "/");
-        assert!(calls.iter().all(|call| call.end_ns() < 1_000_000_000), "{calls:?}");
-        let waits =
-            format!("fio version 2 iolog\nf add\nf open\nf wait {0} 0\nf wait {0} 0\nf write 0 512\n", u64::MAX);
+        assert!(
+            calls.iter().all(|call| call.end_ns() < 1_000_000_000),
+            "{calls:?}"
+        );
+        let waits = format!(
+            "fio version 2 iolog\nf add\nf open\nf wait {0} 0\nf wait {0} 0\nf write 0 512\n",
+            u64::MAX
+        );
         let (calls, ..) = imported(&waits, "/");
-        assert_eq!(calls.last().map(|call| call.start_ns), Some(super::importer::LATEST));
+        assert_eq!(
+            calls.last().map(|call| call.start_ns),
+            Some(super::importer::LATEST)
+        );
     }
 
     #[test]
     fn text_of_no_known_tracer_is_refused() {
-        assert!(find(b"hello world\n").unwrap_err().to_string().contains("strace (-f -ttt -T), fio ("));
+        assert!(
+            find(b"hello world\n")
+                .unwrap_err()
+                .to_string()
+                .contains("strace (-f -ttt -T), fio (")
+        );
         assert!(find(b"").is_err());
     }
 }

@@ -14,7 +14,10 @@ pub(super) const IMPORTER: Importer = Importer {
     about: "-f -ttt -T",
     recognise: |head| {
         let text = String::from_utf8_lossy(head);
-        text.lines().take(5).filter_map(Line::parse).any(|line| matches!(line.what, What::Call(_) | What::Begun(_)))
+        text.lines()
+            .take(5)
+            .filter_map(Line::parse)
+            .any(|line| matches!(line.what, What::Call(_) | What::Begun(_)))
     },
     read,
 };
@@ -35,10 +38,19 @@ fn read(from: &mut dyn BufRead, root: &[u8], sink: &mut dyn Sink) -> Result<Impo
             Ok(())
         }
     })?;
-    let Remarks { incomplete, mut notes } = log.resolver.finish(&mut sink)?;
+    let Remarks {
+        incomplete,
+        mut notes,
+    } = log.resolver.finish(&mut sink)?;
     notes.push(TraceNote::SizesAreLowerBounds.into());
     let (tasks, outside) = (log.resolver.tasks(), log.resolver.outside());
-    Ok(Imported { tasks, outside, incomplete, notes, skipped })
+    Ok(Imported {
+        tasks,
+        outside,
+        incomplete,
+        notes,
+        skipped,
+    })
 }
 
 struct Log {
@@ -68,7 +80,13 @@ impl Log {
                 Ok(())
             }
             What::Resumed(rest) => match self.begun.remove(&process) {
-                Some((start, begin)) => self.call(process, start, &format!("{begin}{rest}"), line.took_ns, sink),
+                Some((start, begin)) => self.call(
+                    process,
+                    start,
+                    &format!("{begin}{rest}"),
+                    line.took_ns,
+                    sink,
+                ),
                 None => Ok(()),
             },
             What::Call(text) => self.call(process, now, text, line.took_ns, sink),
@@ -81,7 +99,9 @@ impl Log {
             return Ok(());
         }
         match self.making.pop() {
-            Some((parent, shared)) if parent != process => self.resolver.spawn(parent, process, shared, now, sink),
+            Some((parent, shared)) if parent != process => {
+                self.resolver.spawn(parent, process, shared, now, sink)
+            }
             _ => {
                 self.resolver.task(process, &self.directory);
                 Ok(())
@@ -97,8 +117,14 @@ impl Log {
         took_ns: u64,
         sink: &mut Any<'_>,
     ) -> Result<(), TraceError> {
-        let Some(call) = Call::parse(text) else { return Ok(()) };
-        let times = Times { start_ns, took_ns, lost_ns: 0 };
+        let Some(call) = Call::parse(text) else {
+            return Ok(());
+        };
+        let times = Times {
+            start_ns,
+            took_ns,
+            lost_ns: 0,
+        };
         let worked = call.result >= 0;
         match meaning(&call) {
             None => Ok(()),
@@ -114,9 +140,12 @@ impl Log {
                 }
                 self.resolver.spawn(process, child, shared, start_ns, sink)
             }
-            Some(Meaning::Wait) if call.result > 0 => {
-                self.resolver.wait(process, u32::try_from(call.result).unwrap_or_default(), times, sink)
-            }
+            Some(Meaning::Wait) if call.result > 0 => self.resolver.wait(
+                process,
+                u32::try_from(call.result).unwrap_or_default(),
+                times,
+                sink,
+            ),
             Some(Meaning::Execute) if worked => self.resolver.exec(process, start_ns, sink),
             Some(Meaning::Directory(fd, path)) if worked => {
                 self.resolver.change_directory(process, fd, path.as_deref());
@@ -127,12 +156,14 @@ impl Log {
                 Ok(())
             }
             Some(Meaning::CloseRange(first, last)) if worked => {
-                self.resolver.close_range(process, (first, last), false, start_ns, sink)
+                self.resolver
+                    .close_range(process, (first, last), false, start_ns, sink)
             }
             Some(Meaning::Copies(copies)) => {
                 for raw in copies {
                     if let Some(begun) = self.resolver.begin(process, &raw, sink)? {
-                        self.resolver.end(process, begun, call.result, times, sink)?;
+                        self.resolver
+                            .end(process, begun, call.result, times, sink)?;
                     }
                 }
                 Ok(())
@@ -187,27 +218,52 @@ impl Line<'_> {
         let time_ns = time.contains('.').then(|| nanoseconds(time))??;
         let rest = rest.trim();
         if rest.starts_with("+++ ") {
-            return Some(Line { process, time_ns, took_ns: 0, what: What::Ended });
+            return Some(Line {
+                process,
+                time_ns,
+                took_ns: 0,
+                what: What::Ended,
+            });
         }
         if rest.starts_with("--- ") || rest.starts_with("strace: ") {
-            return Some(Line { process, time_ns, took_ns: 0, what: What::Other });
+            return Some(Line {
+                process,
+                time_ns,
+                took_ns: 0,
+                what: What::Other,
+            });
         }
         if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
-            return Some(Line { process, time_ns, took_ns: 0, what: What::Begun(begun.trim_end()) });
+            return Some(Line {
+                process,
+                time_ns,
+                took_ns: 0,
+                what: What::Begun(begun.trim_end()),
+            });
         }
         let (body, took_ns) = match rest.rsplit_once(" <") {
-            Some((body, took)) if took.ends_with('>') => (body, nanoseconds(&took[..took.len() - 1])?),
+            Some((body, took)) if took.ends_with('>') => {
+                (body, nanoseconds(&took[..took.len() - 1])?)
+            }
             _ => (rest, 0),
         };
         let what = match body.strip_prefix("<... ") {
             Some(resumed) => What::Resumed(resumed.split_once(" resumed>")?.1),
             None => {
                 let name = body.split_once('(')?.0;
-                let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                let is_name = !name.is_empty()
+                    && name
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
                 What::Call(is_name.then_some(body)?)
             }
         };
-        Some(Line { process, time_ns, took_ns, what })
+        Some(Line {
+            process,
+            time_ns,
+            took_ns,
+            what,
+        })
     }
 }
 
@@ -231,8 +287,16 @@ impl Call<'_> {
             // With -y, strace prints a path after a descriptor.
             None => number.split('<').next()?.parse().ok()?,
         };
-        let result = if result == -1 { -i64::from(error(words.next()?)) } else { result };
-        Some(Call { name, arguments, result })
+        let result = if result == -1 {
+            -i64::from(error(words.next()?))
+        } else {
+            result
+        };
+        Some(Call {
+            name,
+            arguments,
+            result,
+        })
     }
 }
 
@@ -292,7 +356,9 @@ fn text(argument: &str) -> Option<Vec<u8>> {
             b'0'..=b'7' => {
                 let mut number = u32::from(escape - b'0');
                 for _ in 0..2 {
-                    let Some(digit @ b'0'..=b'7') = inner.get(at).copied() else { break };
+                    let Some(digit @ b'0'..=b'7') = inner.get(at).copied() else {
+                        break;
+                    };
                     number = number * 8 + u32::from(digit - b'0');
                     at += 1;
                 }
@@ -334,7 +400,10 @@ fn error(name: &str) -> i32 {
         ("ELOOP", 40),
         ("EOPNOTSUPP", 95),
     ];
-    NAMES.iter().find(|(known, _)| *known == name).map_or(5, |(_, number)| *number)
+    NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or(5, |(_, number)| *number)
 }
 
 #[derive(Debug)]
@@ -362,7 +431,11 @@ struct Owned {
 
 impl Owned {
     fn raw(&self) -> RawCall<'_> {
-        RawCall { path: self.path.as_deref(), second: self.second.as_deref(), ..self.raw.clone() }
+        RawCall {
+            path: self.path.as_deref(),
+            second: self.second.as_deref(),
+            ..self.raw.clone()
+        }
     }
 }
 
@@ -378,7 +451,11 @@ impl At<'_> {
         let word = self.word(at)?;
         // With -y, strace prints a path after the number.
         let word = word.split('<').next()?;
-        if word == "AT_FDCWD" { Some(AT_CWD) } else { word.parse().ok() }
+        if word == "AT_FDCWD" {
+            Some(AT_CWD)
+        } else {
+            word.parse().ok()
+        }
     }
 
     fn number(&self, at: usize) -> Option<u64> {
@@ -389,16 +466,27 @@ impl At<'_> {
         if word.len() > 1 && word.starts_with('0') {
             return u64::from_str_radix(word, 8).ok();
         }
-        word.parse::<u64>().ok().or_else(|| word.parse::<i64>().ok().map(|number| number as u64))
+        word.parse::<u64>()
+            .ok()
+            .or_else(|| word.parse::<i64>().ok().map(|number| number as u64))
     }
 
     fn has(&self, at: usize, flag: &str) -> bool {
-        self.word(at).is_some_and(|word| word.split(['|', '=', ',', '{', '}', ' ']).any(|one| one == flag))
+        self.word(at).is_some_and(|word| {
+            word.split(['|', '=', ',', '{', '}', ' '])
+                .any(|one| one == flag)
+        })
     }
 
-    /// Returns the offset that an argument points to: `[8192]`, or `[0] => [1000]` if the call changes it.
+    /// Returns the offset that an argument points to: `[8192]`, or `[0] => [1000]` if the call
+    /// changes it.
     fn pointed(&self, at: usize) -> Option<u64> {
-        self.word(at)?.strip_prefix('[')?.split(']').next()?.parse().ok()
+        self.word(at)?
+            .strip_prefix('[')?
+            .split(']')
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Returns the value of a field of a structure.
@@ -408,8 +496,15 @@ impl At<'_> {
 
     /// Returns the flags RWF_* of a write.
     fn write_flags(&self, at: usize) -> u32 {
-        let known = [("RWF_DSYNC", flags::DATA_SYNC), ("RWF_SYNC", flags::SYNC), ("RWF_APPEND", flags::APPEND)];
-        known.iter().filter(|(name, _)| self.has(at, name)).fold(0, |all, (_, flag)| all | flag)
+        let known = [
+            ("RWF_DSYNC", flags::DATA_SYNC),
+            ("RWF_SYNC", flags::SYNC),
+            ("RWF_APPEND", flags::APPEND),
+        ];
+        known
+            .iter()
+            .filter(|(name, _)| self.has(at, name))
+            .fold(0, |all, (_, flag)| all | flag)
     }
 
     fn path(&self, at: usize) -> Option<Vec<u8>> {
@@ -417,7 +512,10 @@ impl At<'_> {
     }
 
     fn on(&self, kind: CallKind) -> Option<RawCall<'static>> {
-        Some(RawCall { fd: self.fd(0)?, ..RawCall::new(kind) })
+        Some(RawCall {
+            fd: self.fd(0)?,
+            ..RawCall::new(kind)
+        })
     }
 
     fn open_flags(&self, at: usize) -> u32 {
@@ -437,26 +535,43 @@ impl At<'_> {
             ("O_PATH", flags::PATH),
             ("O_TMPFILE", flags::TEMPORARY),
         ];
-        known.iter().filter(|(name, _)| self.has(at, name)).fold(0, |all, (_, flag)| all | flag)
+        known
+            .iter()
+            .filter(|(name, _)| self.has(at, name))
+            .fold(0, |all, (_, flag)| all | flag)
     }
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {
     let (_, rest) = text.split_once(&format!("{name}="))?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn file(raw: RawCall<'static>) -> Option<Meaning> {
-    Some(Meaning::File(Owned { raw, path: None, second: None }))
+    Some(Meaning::File(Owned {
+        raw,
+        path: None,
+        second: None,
+    }))
 }
 
 fn named(raw: RawCall<'static>, path: Vec<u8>) -> Option<Meaning> {
-    Some(Meaning::File(Owned { raw, path: Some(path), second: None }))
+    Some(Meaning::File(Owned {
+        raw,
+        path: Some(path),
+        second: None,
+    }))
 }
 
 fn shared(call: &Call<'_>) -> Shared {
     let has = |flag: &str| call.arguments.iter().any(|word| word.contains(flag));
-    Shared { files: has("CLONE_FILES"), directory: has("CLONE_FS") }
+    Shared {
+        files: has("CLONE_FILES"),
+        directory: has("CLONE_FS"),
+    }
 }
 
 /// Returns the properties that a new process shares, if the text begins a call that creates one.
@@ -464,18 +579,37 @@ fn makes(text: &str) -> Option<Shared> {
     let name = text.split('(').next()?;
     let has = |flag: &str| text.contains(flag);
     let is = matches!(name, "clone" | "clone3" | "fork" | "vfork");
-    is.then(|| Shared { files: has("CLONE_FILES"), directory: has("CLONE_FS") })
+    is.then(|| Shared {
+        files: has("CLONE_FILES"),
+        directory: has("CLONE_FS"),
+    })
 }
 
 /// Returns the meaning of a call, or `None` if it concerns neither files nor processes.
 fn meaning(call: &Call<'_>) -> Option<Meaning> {
     let at = At(call);
     let result = call.result;
-    // Vectored calls count as complete: the log does not give the requested length, only the result.
+    // Vectored calls count as complete: the log does not give the requested length, only the
+    // result.
     let length = |place: usize| at.number(place).unwrap_or(result.max(0) as u64);
-    let moved = |kind: CallKind| Some(RawCall { length: length(2), ..at.on(kind)? });
-    let pieces = |kind: CallKind| Some(RawCall { length: result.max(0) as u64, ..at.on(kind)? });
-    let placed = |raw: Option<RawCall<'static>>| Some(RawCall { offset: Some(at.number(3)?), ..raw? });
+    let moved = |kind: CallKind| {
+        Some(RawCall {
+            length: length(2),
+            ..at.on(kind)?
+        })
+    };
+    let pieces = |kind: CallKind| {
+        Some(RawCall {
+            length: result.max(0) as u64,
+            ..at.on(kind)?
+        })
+    };
+    let placed = |raw: Option<RawCall<'static>>| {
+        Some(RawCall {
+            offset: Some(at.number(3)?),
+            ..raw?
+        })
+    };
     let name = |kind: CallKind, place: usize| named(RawCall::new(kind), at.path(place)?);
     let name_at = |kind: CallKind| {
         let path = at.path(1)?;
@@ -483,18 +617,40 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         if !path.is_empty() {
             return named(raw, path);
         }
-        raw.kind = if kind == CallKind::StatName { CallKind::Stat } else { CallKind::Attributes };
+        raw.kind = if kind == CallKind::StatName {
+            CallKind::Stat
+        } else {
+            CallKind::Attributes
+        };
         file(raw)
     };
-    let names = |kind: CallKind, [directory, path, other, second]: [Option<usize>; 4], flags: u32| {
-        let fd = |place: Option<usize>| place.map_or(Some(AT_CWD), |place| at.fd(place));
-        let raw = RawCall { fd: fd(directory)?, other: fd(other)?, flags, ..RawCall::new(kind) };
-        Some(Meaning::File(Owned { raw, path: Some(at.path(path?)?), second: Some(at.path(second?)?) }))
-    };
+    let names =
+        |kind: CallKind, [directory, path, other, second]: [Option<usize>; 4], flags: u32| {
+            let fd = |place: Option<usize>| place.map_or(Some(AT_CWD), |place| at.fd(place));
+            let raw = RawCall {
+                fd: fd(directory)?,
+                other: fd(other)?,
+                flags,
+                ..RawCall::new(kind)
+            };
+            Some(Meaning::File(Owned {
+                raw,
+                path: Some(at.path(path?)?),
+                second: Some(at.path(second?)?),
+            }))
+        };
     let opens = |raw: RawCall<'static>, path: Vec<u8>, place: usize| {
         let flags = at.open_flags(place);
         let close_on_exec = at.has(place, "O_CLOEXEC");
-        named(RawCall { flags, close_on_exec, length: at.number(place + 1).unwrap_or(0o644), ..raw }, path)
+        named(
+            RawCall {
+                flags,
+                close_on_exec,
+                length: at.number(place + 1).unwrap_or(0o644),
+                ..raw
+            },
+            path,
+        )
     };
     let attributes = |raw: Option<RawCall<'static>>, flags: u32| file(RawCall { flags, ..raw? });
     match call.name {
@@ -502,15 +658,31 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "openat" | "openat2" => opens(at.on(CallKind::Open)?, at.path(1)?, 2),
         "creat" => {
             let flags = flags::CREATE | flags::WRITE | flags::TRUNCATE;
-            named(RawCall { flags, length: 0o644, ..RawCall::new(CallKind::Open) }, at.path(0)?)
+            named(
+                RawCall {
+                    flags,
+                    length: 0o644,
+                    ..RawCall::new(CallKind::Open)
+                },
+                at.path(0)?,
+            )
         }
         "close" => file(at.on(CallKind::Close)?),
-        "close_range" => Some(Meaning::CloseRange(at.fd(0)?, at.number(1)?.min(i32::MAX as u64) as i32)),
+        "close_range" => Some(Meaning::CloseRange(
+            at.fd(0)?,
+            at.number(1)?.min(i32::MAX as u64) as i32,
+        )),
         "dup" | "dup2" => file(at.on(CallKind::Duplicate)?),
-        "dup3" => file(RawCall { close_on_exec: at.has(2, "O_CLOEXEC"), ..at.on(CallKind::Duplicate)? }),
+        "dup3" => file(RawCall {
+            close_on_exec: at.has(2, "O_CLOEXEC"),
+            ..at.on(CallKind::Duplicate)?
+        }),
         "fcntl" | "fcntl64" => match at.word(1)? {
             "F_DUPFD" => file(at.on(CallKind::Duplicate)?),
-            "F_DUPFD_CLOEXEC" => file(RawCall { close_on_exec: true, ..at.on(CallKind::Duplicate)? }),
+            "F_DUPFD_CLOEXEC" => file(RawCall {
+                close_on_exec: true,
+                ..at.on(CallKind::Duplicate)?
+            }),
             "F_SETFD" => Some(Meaning::CloseOnExec(at.fd(0)?, at.has(2, "FD_CLOEXEC"))),
             _ => None,
         },
@@ -522,14 +694,25 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "pwrite64" | "pwrite" => file(placed(moved(CallKind::WriteAt))?),
         "preadv2" if at.word(3) == Some("-1") => file(pieces(CallKind::Read)?),
         "preadv" | "preadv2" => file(placed(pieces(CallKind::ReadAt))?),
-        "pwritev2" if at.word(3) == Some("-1") => {
-            file(RawCall { flags: at.write_flags(4), ..pieces(CallKind::Write)? })
-        }
-        "pwritev" | "pwritev2" => file(RawCall { flags: at.write_flags(4), ..placed(pieces(CallKind::WriteAt))? }),
+        "pwritev2" if at.word(3) == Some("-1") => file(RawCall {
+            flags: at.write_flags(4),
+            ..pieces(CallKind::Write)?
+        }),
+        "pwritev" | "pwritev2" => file(RawCall {
+            flags: at.write_flags(4),
+            ..placed(pieces(CallKind::WriteAt))?
+        }),
         "lseek" | "_llseek" => {
             let whence = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
-            let flags = whence.iter().position(|word| at.has(2, word)).unwrap_or_default() as u32;
-            file(RawCall { offset: Some(at.number(1)?), flags, ..at.on(CallKind::Seek)? })
+            let flags = whence
+                .iter()
+                .position(|word| at.has(2, word))
+                .unwrap_or_default() as u32;
+            file(RawCall {
+                offset: Some(at.number(1)?),
+                flags,
+                ..at.on(CallKind::Seek)?
+            })
         }
         "fsync" => file(at.on(CallKind::Sync)?),
         "fdatasync" => file(at.on(CallKind::DataSync)?),
@@ -541,38 +724,79 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
             flags: 7,
             ..at.on(CallKind::SyncRange)?
         }),
-        "ftruncate" | "ftruncate64" => file(RawCall { length: at.number(1)?, ..at.on(CallKind::Truncate)? }),
-        "truncate" | "truncate64" => {
-            named(RawCall { length: at.number(1)?, ..RawCall::new(CallKind::TruncateName) }, at.path(0)?)
-        }
+        "ftruncate" | "ftruncate64" => file(RawCall {
+            length: at.number(1)?,
+            ..at.on(CallKind::Truncate)?
+        }),
+        "truncate" | "truncate64" => named(
+            RawCall {
+                length: at.number(1)?,
+                ..RawCall::new(CallKind::TruncateName)
+            },
+            at.path(0)?,
+        ),
         "fallocate" => {
-            let known = [("FALLOC_FL_KEEP_SIZE", 1), ("FALLOC_FL_PUNCH_HOLE", 2), ("FALLOC_FL_ZERO_RANGE", 16)];
-            let flags = known.iter().filter(|(name, _)| at.has(1, name)).fold(0, |all, (_, flag)| all | flag);
-            file(RawCall { offset: Some(at.number(2)?), length: at.number(3)?, flags, ..at.on(CallKind::Allocate)? })
+            let known = [
+                ("FALLOC_FL_KEEP_SIZE", 1),
+                ("FALLOC_FL_PUNCH_HOLE", 2),
+                ("FALLOC_FL_ZERO_RANGE", 16),
+            ];
+            let flags = known
+                .iter()
+                .filter(|(name, _)| at.has(1, name))
+                .fold(0, |all, (_, flag)| all | flag);
+            file(RawCall {
+                offset: Some(at.number(2)?),
+                length: at.number(3)?,
+                flags,
+                ..at.on(CallKind::Allocate)?
+            })
         }
         "rename" => names(CallKind::Rename, [None, Some(0), None, Some(1)], 0),
         "renameat" => names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)], 0),
         "renameat2" => {
             let flag = |name: &str, flag: u32| if at.has(4, name) { flag } else { 0 };
-            let flags = flag("RENAME_NOREPLACE", flags::NO_REPLACE) | flag("RENAME_EXCHANGE", flags::EXCHANGE);
-            names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)], flags)
+            let flags = flag("RENAME_NOREPLACE", flags::NO_REPLACE)
+                | flag("RENAME_EXCHANGE", flags::EXCHANGE);
+            names(
+                CallKind::Rename,
+                [Some(0), Some(1), Some(2), Some(3)],
+                flags,
+            )
         }
         "unlink" => name(CallKind::Unlink, 0),
         "rmdir" => name(CallKind::RemoveDirectory, 0),
         "unlinkat" if at.has(2, "AT_REMOVEDIR") => name_at(CallKind::RemoveDirectory),
         "unlinkat" => name_at(CallKind::Unlink),
-        "mkdir" => named(RawCall { length: 0o755, ..RawCall::new(CallKind::MakeDirectory) }, at.path(0)?),
-        "mkdirat" => named(RawCall { length: 0o755, ..at.on(CallKind::MakeDirectory)? }, at.path(1)?),
+        "mkdir" => named(
+            RawCall {
+                length: 0o755,
+                ..RawCall::new(CallKind::MakeDirectory)
+            },
+            at.path(0)?,
+        ),
+        "mkdirat" => named(
+            RawCall {
+                length: 0o755,
+                ..at.on(CallKind::MakeDirectory)?
+            },
+            at.path(1)?,
+        ),
         "link" => names(CallKind::Link, [None, Some(0), None, Some(1)], 0),
         "linkat" => names(CallKind::Link, [Some(0), Some(1), Some(2), Some(3)], 0),
         "symlink" => names(CallKind::SymbolicLink, [None, Some(1), None, Some(0)], 0),
         "symlinkat" => names(CallKind::SymbolicLink, [Some(1), Some(2), None, Some(0)], 0),
         "stat" | "lstat" | "access" | "stat64" | "lstat64" => name(CallKind::StatName, 0),
-        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" => name_at(CallKind::StatName),
+        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" => {
+            name_at(CallKind::StatName)
+        }
         "fstat" | "fstat64" => file(at.on(CallKind::Stat)?),
         "readlink" => name(CallKind::ReadLink, 0),
         "readlinkat" => named(at.on(CallKind::ReadLink)?, at.path(1)?),
-        "getdents64" | "getdents" => file(RawCall { length: length(2), ..at.on(CallKind::List)? }),
+        "getdents64" | "getdents" => file(RawCall {
+            length: length(2),
+            ..at.on(CallKind::List)?
+        }),
         "mmap" | "mmap2" if at.fd(4).is_some_and(|fd| fd >= 0) => {
             let stores = at.has(2, "PROT_WRITE") && at.has(3, "MAP_SHARED");
             let flags = if stores { flags::SHARED_WRITABLE } else { 0 };
@@ -586,22 +810,65 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         }
         "msync" => {
             let flags = if at.has(2, "MS_SYNC") { flags::WAIT } else { 0 };
-            file(RawCall { offset: at.number(0), length: at.number(1)?, flags, ..RawCall::new(CallKind::SyncMapping) })
+            file(RawCall {
+                offset: at.number(0),
+                length: at.number(1)?,
+                flags,
+                ..RawCall::new(CallKind::SyncMapping)
+            })
         }
-        "fadvise64" => file(RawCall { offset: at.number(1), length: at.number(2)?, ..at.on(CallKind::Advise)? }),
+        "fadvise64" => file(RawCall {
+            offset: at.number(1),
+            length: at.number(2)?,
+            ..at.on(CallKind::Advise)?
+        }),
         "fchmod" => attributes(at.on(CallKind::Attributes), flags::MODE),
         "fchown" => attributes(at.on(CallKind::Attributes), flags::OWNER),
-        "chmod" => named(RawCall { flags: flags::MODE, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?),
-        "chown" | "lchown" => {
-            named(RawCall { flags: flags::OWNER, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?)
+        "chmod" => named(
+            RawCall {
+                flags: flags::MODE,
+                ..RawCall::new(CallKind::AttributesName)
+            },
+            at.path(0)?,
+        ),
+        "chown" | "lchown" => named(
+            RawCall {
+                flags: flags::OWNER,
+                ..RawCall::new(CallKind::AttributesName)
+            },
+            at.path(0)?,
+        ),
+        "utime" | "utimes" => named(
+            RawCall {
+                flags: flags::TIMES,
+                ..RawCall::new(CallKind::AttributesName)
+            },
+            at.path(0)?,
+        ),
+        "fchmodat" => named(
+            RawCall {
+                flags: flags::MODE,
+                ..at.on(CallKind::AttributesName)?
+            },
+            at.path(1)?,
+        ),
+        "fchownat" => named(
+            RawCall {
+                flags: flags::OWNER,
+                ..at.on(CallKind::AttributesName)?
+            },
+            at.path(1)?,
+        ),
+        "utimensat" if at.word(1) == Some("NULL") => {
+            attributes(at.on(CallKind::Attributes), flags::TIMES)
         }
-        "utime" | "utimes" => {
-            named(RawCall { flags: flags::TIMES, ..RawCall::new(CallKind::AttributesName) }, at.path(0)?)
-        }
-        "fchmodat" => named(RawCall { flags: flags::MODE, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
-        "fchownat" => named(RawCall { flags: flags::OWNER, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
-        "utimensat" if at.word(1) == Some("NULL") => attributes(at.on(CallKind::Attributes), flags::TIMES),
-        "utimensat" => named(RawCall { flags: flags::TIMES, ..at.on(CallKind::AttributesName)? }, at.path(1)?),
+        "utimensat" => named(
+            RawCall {
+                flags: flags::TIMES,
+                ..at.on(CallKind::AttributesName)?
+            },
+            at.path(1)?,
+        ),
         "chdir" => Some(Meaning::Directory(AT_CWD, Some(at.path(0)?))),
         "fchdir" => Some(Meaning::Directory(at.fd(0)?, None)),
         "clone" | "clone3" | "fork" | "vfork" => Some(Meaning::Make(shared(call))),
@@ -618,31 +885,60 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
 /// Returns the meaning of a call that moves data between two descriptors.
 fn copies(at: &At<'_>) -> Option<Meaning> {
     let copy = |from: Option<i32>, to: Option<i32>, flags: u32| {
-        Some(RawCall { fd: from?, other: to?, flags, ..RawCall::new(CallKind::Copy) })
+        Some(RawCall {
+            fd: from?,
+            other: to?,
+            flags,
+            ..RawCall::new(CallKind::Copy)
+        })
     };
     match at.0.name {
         "copy_file_range" | "splice" => {
-            let raw = RawCall { offset: at.pointed(1), target: at.pointed(3), ..copy(at.fd(0), at.fd(2), 0)? };
-            file(RawCall { length: at.number(4)?, ..raw })
+            let raw = RawCall {
+                offset: at.pointed(1),
+                target: at.pointed(3),
+                ..copy(at.fd(0), at.fd(2), 0)?
+            };
+            file(RawCall {
+                length: at.number(4)?,
+                ..raw
+            })
         }
         "sendfile" | "sendfile64" => {
             let raw = copy(at.fd(1), at.fd(0), flags::SEND)?;
-            file(RawCall { offset: at.pointed(2), length: at.number(3)?, ..raw })
+            file(RawCall {
+                offset: at.pointed(2),
+                length: at.number(3)?,
+                ..raw
+            })
         }
         "ioctl" if at.has(1, "FICLONE") => file(copy(at.fd(2), at.fd(0), flags::CLONE)?),
         "ioctl" if at.has(1, "FICLONERANGE") => {
             let from = at.field(2, "src_fd").and_then(|fd| i32::try_from(fd).ok());
             let raw = copy(from, at.fd(0), flags::CLONE_RANGE)?;
             let (offset, target) = (at.field(2, "src_offset"), at.field(2, "dest_offset"));
-            file(RawCall { offset, target, length: at.field(2, "src_length")?, ..raw })
+            file(RawCall {
+                offset,
+                target,
+                length: at.field(2, "src_length")?,
+                ..raw
+            })
         }
         "ioctl" if at.has(1, "FIDEDUPERANGE") => {
             let (offset, length) = (at.field(2, "src_offset"), at.field(2, "src_length")?);
-            let destinations = at.word(2)?.split('{').filter(|part| part.contains("dest_fd="));
+            let destinations = at
+                .word(2)?
+                .split('{')
+                .filter(|part| part.contains("dest_fd="));
             let copies = destinations.map(|part| {
                 let to = field(part, "dest_fd").and_then(|fd| i32::try_from(fd).ok());
                 let raw = copy(at.fd(0), to, flags::DEDUPLICATE)?;
-                Some(RawCall { offset, length, target: field(part, "dest_offset"), ..raw })
+                Some(RawCall {
+                    offset,
+                    length,
+                    target: field(part, "dest_offset"),
+                    ..raw
+                })
             });
             copies.collect::<Option<Vec<_>>>().map(Meaning::Copies)
         }
@@ -654,7 +950,11 @@ fn copies(at: &At<'_>) -> Option<Meaning> {
 fn extended_attribute(at: &At<'_>) -> Option<Meaning> {
     let removes = at.0.name.contains("remove");
     let has = |flag: &str, bit: u32| if at.has(4, flag) { bit } else { 0 };
-    let flags = if removes { flags::REMOVE } else { has("XATTR_CREATE", 1) | has("XATTR_REPLACE", 2) };
+    let flags = if removes {
+        flags::REMOVE
+    } else {
+        has("XATTR_CREATE", 1) | has("XATTR_REPLACE", 2)
+    };
     let length = if removes { 0 } else { at.number(3)? };
     let (kind, fd, path) = match at.0.name {
         "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" => {
@@ -663,6 +963,15 @@ fn extended_attribute(at: &At<'_>) -> Option<Meaning> {
         "fsetxattr" | "fremovexattr" => (CallKind::SetAttribute, at.fd(0)?, None),
         _ => return None,
     };
-    let raw = RawCall { fd, length, flags, ..RawCall::new(kind) };
-    Some(Meaning::File(Owned { raw, path, second: Some(at.path(1)?) }))
+    let raw = RawCall {
+        fd,
+        length,
+        flags,
+        ..RawCall::new(kind)
+    };
+    Some(Meaning::File(Owned {
+        raw,
+        path,
+        second: Some(at.path(1)?),
+    }))
 }

@@ -1,7 +1,8 @@
-//! Calls by which the kernel moves data from one descriptor to another: copy_file_range, sendfile, splice, FICLONE.
+//! Calls by which the kernel moves data from one descriptor to another: copy_file_range, sendfile,
+//! splice, FICLONE.
 //!
-//! If both files are below the root, the call is a copy. If only one is, it is the read or the write that the copy is for
-//! this file, because a replay has no other side.
+//! If both files are below the root, the call is a copy. If only one is, it is the read or the
+//! write that the copy is for this file, because a replay has no other side.
 
 use super::{Before, Begun, RawCall, Resolver, Sink, World};
 use crate::call::{Call, CallKind, flags};
@@ -25,16 +26,28 @@ struct Side {
 
 impl<W: World> Resolver<W> {
     /// Begins a copy.
-    pub(super) fn begin_copy(&mut self, task: u32, raw: &RawCall<'_>, begun: Begun) -> Option<Begun> {
-        let (from, to) = (self.side(task, raw.fd, raw.offset), self.side(task, raw.other, raw.target));
+    pub(super) fn begin_copy(
+        &mut self,
+        task: u32,
+        raw: &RawCall<'_>,
+        begun: Begun,
+    ) -> Option<Begun> {
+        let (from, to) = (
+            self.side(task, raw.fd, raw.offset),
+            self.side(task, raw.other, raw.target),
+        );
         match (from, to) {
             (Some(from), Some(to)) => Some(copy(raw, begun, &from, &to)),
             (None, Some(to)) if raw.flags & flags::HOW != flags::DEDUPLICATE => {
                 Some(self.copy_in(task, raw, begun, &to))
             }
-            (Some(from), None) if raw.flags & flags::HOW <= flags::SEND => Some(copy_out(raw, begun, &from)),
+            (Some(from), None) if raw.flags & flags::HOW <= flags::SEND => {
+                Some(copy_out(raw, begun, &from))
+            }
             _ => {
-                let is_known = [raw.fd, raw.other].iter().any(|fd| self.tables.held(task, *fd).is_some());
+                let is_known = [raw.fd, raw.other]
+                    .iter()
+                    .any(|fd| self.tables.held(task, *fd).is_some());
                 if is_known { self.is_outside() } else { None }
             }
         }
@@ -44,7 +57,11 @@ impl<W: World> Resolver<W> {
     fn side(&self, task: u32, fd: i32, offset: Option<u64>) -> Option<Side> {
         let held = self.tables.held(task, fd).filter(|held| held.handle != 0)?;
         let offset = offset.unwrap_or_else(|| held.place.get());
-        Some(Side { handle: held.handle, offset, appends: held.appends })
+        Some(Side {
+            handle: held.handle,
+            offset,
+            appends: held.appends,
+        })
     }
 
     /// Returns the write of a copy from outside the root.
@@ -55,25 +72,47 @@ impl<W: World> Resolver<W> {
         if begun.moves_all && length == 0 {
             let path = self.tables.held(task, raw.fd).map(|held| held.path.clone());
             length = match path.map(|path| self.world.before(&path)) {
-                Some(Before::File { size, .. }) => size.saturating_sub(raw.offset.unwrap_or_default()),
+                Some(Before::File { size, .. }) => {
+                    size.saturating_sub(raw.offset.unwrap_or_default())
+                }
                 _ => UNKNOWN,
             };
         }
-        let kind = if at_position { CallKind::Write } else { CallKind::WriteAt };
-        let offset = if begun.moves_all { raw.target.unwrap_or_default() } else { to.offset };
-        begun.call = Call { kind, handle: to.handle, offset, length, flags: flags::COPIED, ..begun.call };
+        let kind = if at_position {
+            CallKind::Write
+        } else {
+            CallKind::WriteAt
+        };
+        let offset = if begun.moves_all {
+            raw.target.unwrap_or_default()
+        } else {
+            to.offset
+        };
+        begun.call = Call {
+            kind,
+            handle: to.handle,
+            offset,
+            length,
+            flags: flags::COPIED,
+            ..begun.call
+        };
         (begun.fd, begun.appends) = (raw.other, to.appends);
         begun
     }
 
-    /// Sets the bytes of a copy across the border of the root, and counts it. Returns `None` if it is not part of the
-    /// trace: a copy that failed, or that found the end of its source, changed no file.
+    /// Sets the bytes of a copy across the border of the root, and counts it. Returns `None` if it
+    /// is not part of the trace: a copy that failed, or that found the end of its source, changed
+    /// no file.
     pub(super) fn copied(&mut self, call: Call, moves_all: bool) -> Option<Call> {
         if call.result < 0 {
             self.outside += 1;
             return None;
         }
-        let moved = if moves_all { call.length } else { call.result as u64 };
+        let moved = if moves_all {
+            call.length
+        } else {
+            call.result as u64
+        };
         if moved > LARGEST_CLONE {
             self.unseen(Unseen::Outside);
             return None;
@@ -83,14 +122,30 @@ impl<W: World> Resolver<W> {
         }
         self.copies.0 += 1;
         self.copies.1 = self.copies.1.saturating_add(moved);
-        Some(Call { length: moved, result: i64::try_from(moved).unwrap_or(i64::MAX), ..call })
+        Some(Call {
+            length: moved,
+            result: i64::try_from(moved).unwrap_or(i64::MAX),
+            ..call
+        })
     }
 
     /// Adds the first parts of a call that moved more than a write can. Returns the last part.
-    pub(super) fn last_part(&self, mut call: Call, sink: &mut impl Sink) -> Result<Call, TraceError> {
+    pub(super) fn last_part(
+        &self,
+        mut call: Call,
+        sink: &mut impl Sink,
+    ) -> Result<Call, TraceError> {
         while call.length > MOST_MOVED {
-            sink.call(&Call { length: MOST_MOVED, result: MOST_MOVED as i64, took_ns: 0, ..call })?;
-            (call.length, call.offset) = (call.length - MOST_MOVED, call.offset.saturating_add(MOST_MOVED));
+            sink.call(&Call {
+                length: MOST_MOVED,
+                result: MOST_MOVED as i64,
+                took_ns: 0,
+                ..call
+            })?;
+            (call.length, call.offset) = (
+                call.length - MOST_MOVED,
+                call.offset.saturating_add(MOST_MOVED),
+            );
             (call.result, call.lost_ns) = (call.length as i64, 0);
         }
         Ok(call)
@@ -115,14 +170,28 @@ impl<W: World> Resolver<W> {
 /// Returns a copy between files below the root.
 fn copy(raw: &RawCall<'_>, mut begun: Begun, from: &Side, to: &Side) -> Begun {
     let by_position = raw.flags & flags::HOW <= flags::SEND;
-    let explicit = |offset: Option<u64>, flag: u32| if by_position && offset.is_some() { flag } else { 0 };
-    let at = |side: &Side, offset: Option<u64>| if by_position { side.offset } else { offset.unwrap_or_default() };
+    let explicit = |offset: Option<u64>, flag: u32| {
+        if by_position && offset.is_some() {
+            flag
+        } else {
+            0
+        }
+    };
+    let at = |side: &Side, offset: Option<u64>| {
+        if by_position {
+            side.offset
+        } else {
+            offset.unwrap_or_default()
+        }
+    };
     begun.call = Call {
         handle: from.handle,
         other: to.handle,
         offset: at(from, raw.offset),
         target: at(to, raw.target),
-        flags: raw.flags | explicit(raw.offset, flags::FROM_OFFSET) | explicit(raw.target, flags::TO_OFFSET),
+        flags: raw.flags
+            | explicit(raw.offset, flags::FROM_OFFSET)
+            | explicit(raw.target, flags::TO_OFFSET),
         ..begun.call
     };
     begun
@@ -130,8 +199,18 @@ fn copy(raw: &RawCall<'_>, mut begun: Begun, from: &Side, to: &Side) -> Begun {
 
 /// Returns the read of a copy to a file, pipe or socket outside the root.
 fn copy_out(raw: &RawCall<'_>, mut begun: Begun, from: &Side) -> Begun {
-    let kind = if raw.offset.is_some() { CallKind::ReadAt } else { CallKind::Read };
+    let kind = if raw.offset.is_some() {
+        CallKind::ReadAt
+    } else {
+        CallKind::Read
+    };
     let (handle, offset) = (from.handle, from.offset);
-    begun.call = Call { kind, handle, offset, flags: flags::COPIED, ..begun.call };
+    begun.call = Call {
+        kind,
+        handle,
+        offset,
+        flags: flags::COPIED,
+        ..begun.call
+    };
     begun
 }

@@ -1,7 +1,9 @@
-//! Renames and links across the border of the root, and names that appear in the root with a renamed directory.
+//! Renames and links across the border of the root, and names that appear in the root with a
+//! renamed directory.
 //!
-//! The outer name becomes a name in a directory of its own below the root, so a replay makes the same call. If the call
-//! brings a file or directory into the root, its state after the call is the initial state of the outer name.
+//! The outer name becomes a name in a directory of its own below the root, so a replay makes the
+//! same call. If the call brings a file or directory into the root, its state after the call is the
+//! initial state of the outer name.
 
 use super::outer::Crossing;
 use super::{Before, Begun, RawCall, Resolver, Sink, Times, World};
@@ -25,28 +27,47 @@ impl<W: World> Resolver<W> {
             None => self.path_of(task, raw.fd, Some(path), raw.follows),
             Some(fd) => {
                 let held = self.tables.held(task, fd).filter(|held| !held.is_unnamed);
-                let Some(held) = held else { return Ok(self.begin_naming(task, raw, begun)) };
+                let Some(held) = held else {
+                    return Ok(self.begin_naming(task, raw, begun));
+                };
                 Some(held.path.to_vec())
             }
         };
-        let second = raw.second.and_then(|second| self.path_of(task, raw.other, Some(second), false));
-        let (Some(first), Some(second)) = (first, second) else { return Ok(self.is_outside()) };
-        let name = |path: &[u8]| below(&self.root, path).filter(|name| is_inside(name)).map(<[u8]>::to_vec);
+        let second = raw
+            .second
+            .and_then(|second| self.path_of(task, raw.other, Some(second), false));
+        let (Some(first), Some(second)) = (first, second) else {
+            return Ok(self.is_outside());
+        };
+        let name = |path: &[u8]| {
+            below(&self.root, path)
+                .filter(|name| is_inside(name))
+                .map(<[u8]>::to_vec)
+        };
         let names = [name(&first), name(&second)];
         self.is_root_used |= names.iter().flatten().any(|name| !name.is_empty());
         match names {
             [None, None] => return Ok(self.is_outside()),
             [Some(one), Some(other)] => {
-                (begun.call.name, begun.call.second) = (self.know(&one, sink)?, self.know(&other, sink)?);
+                (begun.call.name, begun.call.second) =
+                    (self.know(&one, sink)?, self.know(&other, sink)?);
                 begun.renamed = Some((one, other));
             }
             [Some(one), None] => {
                 begun.call.name = self.know(&one, sink)?;
-                begun.crossing = Some(Crossing { inside: first, outside: second, inwards: false });
+                begun.crossing = Some(Crossing {
+                    inside: first,
+                    outside: second,
+                    inwards: false,
+                });
             }
             [None, Some(other)] => {
                 begun.call.second = self.know(&other, sink)?;
-                begun.crossing = Some(Crossing { inside: second, outside: first, inwards: true });
+                begun.crossing = Some(Crossing {
+                    inside: second,
+                    outside: first,
+                    inwards: true,
+                });
             }
         }
         Ok(Some(begun))
@@ -54,8 +75,12 @@ impl<W: World> Resolver<W> {
 
     /// Begins a link of an open file that has no name, or that no call opened.
     fn begin_naming(&mut self, task: u32, raw: &RawCall<'_>, mut begun: Begun) -> Option<Begun> {
-        let link = raw.second.and_then(|second| self.path_of(task, raw.other, Some(second), false));
-        let Some(link) = link.filter(|link| self.is_below_root(link)) else { return self.is_outside() };
+        let link = raw
+            .second
+            .and_then(|second| self.path_of(task, raw.other, Some(second), false));
+        let Some(link) = link.filter(|link| self.is_below_root(link)) else {
+            return self.is_outside();
+        };
         begun.unnamed = Some(link);
         Some(begun)
     }
@@ -81,21 +106,41 @@ impl<W: World> Resolver<W> {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<(), TraceError> {
-        let Some(Crossing { inside, outside, inwards }) = begun.crossing else { return Ok(()) };
+        let Some(Crossing {
+            inside,
+            outside,
+            inwards,
+        }) = begun.crossing
+        else {
+            return Ok(());
+        };
         if result < 0 {
             self.outside += 1;
-            let (inner, is_there) = if inwards { (begun.call.second, false) } else { (begun.call.name, true) };
+            let (inner, is_there) = if inwards {
+                (begun.call.second, false)
+            } else {
+                (begun.call.name, true)
+            };
             self.guesses.decide(inner, is_there, false);
             return Ok(());
         }
-        let (old, new) = if inwards { (&outside, &inside) } else { (&inside, &outside) };
+        let (old, new) = if inwards {
+            (&outside, &inside)
+        } else {
+            (&inside, &outside)
+        };
         self.follow_rename(begun.call.kind, begun.call.flags, old, new);
         let links = begun.call.kind == CallKind::Link;
         let exchanges = !links && begun.call.flags & flags::EXCHANGE != 0;
-        let there =
-            if inwards && !links { self.outer.put.remove(&outside) } else { self.outer.put.get(&outside).copied() };
+        let there = if inwards && !links {
+            self.outer.put.remove(&outside)
+        } else {
+            self.outer.put.get(&outside).copied()
+        };
         let comes_in = inwards || exchanges;
-        let number = there.filter(|_| comes_in).unwrap_or_else(|| self.outer.fresh());
+        let number = there
+            .filter(|_| comes_in)
+            .unwrap_or_else(|| self.outer.fresh());
         if !inwards || exchanges {
             self.outer.put.insert(outside, number);
         }
@@ -107,19 +152,36 @@ impl<W: World> Resolver<W> {
         }
         if !links {
             let inner = below(&self.root, &inside).unwrap_or_default();
-            let (old, new) = if inwards { (&outer[..], inner) } else { (inner, &outer[..]) };
+            let (old, new) = if inwards {
+                (&outer[..], inner)
+            } else {
+                (inner, &outer[..])
+            };
             self.guesses.rename(old, new, exchanges);
         }
-        let mut call = Call { result, start_ns: times.start_ns, took_ns: times.took_ns, ..begun.call };
+        let mut call = Call {
+            result,
+            start_ns: times.start_ns,
+            took_ns: times.took_ns,
+            ..begun.call
+        };
         call.lost_ns = times.lost_ns;
         let outer = sink.name(&outer)?;
-        *(if inwards { &mut call.name } else { &mut call.second }) = outer;
+        *(if inwards {
+            &mut call.name
+        } else {
+            &mut call.second
+        }) = outer;
         self.guesses.learn(&call);
         sink.call(&call)
     }
 
     /// Returns an outer name, in a directory that exists.
-    fn outer_directory(&mut self, number: u64, sink: &mut impl Sink) -> Result<Vec<u8>, TraceError> {
+    fn outer_directory(
+        &mut self,
+        number: u64,
+        sink: &mut impl Sink,
+    ) -> Result<Vec<u8>, TraceError> {
         if self.outer.directory.is_empty() {
             let name = self.free_name();
             self.known.insert(name.as_slice().into());
@@ -135,7 +197,9 @@ impl<W: World> Resolver<W> {
         let mut name = OUTSIDE.to_vec();
         for number in 1..MOST_NAMES {
             let before = self.world.before(&normal(&self.root, &name));
-            if !self.known.contains(name.as_slice()) && matches!(before, Before::Absent | Before::Unknown) {
+            if !self.known.contains(name.as_slice())
+                && matches!(before, Before::Absent | Before::Unknown)
+            {
                 break;
             }
             name = [OUTSIDE, format!("-{number}").as_bytes()].concat();
@@ -143,28 +207,41 @@ impl<W: World> Resolver<W> {
         name
     }
 
-    /// Handles a rename within the root. A directory brings the names in it, which no call may have used so far.
+    /// Handles a rename within the root. A directory brings the names in it, which no call may have
+    /// used so far.
     pub(super) fn has_renamed(
         &mut self,
         call: &Call,
         names: Option<(Vec<u8>, Vec<u8>)>,
         sink: &mut impl Sink,
     ) -> Result<(), TraceError> {
-        let Some((old, new)) = names else { return Ok(()) };
+        let Some((old, new)) = names else {
+            return Ok(());
+        };
         let paths = [&old, &new].map(|name| normal(&self.root, name));
         self.follow_rename(call.kind, call.flags, &paths[0], &paths[1]);
-        self.guesses.rename(&old, &new, call.flags & flags::EXCHANGE != 0);
+        self.guesses
+            .rename(&old, &new, call.flags & flags::EXCHANGE != 0);
         let mut pairs = vec![(old.clone(), new.clone())];
         if call.flags & flags::EXCHANGE != 0 {
             pairs.push((new, old));
         }
         pairs.retain(|(_, now)| self.world.before(&normal(&self.root, now)) == Before::Directory);
-        if pairs.is_empty() { Ok(()) } else { self.appear(pairs, sink) }
+        if pairs.is_empty() {
+            Ok(())
+        } else {
+            self.appear(pairs, sink)
+        }
     }
 
-    /// Adds the initial states of the names that are now at the second name of a pair, and that were at the first before
-    /// the first call. Names that calls have used already have their states.
-    fn appear(&mut self, mut left: Vec<(Vec<u8>, Vec<u8>)>, sink: &mut impl Sink) -> Result<(), TraceError> {
+    /// Adds the initial states of the names that are now at the second name of a pair, and that
+    /// were at the first before the first call. Names that calls have used already have their
+    /// states.
+    fn appear(
+        &mut self,
+        mut left: Vec<(Vec<u8>, Vec<u8>)>,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
         let mut appeared = Vec::new();
         while let Some((old, new)) = left.pop() {
             if appeared.len() >= MOST_NAMES {
@@ -174,7 +251,11 @@ impl<W: World> Resolver<W> {
             let path = normal(&self.root, &new);
             let before = self.world.before(&path);
             if before == Before::Directory {
-                let entries = self.world.entries(&path).into_iter().filter(|entry| is_inside(entry));
+                let entries = self
+                    .world
+                    .entries(&path)
+                    .into_iter()
+                    .filter(|entry| is_inside(entry));
                 let join = |directory: &[u8], entry: &[u8]| [directory, b"/", entry].concat();
                 left.extend(entries.map(|entry| (join(&old, &entry), join(&new, &entry))));
             }
@@ -185,7 +266,8 @@ impl<W: World> Resolver<W> {
             appeared.push(new);
         }
         // After an exchange, a new name may also be the old name of another file.
-        self.known.extend(appeared.into_iter().map(Vec::into_boxed_slice));
+        self.known
+            .extend(appeared.into_iter().map(Vec::into_boxed_slice));
         Ok(())
     }
 }
@@ -198,7 +280,10 @@ fn linked_descriptor(task: u32, raw: &RawCall<'_>, path: &[u8]) -> Option<i32> {
     if path.is_empty() {
         return Some(raw.fd);
     }
-    let rest = std::str::from_utf8(path).ok()?.strip_prefix("/proc/").filter(|_| raw.follows)?;
+    let rest = std::str::from_utf8(path)
+        .ok()?
+        .strip_prefix("/proc/")
+        .filter(|_| raw.follows)?;
     let (process, fd) = rest.split_once("/fd/")?;
     let is_own = matches!(process, "self" | "thread-self") || process == task.to_string();
     if is_own { fd.parse().ok() } else { None }

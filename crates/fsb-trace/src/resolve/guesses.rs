@@ -64,10 +64,17 @@ impl Guesses {
 
     /// Removes a path and those below it. Returns the rest of each with its path at the beginning.
     fn take_below(&mut self, path: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut taken = vec![(Vec::new(), self.origin(path).unwrap_or_else(|| path.to_vec()))];
+        let mut taken = vec![(
+            Vec::new(),
+            self.origin(path).unwrap_or_else(|| path.to_vec()),
+        )];
         self.moved.remove(path);
         let below = [path, b"/"].concat();
-        let keys = self.moved.range(below.clone()..).map(|(key, _)| key).take_while(|key| key.starts_with(&below));
+        let keys = self
+            .moved
+            .range(below.clone()..)
+            .map(|(key, _)| key)
+            .take_while(|key| key.starts_with(&below));
         for key in keys.cloned().collect::<Vec<_>>() {
             let origin = self.moved.remove(&key).unwrap_or_default();
             taken.push((key[path.len()..].to_vec(), origin));
@@ -76,7 +83,11 @@ impl Guesses {
     }
 
     fn put_below(&mut self, path: &[u8], taken: Vec<(Vec<u8>, Vec<u8>)>) {
-        self.moved.extend(taken.into_iter().map(|(rest, origin)| ([path, &rest].concat(), origin)));
+        self.moved.extend(
+            taken
+                .into_iter()
+                .map(|(rest, origin)| ([path, &rest].concat(), origin)),
+        );
     }
 
     /// Returns the path at the beginning of a path that calls renamed, or that is below one.
@@ -106,7 +117,8 @@ impl Guesses {
             CallKind::Open => {
                 let directory = call.flags & (flags::DIRECTORY | flags::TEMPORARY) != 0;
                 let makes = call.flags & flags::CREATE != 0;
-                // A file that the call may have created existed before only if the call reports that it existed.
+                // A file that the call may have created existed before only if the call reports
+                // that it existed.
                 let was_there = worked && !makes || call.result == -i64::from(EEXIST);
                 self.decide(call.name, was_there, directory);
                 if worked && !directory {
@@ -119,24 +131,44 @@ impl Guesses {
                     self.open.insert(call.handle, name);
                 }
             }
-            CallKind::Read | CallKind::ReadAt => self.reach(call.handle, call.offset, call.moved(), false),
-            CallKind::Write | CallKind::WriteAt => self.reach(call.handle, call.offset, call.moved(), true),
+            CallKind::Read | CallKind::ReadAt => {
+                self.reach(call.handle, call.offset, call.moved(), false)
+            }
+            CallKind::Write | CallKind::WriteAt => {
+                self.reach(call.handle, call.offset, call.moved(), true)
+            }
             CallKind::Copy => {
-                let moved = if call.clones() && worked { call.length } else { call.moved() };
+                let moved = if call.clones() && worked {
+                    call.length
+                } else {
+                    call.moved()
+                };
                 self.reach(call.handle, call.offset, moved, false);
                 self.reach(call.other, call.target, moved, true);
             }
             CallKind::List => {
-                if let Some(guess) = self.open.get(&call.handle).and_then(|name| self.names.get_mut(name)) {
+                if let Some(guess) = self
+                    .open
+                    .get(&call.handle)
+                    .and_then(|name| self.names.get_mut(name))
+                {
                     guess.directory = true;
                 }
             }
-            CallKind::MakeDirectory => self.decide(call.name, call.result == -i64::from(EEXIST), true),
+            CallKind::MakeDirectory => {
+                self.decide(call.name, call.result == -i64::from(EEXIST), true)
+            }
             CallKind::RemoveDirectory => self.decide(call.name, worked, true),
-            CallKind::SymbolicLink => self.decide(call.name, call.result == -i64::from(EEXIST), false),
+            CallKind::SymbolicLink => {
+                self.decide(call.name, call.result == -i64::from(EEXIST), false)
+            }
             CallKind::Rename | CallKind::Link => {
                 self.decide(call.name, worked, false);
-                self.decide(call.second, call.kind == CallKind::Link && call.result == -i64::from(EEXIST), false);
+                self.decide(
+                    call.second,
+                    call.kind == CallKind::Link && call.result == -i64::from(EEXIST),
+                    false,
+                );
                 if worked {
                     self.has_moved(call);
                 }
@@ -147,7 +179,10 @@ impl Guesses {
                     self.first.remove(&call.name);
                 }
             }
-            CallKind::StatName | CallKind::ReadLink | CallKind::TruncateName | CallKind::AttributesName => {
+            CallKind::StatName
+            | CallKind::ReadLink
+            | CallKind::TruncateName
+            | CallKind::AttributesName => {
                 self.decide(call.name, worked, false);
             }
             _ => {}
@@ -167,12 +202,19 @@ impl Guesses {
     }
 
     fn reach(&mut self, handle: u32, offset: u64, moved: u64, writes: bool) {
-        let Some(guess) = self.open.get(&handle).and_then(|name| self.names.get_mut(name)) else { return };
+        let Some(guess) = self
+            .open
+            .get(&handle)
+            .and_then(|name| self.names.get_mut(name))
+        else {
+            return;
+        };
         let end = offset.saturating_add(moved);
         if writes {
             guess.written = guess.written.max(end);
         } else if end > guess.written && moved > 0 {
-            // The first access reads data, so the file existed, even if the open would have created it.
+            // The first access reads data, so the file existed, even if the open would have created
+            // it.
             (guess.there, guess.decided, guess.directory) = (true, true, false);
             guess.size = guess.size.max(end);
         }
@@ -181,12 +223,21 @@ impl Guesses {
     /// Returns the files that existed, with the directories above them.
     pub(super) fn states(&mut self) -> Vec<Initial> {
         let names = std::mem::take(&mut self.names);
-        let there = names.into_iter().filter(|(_, guess)| guess.there || !guess.decided);
+        let there = names
+            .into_iter()
+            .filter(|(_, guess)| guess.there || !guess.decided);
         there
             .map(|(name, guess)| {
                 // No call used it: it is part of another path.
                 let directory = guess.directory || !guess.decided;
-                let state = if directory { State::Directory } else { State::File { size: guess.size, data: None } };
+                let state = if directory {
+                    State::Directory
+                } else {
+                    State::File {
+                        size: guess.size,
+                        data: None,
+                    }
+                };
                 Initial { name, state }
             })
             .collect()

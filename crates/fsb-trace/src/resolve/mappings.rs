@@ -21,15 +21,35 @@ pub(super) struct Mappings(Vec<Mapping>);
 impl Mappings {
     /// Adds the mapping that a call made.
     pub(super) fn add(&mut self, task: u32, address: u64, call: &Call, path: &[u8]) {
-        self.0.retain(|known| known.task != task || known.address != address);
-        self.0.push(Mapping { task, address, length: call.length, offset: call.offset, path: path.into() });
+        self.0
+            .retain(|known| known.task != task || known.address != address);
+        self.0.push(Mapping {
+            task,
+            address,
+            length: call.length,
+            offset: call.offset,
+            path: path.into(),
+        });
     }
 
-    /// Returns the file at an address, and the offset in it. Threads and children use the mappings of others.
+    /// Returns the file at an address, and the offset in it. Threads and children use the mappings
+    /// of others.
     pub(super) fn find(&self, task: u32, address: u64) -> Option<(Rc<[u8]>, u64)> {
-        let holds = |known: &&Mapping| address.checked_sub(known.address).is_some_and(|at| at < known.length);
-        let own = self.0.iter().rev().filter(|known| known.task == task).find(holds);
+        let holds = |known: &&Mapping| {
+            address
+                .checked_sub(known.address)
+                .is_some_and(|at| at < known.length)
+        };
+        let own = self
+            .0
+            .iter()
+            .rev()
+            .filter(|known| known.task == task)
+            .find(holds);
         let found = own.or_else(|| self.0.iter().rev().find(holds))?;
-        Some((found.path.clone(), found.offset.saturating_add(address - found.address)))
+        Some((
+            found.path.clone(),
+            found.offset.saturating_add(address - found.address),
+        ))
     }
 }

@@ -39,6 +39,9 @@ impl Outer {
     pub(super) fn contains(&self, name: &[u8]) -> bool {
         let directory = &self.directory;
         !directory.is_empty()
-            && (name == directory || name.strip_prefix(&**directory).is_some_and(|rest| rest.starts_with(b"/")))
+            && (name == directory
+                || name
+                    .strip_prefix(&**directory)
+                    .is_some_and(|rest| rest.starts_with(b"/")))
     }
 }

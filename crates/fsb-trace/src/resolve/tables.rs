@@ -104,10 +104,29 @@ impl Tables {
     pub(super) fn add(&mut self, task: u32, directory: &[u8]) {
         let at = self.next;
         self.next += 1;
-        self.files.insert(at, Counted { users: 1, value: Descriptors::new() });
-        self.directories.insert(at, Counted { users: 1, value: directory.to_vec() });
+        self.files.insert(
+            at,
+            Counted {
+                users: 1,
+                value: Descriptors::new(),
+            },
+        );
+        self.directories.insert(
+            at,
+            Counted {
+                users: 1,
+                value: directory.to_vec(),
+            },
+        );
         let lane = self.new_lane();
-        self.tasks.insert(task, Task { lane, files: at, directory: at });
+        self.tasks.insert(
+            task,
+            Task {
+                lane,
+                files: at,
+                directory: at,
+            },
+        );
         self.count += 1;
     }
 
@@ -124,57 +143,102 @@ impl Tables {
         let parent = self.lane(task);
         let (mut files, mut directory) = (self.tasks[&task].files, self.tasks[&task].directory);
         if shared.files {
-            self.files.get_mut(&files).into_iter().for_each(|counted| counted.users += 1);
+            self.files
+                .get_mut(&files)
+                .into_iter()
+                .for_each(|counted| counted.users += 1);
         } else {
             let value = self.files[&files].value.clone();
             files = self.next;
             self.files.insert(files, Counted { users: 1, value });
         }
         if shared.directory {
-            self.directories.get_mut(&directory).into_iter().for_each(|counted| counted.users += 1);
+            self.directories
+                .get_mut(&directory)
+                .into_iter()
+                .for_each(|counted| counted.users += 1);
         } else {
             let value = self.directories[&directory].value.clone();
             directory = self.next;
-            self.directories.insert(directory, Counted { users: 1, value });
+            self.directories
+                .insert(directory, Counted { users: 1, value });
         }
         self.next += 1;
         let lane = self.new_lane();
-        self.tasks.insert(child, Task { lane, files, directory });
+        self.tasks.insert(
+            child,
+            Task {
+                lane,
+                files,
+                directory,
+            },
+        );
         self.count += 1;
         (parent, lane)
     }
 
     pub(super) fn directory(&self, task: u32) -> &[u8] {
-        self.tasks.get(&task).and_then(|task| self.directories.get(&task.directory)).map_or(b"/", |found| &found.value)
+        self.tasks
+            .get(&task)
+            .and_then(|task| self.directories.get(&task.directory))
+            .map_or(b"/", |found| &found.value)
     }
 
     pub(super) fn change_directory(&mut self, task: u32, path: Vec<u8>) {
         self.lane(task);
         let at = self.tasks[&task].directory;
-        self.directories.get_mut(&at).into_iter().for_each(|found| found.value.clone_from(&path));
+        self.directories
+            .get_mut(&at)
+            .into_iter()
+            .for_each(|found| found.value.clone_from(&path));
     }
 
     fn descriptors(&mut self, task: u32) -> &mut Descriptors {
         self.lane(task);
         let at = self.tasks[&task].files;
-        &mut self.files.entry(at).or_insert_with(|| Counted { users: 1, value: Descriptors::new() }).value
+        &mut self
+            .files
+            .entry(at)
+            .or_insert_with(|| Counted {
+                users: 1,
+                value: Descriptors::new(),
+            })
+            .value
     }
 
     pub(super) fn held(&self, task: u32, fd: i32) -> Option<&Held> {
-        Some(&self.files.get(&self.tasks.get(&task)?.files)?.value.get(&fd)?.held)
+        Some(
+            &self
+                .files
+                .get(&self.tasks.get(&task)?.files)?
+                .value
+                .get(&fd)?
+                .held,
+        )
     }
 
-    /// Registers the use of a descriptor that no call opened. Returns whether it is the first since the last close.
+    /// Registers the use of a descriptor that no call opened. Returns whether it is the first since
+    /// the last close.
     pub(super) fn is_new_stranger(&mut self, task: u32, fd: i32) -> bool {
-        self.tasks.get(&task).is_some_and(|task| self.strangers.insert((task.files, fd)))
+        self.tasks
+            .get(&task)
+            .is_some_and(|task| self.strangers.insert((task.files, fd)))
     }
 
-    /// Follows a rename in the paths of descriptors and working directories. Returns whether one that writes was opened
-    /// outside the root.
+    /// Follows a rename in the paths of descriptors and working directories. Returns whether one
+    /// that writes was opened outside the root.
     pub(super) fn rename(&mut self, names: &[(&[u8], &[u8])]) -> bool {
-        let renamed = |path: &[u8]| names.iter().find_map(|(old, new)| below(old, path).map(|rest| normal(new, rest)));
+        let renamed = |path: &[u8]| {
+            names
+                .iter()
+                .find_map(|(old, new)| below(old, path).map(|rest| normal(new, rest)))
+        };
         let mut writes_outside = false;
-        for entry in self.files.values_mut().flat_map(|counted| counted.value.values_mut()) {
+        for entry in self
+            .files
+            .values_mut()
+            .flat_map(|counted| counted.value.values_mut())
+        {
             if let Some(path) = renamed(&entry.held.path) {
                 writes_outside |= entry.held.handle == 0 && entry.held.writes;
                 entry.held.path = path.into();
@@ -195,13 +259,29 @@ impl Tables {
             held.handle = self.handles;
         }
         let handle = held.handle;
-        self.descriptors(task).insert(fd, Entry { held, close_on_exec });
+        self.descriptors(task).insert(
+            fd,
+            Entry {
+                held,
+                close_on_exec,
+            },
+        );
         handle
     }
 
     pub(super) fn duplicate(&mut self, task: u32, from: i32, to: i32, close_on_exec: bool) -> u32 {
-        let Some(held) = self.held(task, from).cloned() else { return 0 };
-        self.open(task, to, Held { life: Rc::new(()), ..held }, close_on_exec)
+        let Some(held) = self.held(task, from).cloned() else {
+            return 0;
+        };
+        self.open(
+            task,
+            to,
+            Held {
+                life: Rc::new(()),
+                ..held
+            },
+            close_on_exec,
+        )
     }
 
     /// Removes a descriptor. Returns it if no other table holds it.
@@ -213,20 +293,28 @@ impl Tables {
     }
 
     pub(super) fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
-        self.descriptors(task).get_mut(&fd).into_iter().for_each(|entry| entry.close_on_exec = closes);
+        self.descriptors(task)
+            .get_mut(&fd)
+            .into_iter()
+            .for_each(|entry| entry.close_on_exec = closes);
     }
 
     pub(super) fn open_between(&mut self, task: u32, first: i32, last: i32) -> Vec<i32> {
         if first > last {
             return Vec::new();
         }
-        self.descriptors(task).range(first..=last).map(|(fd, _)| *fd).collect()
+        self.descriptors(task)
+            .range(first..=last)
+            .map(|(fd, _)| *fd)
+            .collect()
     }
 
     /// Gives the task its own copies.
     pub(super) fn unshare(&mut self, task: u32, own: Shared) {
         self.lane(task);
-        let Some(task) = self.tasks.get_mut(&task) else { return };
+        let Some(task) = self.tasks.get_mut(&task) else {
+            return;
+        };
         if own.files {
             copy(&mut self.files, &mut task.files, &mut self.next);
         }
@@ -238,36 +326,70 @@ impl Tables {
     /// Exchanges the descriptors and working directories of two tasks.
     pub(super) fn exchange(&mut self, one: u32, other: u32) {
         let of = |task: &Task| (task.files, task.directory);
-        let (Some(ones), Some(others)) = (self.tasks.get(&one).map(of), self.tasks.get(&other).map(of)) else { return };
+        let (Some(ones), Some(others)) =
+            (self.tasks.get(&one).map(of), self.tasks.get(&other).map(of))
+        else {
+            return;
+        };
         for (task, (files, directory)) in [(one, others), (other, ones)] {
-            self.tasks.get_mut(&task).into_iter().for_each(|task| (task.files, task.directory) = (files, directory));
+            self.tasks
+                .get_mut(&task)
+                .into_iter()
+                .for_each(|task| (task.files, task.directory) = (files, directory));
         }
     }
 
-    /// Gives the task its own table for exec, and closes the descriptors that are marked for that. Returns those that
-    /// no other table holds.
+    /// Gives the task its own table for exec, and closes the descriptors that are marked for that.
+    /// Returns those that no other table holds.
     pub(super) fn exec(&mut self, task: u32) -> Vec<Held> {
-        self.unshare(task, Shared { files: true, directory: false });
-        let closing: Vec<i32> =
-            self.descriptors(task).iter().filter(|(_, entry)| entry.close_on_exec).map(|(fd, _)| *fd).collect();
-        closing.into_iter().filter_map(|fd| self.close(task, fd)).collect()
+        self.unshare(
+            task,
+            Shared {
+                files: true,
+                directory: false,
+            },
+        );
+        let closing: Vec<i32> = self
+            .descriptors(task)
+            .iter()
+            .filter(|(_, entry)| entry.close_on_exec)
+            .map(|(fd, _)| *fd)
+            .collect();
+        closing
+            .into_iter()
+            .filter_map(|fd| self.close(task, fd))
+            .collect()
     }
 
     /// Removes the descriptors of a task that ends. Returns those that no other table holds.
     pub(super) fn let_all_go(&mut self, task: u32) -> Vec<Held> {
         let at = self.tasks[&task].files;
-        let Some(counted) = self.files.get_mut(&at) else { return Vec::new() };
+        let Some(counted) = self.files.get_mut(&at) else {
+            return Vec::new();
+        };
         counted.users -= 1;
         if counted.users > 0 {
             return Vec::new();
         }
-        let all = self.files.remove(&at).map(|counted| counted.value).unwrap_or_default();
-        all.into_values().filter(|entry| entry.held.is_last()).map(|entry| entry.held).collect()
+        let all = self
+            .files
+            .remove(&at)
+            .map(|counted| counted.value)
+            .unwrap_or_default();
+        all.into_values()
+            .filter(|entry| entry.held.is_last())
+            .map(|entry| entry.held)
+            .collect()
     }
 
     /// Removes a task. Returns its lane.
     pub(super) fn exit(&mut self, task: u32) -> u32 {
-        let Some(Task { lane, directory, .. }) = self.tasks.remove(&task) else { return 0 };
+        let Some(Task {
+            lane, directory, ..
+        }) = self.tasks.remove(&task)
+        else {
+            return 0;
+        };
         if let Some(counted) = self.directories.get_mut(&directory) {
             counted.users -= 1;
             if counted.users == 0 {
@@ -286,7 +408,9 @@ impl Tables {
 
 /// Copies a shared table for one of its users.
 fn copy<T: Clone>(tables: &mut HashMap<usize, Counted<T>>, at: &mut usize, next: &mut usize) {
-    let Some(counted) = tables.get_mut(at).filter(|counted| counted.users > 1) else { return };
+    let Some(counted) = tables.get_mut(at).filter(|counted| counted.users > 1) else {
+        return;
+    };
     counted.users -= 1;
     let value = counted.value.clone();
     (*at, *next) = (*next, *next + 1);

@@ -26,7 +26,8 @@ pub enum Before {
 
 /// Examines files while a program is traced. For a log of the past, no file can be examined.
 pub trait World {
-    /// Returns the path with symbolic links resolved; the one at its end only if the call follows it.
+    /// Returns the path with symbolic links resolved; the one at its end only if the call follows
+    /// it.
     fn locate(&mut self, path: Vec<u8>, follows: bool) -> Vec<u8>;
     /// Returns the current state of a path.
     fn before(&mut self, path: &[u8]) -> Before;
@@ -44,8 +45,14 @@ impl World for Past {
     /// Puts files that the kernel generates outside all names.
     fn locate(&mut self, path: Vec<u8>, _: bool) -> Vec<u8> {
         let made_up = [&b"/proc"[..], b"/sys", b"/dev"];
-        let is_made_up = |place: &&[u8]| path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'));
-        if made_up.iter().any(is_made_up) { b"/\0".to_vec() } else { path }
+        let is_made_up = |place: &&[u8]| {
+            path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'))
+        };
+        if made_up.iter().any(is_made_up) {
+            b"/\0".to_vec()
+        } else {
+            path
+        }
     }
 
     fn before(&mut self, _: &[u8]) -> Before {

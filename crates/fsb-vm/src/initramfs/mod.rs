@@ -40,7 +40,8 @@ pub struct Contents {
 pub struct Initramfs {
     /// The archive that QEMU hands to the kernel.
     pub path: PathBuf,
-    /// The kernel that QEMU starts: unpacked if possible, which halves an emulated boot, otherwise a copy.
+    /// The kernel that QEMU starts: unpacked if possible, which halves an emulated boot, otherwise
+    /// a copy.
     pub kernel: PathBuf,
     /// The modules in the initramfs, in the order in which the guest loads them.
     pub modules: Vec<String>,
@@ -96,13 +97,17 @@ const LINKS: [(&str, &str); 7] = [
 
 /// A minimal user database. Programs look up its users by name.
 const ETC: [(&str, &str); 4] = [
-    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
+    (
+        "/etc/passwd",
+        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\n"),
     ("/etc/hostname", "guest\n"),
 ];
 
-/// Builds the initramfs for that kernel below the directory `cache`, or finds it there by the hash of its contents.
+/// Builds the initramfs for that kernel below the directory `cache`, or finds it there by the hash
+/// of its contents.
 pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initramfs, VmError> {
     let order = order(kernel, contents)?;
     let mut archive = Archive::default();
@@ -113,7 +118,11 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     }
     let module_hashes = add_modules(&mut archive, kernel, &order)?;
     for (name, path) in &contents.files {
-        let mode = fs::metadata(path).map_err(|error| refused("read", path, error))?.permissions().mode() & 0o7777;
+        let mode = fs::metadata(path)
+            .map_err(|error| refused("read", path, error))?
+            .permissions()
+            .mode()
+            & 0o7777;
         let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
         archive.file(&archive::guest_path(name), bytes, mode);
     }
@@ -133,7 +142,8 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     })
 }
 
-/// Checks that the kernel has the modules that a guest needs and those of `contents`, without building anything.
+/// Checks that the kernel has the modules that a guest needs and those of `contents`, without
+/// building anything.
 pub fn check(kernel: &Kernel, contents: &Contents) -> Result<(), VmError> {
     order(kernel, contents).map(drop)
 }
@@ -142,22 +152,43 @@ pub fn check(kernel: &Kernel, contents: &Contents) -> Result<(), VmError> {
 fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
     let directory = &kernel.modules;
     let index = Index::read(directory)?;
-    let advice = |error: VmError| error.tried(format!("kernel {}, modules in {}", kernel.release, directory.display()));
+    let advice = |error: VmError| {
+        error.tried(format!(
+            "kernel {}, modules in {}",
+            kernel.release,
+            directory.display()
+        ))
+    };
     let always = ALWAYS.map(str::to_owned);
     index.order(&always, &[]).map_err(|error| {
-        advice(error).advice("a guest needs virtio: choose another kernel, as with --kernel (fsb kernel list)")
+        advice(error).advice(
+            "a guest needs virtio: choose another kernel, as with --kernel (fsb kernel list)",
+        )
     })?;
-    let required: Vec<_> = always.into_iter().chain(contents.modules.iter().cloned()).collect();
-    index.order(&required, &contents.optional_modules).map_err(|error| {
-        let was_left_out = error.fields.get("module").is_some_and(|module| module == ADDED_LATER);
-        let again = match kernel.origin {
-            Origin::Fetched if was_left_out => {
-                format!("fetch it again (fsb kernel fetch linux-image-{}), or ", kernel.release)
-            }
-            _ => String::new(),
-        };
-        advice(error).advice(format!("{again}choose a kernel that has it with --kernel (fsb kernel list)"))
-    })
+    let required: Vec<_> = always
+        .into_iter()
+        .chain(contents.modules.iter().cloned())
+        .collect();
+    index
+        .order(&required, &contents.optional_modules)
+        .map_err(|error| {
+            let was_left_out = error
+                .fields
+                .get("module")
+                .is_some_and(|module| module == ADDED_LATER);
+            let again = match kernel.origin {
+                Origin::Fetched if was_left_out => {
+                    format!(
+                        "fetch it again (fsb kernel fetch linux-image-{}), or ",
+                        kernel.release
+                    )
+                }
+                _ => String::new(),
+            };
+            advice(error).advice(format!(
+                "{again}choose a kernel that has it with --kernel (fsb kernel list)"
+            ))
+        })
 }
 
 fn base(archive: &mut Archive) {
@@ -175,16 +206,25 @@ fn base(archive: &mut Archive) {
     archive.character("/dev/null", 1, 3);
 }
 
-/// Adds the modules unpacked and under their names alone, because not every kernel can unpack them. Returns their
-/// hashes.
-fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<BTreeMap<String, String>, VmError> {
+/// Adds the modules unpacked and under their names alone, because not every kernel can unpack them.
+/// Returns their hashes.
+fn add_modules(
+    archive: &mut Archive,
+    kernel: &Kernel,
+    order: &Order,
+) -> Result<BTreeMap<String, String>, VmError> {
     let (mut list, mut hashes) = (String::new(), BTreeMap::new());
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
-        let module = modules::read_module(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
+        let module = modules::read_module(&kernel.modules.join(&step.path))
+            .map_err(|error| torn(kernel, error))?;
         hashes.insert(step.name.clone(), hash(&module));
         // Installed modules stay as their distribution made them.
-        let module = if modules::is_build_tree(&kernel.modules) { modules::without_debug(module) } else { module };
+        let module = if modules::is_build_tree(&kernel.modules) {
+            modules::without_debug(module)
+        } else {
+            module
+        };
         archive.file(&path, module, 0o644);
         list.push_str(&guest::module_line(&path, step.required));
     }
@@ -196,25 +236,29 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
 fn torn(kernel: &Kernel, error: VmError) -> VmError {
     let release = &kernel.release;
     let advice = match kernel.origin {
-        Origin::Fetched => format!("fetch the kernel {release} again: fsb kernel fetch linux-image-{release}"),
-        _ => format!("the modules of the kernel {release} are incomplete: install them again, or {FETCH}"),
+        Origin::Fetched => {
+            format!("fetch the kernel {release} again: fsb kernel fetch linux-image-{release}")
+        }
+        _ => format!(
+            "the modules of the kernel {release} are incomplete: install them again, or {FETCH}"
+        ),
     };
     error.advice(advice + "; or choose another kernel with --kernel (fsb kernel list)")
 }
 
-// The cache of archives and of unpacked kernels. A file is named by the hash of its content or source. The cache
-// keeps the last few files.
+// The cache of archives and of unpacked kernels. A file is named by the hash of its content or
+// source. The cache keeps the last few files.
 
-/// Number of archives, and of kernels, that the cache keeps. Each combination of a kernel and programs has its own
-/// archive.
+/// Number of archives, and of kernels, that the cache keeps. Each combination of a kernel and
+/// programs has its own archive.
 const KEPT: usize = 8;
 
 /// Extensions of the file names.
 const ARCHIVE: &str = "cpio";
 const KERNEL: &str = "vmlinux";
 
-/// A file of the cache in use. Other processes do not prune it while this value or a clone lives. The lock ends with
-/// the process.
+/// A file of the cache in use. Other processes do not prune it while this value or a clone lives.
+/// The lock ends with the process.
 #[derive(Debug, Clone)]
 struct Hold(#[expect(dead_code, reason = "it holds the lock")] Arc<File>);
 
@@ -224,8 +268,8 @@ impl Hold {
         Hold::new(File::open(path).ok()?)
     }
 
-    /// Holds an open file. Returns `None` if another process removed it between its opening and the lock. On a file
-    /// system without locks the file is not protected.
+    /// Holds an open file. Returns `None` if another process removed it between its opening and the
+    /// lock. On a file system without locks the file is not protected.
     fn new(file: File) -> Option<Hold> {
         let _ = flock(&file, FlockOperation::LockShared);
         let there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
@@ -245,11 +289,17 @@ struct Kept {
 /// Writes the archive below `cache`, unless the cache already has one with the same contents.
 fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
     let directory = own_directory(cache)?;
-    let mut digest = Digesting { hash: Sha256::new(), size: 0 };
-    archive.write(&mut digest).map_err(|error| VmError::machine("cannot pack the initramfs").tried(&error))?;
+    let mut digest = Digesting {
+        hash: Sha256::new(),
+        size: 0,
+    };
+    archive
+        .write(&mut digest)
+        .map_err(|error| VmError::machine("cannot pack the initramfs").tried(&error))?;
     let path = directory.join(format!("{}.{ARCHIVE}", name(digest.hash)));
     let size = digest.size;
-    let mut hold = Hold::take(&path).filter(|_| fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size));
+    let mut hold = Hold::take(&path)
+        .filter(|_| fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size));
     let reused = hold.is_some();
     if reused {
         touch(&path);
@@ -257,7 +307,12 @@ fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
         hold = put(&directory, &path, |out| archive.write(out))?;
     }
     prune(&directory, &path);
-    Ok(Kept { path, size, reused, hold })
+    Ok(Kept {
+        path,
+        size,
+        reused,
+        hold,
+    })
 }
 
 /// A kernel in the cache.
@@ -269,10 +324,11 @@ struct KeptKernel {
     pub hold: Option<Hold>,
 }
 
-/// Stores the kernel in the form that QEMU starts fastest: unpacked if possible, otherwise a copy of the image. The
-/// image itself may be rebuilt while the run lasts.
+/// Stores the kernel in the form that QEMU starts fastest: unpacked if possible, otherwise a copy
+/// of the image. The image itself may be rebuilt while the run lasts.
 fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
-    let bytes = crate::input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
+    let bytes = crate::input::read(image, LARGEST_BINARY)
+        .map_err(|error| refused("read the kernel", image, error))?;
     let directory = own_directory(cache)?;
     let hash = hash(&bytes);
     let path = directory.join(format!("{hash}.{KERNEL}"));
@@ -302,23 +358,32 @@ fn own_directory(cache: &Path) -> Result<PathBuf, VmError> {
 }
 
 fn name(hash: Sha256) -> String {
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Sets the modification time, which pruning uses as the time of last use.
 fn touch(path: &Path) {
-    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    let _ = File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Writes a file under a temporary name first, because an incomplete file must never have the final name. Holds the
-/// file before renaming it.
+/// Writes a file under a temporary name first, because an incomplete file must never have the final
+/// name. Holds the file before renaming it.
 fn put(
     directory: &Path,
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<Option<Hold>, VmError> {
     let put = || -> io::Result<Option<Hold>> {
-        let file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+        let file = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempfile_in(directory)?;
         let mut out = BufWriter::new(file.as_file());
         write(&mut out)?;
         out.flush()?;
@@ -333,13 +398,17 @@ fn put(
     })
 }
 
-/// Removes all but the last few files, except those in use. Also removes temporary files of crashed writers after a
-/// day.
+/// Removes all but the last few files, except those in use. Also removes temporary files of crashed
+/// writers after a day.
 fn prune(directory: &Path, current: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in entries.flatten() {
-        let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else { continue };
+        let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
+            continue;
+        };
         let path = entry.path();
         if entry.file_name().to_string_lossy().starts_with(".new-") {
             if modified.elapsed().is_ok_and(|age| age.as_secs() > 86_400) {
@@ -351,8 +420,11 @@ fn prune(directory: &Path, current: &Path) {
     }
     files.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
     for (_, path) in files.into_iter().skip(KEPT - 1) {
-        // Keep the lock until the file is removed, so that a process that waits for it sees the removal.
-        let Ok(file) = File::options().read(true).write(true).open(&path) else { continue };
+        // Keep the lock until the file is removed, so that a process that waits for it sees the
+        // removal.
+        let Ok(file) = File::options().read(true).write(true).open(&path) else {
+            continue;
+        };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_file(&path);
         }
@@ -382,7 +454,8 @@ mod tests {
     use super::archive::tests::read_back;
     use super::*;
 
-    /// Returns a kernel with virtio_pci built in, and modules whose content this crate does not parse.
+    /// Returns a kernel with virtio_pci built in, and modules whose content this crate does not
+    /// parse.
     fn kernel(directory: &Path) -> Kernel {
         let file = |name: &str, text: &str| {
             let path = directory.join(name);
@@ -419,25 +492,45 @@ mod tests {
     #[test]
     fn an_initramfs_holds_what_a_guest_needs() {
         let directory = tempfile::tempdir().unwrap();
-        let built = build(&kernel(directory.path()), &contents(directory.path()), directory.path()).unwrap();
-        assert_eq!(built.modules, ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"]);
+        let built = build(
+            &kernel(directory.path()),
+            &contents(directory.path()),
+            directory.path(),
+        )
+        .unwrap();
+        assert_eq!(
+            built.modules,
+            ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"]
+        );
         assert_eq!(built.missing, ["jfs"]);
         let entries = read_back(&fs::read(&built.path).unwrap());
         let content = |name: &str| {
             let entry = entries.iter().find(|(path, ..)| path == name);
             String::from_utf8_lossy(&entry.unwrap_or_else(|| panic!("no {name}")).2).into_owned()
         };
-        let list: Vec<_> = ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"].map(module_line).to_vec();
+        let list: Vec<_> = ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"]
+            .map(module_line)
+            .to_vec();
         assert_eq!(content("etc/fsb/modules"), list.concat());
         assert_eq!(content("usr/lib/modules/jbd2.ko"), "jbd2");
         assert_eq!(content("etc/note"), "a note");
         assert_eq!(content("sbin"), "usr/sbin");
         assert!(content("etc/passwd").contains("nobody:x:65534"));
-        for name in ["init", "dev/console", "proc", "sys", "usr/lib/libc.so.6", "usr/bin/sh"] {
+        for name in [
+            "init",
+            "dev/console",
+            "proc",
+            "sys",
+            "usr/lib/libc.so.6",
+            "usr/bin/sh",
+        ] {
             content(name);
         }
         let mode = |name: &str| entries.iter().find(|(path, ..)| path == name).unwrap().1;
-        assert_eq!((mode("dev/console"), mode("tmp"), mode("init")), (0o020600, 0o041777, 0o100755));
+        assert_eq!(
+            (mode("dev/console"), mode("tmp"), mode("init")),
+            (0o020600, 0o041777, 0o100755)
+        );
     }
 
     fn module_line(name: &str) -> String {
@@ -448,25 +541,47 @@ mod tests {
     fn missing_programs_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let (kernel, contents) = (kernel(directory.path()), contents(directory.path()));
-        let refusal =
-            |kernel: &Kernel, contents: &Contents| build(kernel, contents, directory.path()).unwrap_err().to_string();
-        let without = Contents { modules: vec!["reiserfs".into()], ..contents.clone() };
+        let refusal = |kernel: &Kernel, contents: &Contents| {
+            build(kernel, contents, directory.path())
+                .unwrap_err()
+                .to_string()
+        };
+        let without = Contents {
+            modules: vec!["reiserfs".into()],
+            ..contents.clone()
+        };
         let text = refusal(&kernel, &without);
         assert_eq!(check(&kernel, &without).unwrap_err().to_string(), text);
         assert_eq!(check(&kernel, &contents), Ok(()));
         assert!(
-            text.contains("no module reiserfs") && text.contains("kernel 6.1") && text.contains("--kernel"),
+            text.contains("no module reiserfs")
+                && text.contains("kernel 6.1")
+                && text.contains("--kernel"),
             "{text}"
         );
-        let fetched = Kernel { origin: Origin::Fetched, ..kernel.clone() };
+        let fetched = Kernel {
+            origin: Origin::Fetched,
+            ..kernel.clone()
+        };
         assert!(!refusal(&fetched, &without).contains("fsb kernel fetch"));
-        let without = Contents { modules: vec![ADDED_LATER.into()], ..contents.clone() };
+        let without = Contents {
+            modules: vec![ADDED_LATER.into()],
+            ..contents.clone()
+        };
         assert!(refusal(&fetched, &without).contains("(fsb kernel fetch linux-image-6.1)"));
-        let without = Contents { programs: vec!["/sbin/mkfs.absent".into()], ..contents.clone() };
+        let without = Contents {
+            programs: vec!["/sbin/mkfs.absent".into()],
+            ..contents.clone()
+        };
         assert!(refusal(&kernel, &without).contains("/sbin/mkfs.absent"));
         fs::remove_file(directory.path().join("kernel/jbd2.ko")).unwrap();
         let text = refusal(&kernel, &contents);
-        assert!(text.contains("jbd2.ko") && text.contains("the kernel 6.1") && text.contains("fsb kernel"), "{text}");
+        assert!(
+            text.contains("jbd2.ko")
+                && text.contains("the kernel 6.1")
+                && text.contains("fsb kernel"),
+            "{text}"
+        );
         assert!(refusal(&fetched, &contents).contains("fsb kernel fetch linux-image-6.1;"));
         fs::write(directory.path().join("modules.dep"), "kernel/ext4.ko:\n").unwrap();
         assert!(refusal(&kernel, &contents).contains("a guest needs virtio"));
@@ -512,14 +627,25 @@ mod tests {
     fn an_unwritable_cache_is_reported_with_a_remedy() {
         let said = |number: i32| cache_advice(&io::Error::from_raw_os_error(number));
         // ENOSPC, EACCES, EROFS
-        assert!(said(28).starts_with("free some space") && !said(13).contains("space") && !said(30).contains("space"));
+        assert!(
+            said(28).starts_with("free some space")
+                && !said(13).contains("space")
+                && !said(30).contains("space")
+        );
     }
 
     #[test]
     fn the_last_few_are_kept() {
         let cache = tempfile::tempdir().unwrap();
-        let kept: Vec<_> = (0..KEPT + 3).map(|n| keep(&archive(&n.to_string()), cache.path()).unwrap().path).collect();
-        assert_eq!(fs::read_dir(cache.path().join("initramfs")).unwrap().count(), KEPT);
+        let kept: Vec<_> = (0..KEPT + 3)
+            .map(|n| keep(&archive(&n.to_string()), cache.path()).unwrap().path)
+            .collect();
+        assert_eq!(
+            fs::read_dir(cache.path().join("initramfs"))
+                .unwrap()
+                .count(),
+            KEPT
+        );
         assert!(kept.last().unwrap().exists());
     }
 
@@ -528,7 +654,9 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let held = keep(&archive("held"), cache.path()).unwrap();
         let found = keep(&archive("held"), cache.path()).unwrap();
-        let others = || (0..2 * KEPT).for_each(|n| drop(keep(&archive(&n.to_string()), cache.path()).unwrap()));
+        let others = || {
+            (0..2 * KEPT).for_each(|n| drop(keep(&archive(&n.to_string()), cache.path()).unwrap()))
+        };
         others();
         assert!(held.path.exists());
         drop(held);

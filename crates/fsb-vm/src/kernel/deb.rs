@@ -1,5 +1,5 @@
-//! Reads Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. This needs no dpkg, so
-//! that it works on any distribution.
+//! Reads Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. This
+//! needs no dpkg, so that it works on any distribution.
 
 use std::cell::Cell;
 use std::io::{self, BufReader, Read};
@@ -17,7 +17,8 @@ pub(super) struct Control {
     pub depends: Vec<String>,
 }
 
-/// Limits for a package. The largest kernels of distributions have ten thousand files and two gigabytes.
+/// Limits for a package. The largest kernels of distributions have ten thousand files and two
+/// gigabytes.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Files, directories and links.
@@ -28,7 +29,11 @@ struct Bounds {
     contents: u64,
 }
 
-const BOUNDS: Bounds = Bounds { members: 1 << 16, names: 64 << 20, contents: 8 << 30 };
+const BOUNDS: Bounds = Bounds {
+    members: 1 << 16,
+    names: 64 << 20,
+    contents: 8 << 30,
+};
 
 /// Reads the control file of a package.
 pub(super) fn control(package: &Path) -> Result<Control, VmError> {
@@ -63,10 +68,14 @@ fn with_member(
     let mut archive = ar::Archive::new(BufReader::new(file));
     while let Some(member) = archive.next_entry() {
         let member = member.map_err(|error| bad(package, &error.to_string()))?;
-        let name = String::from_utf8_lossy(member.header().identifier()).trim_end_matches('/').to_owned();
+        let name = String::from_utf8_lossy(member.header().identifier())
+            .trim_end_matches('/')
+            .to_owned();
         if let Some(packing) = name.strip_prefix(wanted) {
-            let unpacked = unpacking(packing, member).map_err(|error| bad(package, &error.to_string()))?;
-            return unpack(unpacked, bounds, &mut take).map_err(|error| bad(package, &error.to_string()));
+            let unpacked =
+                unpacking(packing, member).map_err(|error| bad(package, &error.to_string()))?;
+            return unpack(unpacked, bounds, &mut take)
+                .map_err(|error| bad(package, &error.to_string()));
         }
     }
     Err(bad(package, &format!("it holds no {wanted}")))
@@ -78,11 +87,24 @@ fn unpack(
     bounds: Bounds,
     take: &mut impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
-    let too_many =
-        || io::Error::other(format!("it has more than {} members: this is not a kernel package", bounds.members));
-    let (names, contents, in_content) = (Cell::new(bounds.names), Cell::new(bounds.contents), Cell::new(false));
-    let mut tar =
-        tar::Archive::new(Bounded { archive, bounds, names: &names, contents: &contents, in_content: &in_content });
+    let too_many = || {
+        io::Error::other(format!(
+            "it has more than {} members: this is not a kernel package",
+            bounds.members
+        ))
+    };
+    let (names, contents, in_content) = (
+        Cell::new(bounds.names),
+        Cell::new(bounds.contents),
+        Cell::new(false),
+    );
+    let mut tar = tar::Archive::new(Bounded {
+        archive,
+        bounds,
+        names: &names,
+        contents: &contents,
+        in_content: &in_content,
+    });
     for (before, entry) in (0..).zip(tar.entries()?) {
         let mut entry = entry?;
         if before >= bounds.members {
@@ -91,7 +113,10 @@ fn unpack(
         in_content.set(true);
         if entry.header().entry_type().is_file() {
             let path = entry.path()?.to_string_lossy().into_owned();
-            take(path.trim_start_matches("./").trim_start_matches('/'), &mut entry)?;
+            take(
+                path.trim_start_matches("./").trim_start_matches('/'),
+                &mut entry,
+            )?;
         }
         // The rest of the content must not count as the name of the next member.
         io::copy(&mut entry, &mut io::sink())?;
@@ -100,8 +125,8 @@ fn unpack(
     Ok(())
 }
 
-/// An unpacked archive that fails beyond its bounds. A few kilobytes can hold packed names of gigabytes, which the
-/// reader of archives would keep in memory.
+/// An unpacked archive that fails beyond its bounds. A few kilobytes can hold packed names of
+/// gigabytes, which the reader of archives would keep in memory.
 struct Bounded<'a, R> {
     archive: R,
     bounds: Bounds,
@@ -118,7 +143,11 @@ impl<R: Read> Read for Bounded<'_, R> {
             false => (self.names, "the names of its members", self.bounds.names),
         };
         let most = show_bytes(most as f64);
-        let refused = || io::Error::other(format!("{what} have more than {most}: this is not a kernel package"));
+        let refused = || {
+            io::Error::other(format!(
+                "{what} have more than {most}: this is not a kernel package"
+            ))
+        };
         left.set(left.get().checked_sub(read as u64).ok_or_else(refused)?);
         Ok(read)
     }
@@ -128,10 +157,16 @@ fn unpacking<'a>(packing: &str, member: impl Read + 'a) -> io::Result<Box<dyn Re
     let member = BufReader::new(member);
     Ok(match packing {
         ".xz" => Box::new(lzma_rust2::XzReader::new(member, true)),
-        ".zst" => Box::new(ruzstd::decoding::StreamingDecoder::new(member).map_err(io::Error::other)?),
+        ".zst" => {
+            Box::new(ruzstd::decoding::StreamingDecoder::new(member).map_err(io::Error::other)?)
+        }
         ".gz" => Box::new(flate2::bufread::MultiGzDecoder::new(member)),
         "" => Box::new(member),
-        other => return Err(io::Error::other(format!("it is packed in an unknown way ({other})"))),
+        other => {
+            return Err(io::Error::other(format!(
+                "it is packed in an unknown way ({other})"
+            )));
+        }
     })
 }
 
@@ -153,7 +188,9 @@ fn parse_control(text: &str) -> Control {
         };
         match field {
             "Package" => control.package.push_str(value.trim()),
-            "Depends" | "Pre-Depends" => control.depends.extend(value.split(',').filter_map(first_name)),
+            "Depends" | "Pre-Depends" => control
+                .depends
+                .extend(value.split(',').filter_map(first_name)),
             _ => {}
         }
     }
@@ -180,7 +217,9 @@ pub(super) mod tests {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
-            builder.append_data(&mut header, format!("./{path}"), *bytes).unwrap();
+            builder
+                .append_data(&mut header, format!("./{path}"), *bytes)
+                .unwrap();
         }
         builder.into_inner().unwrap()
     }
@@ -205,9 +244,16 @@ pub(super) mod tests {
     fn a_package_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.deb");
-        package(&path, "Package: x\nDepends: a (= 1), b | c,\n d:any\n", &[("boot/vmlinuz-1", b"kernel")]);
+        package(
+            &path,
+            "Package: x\nDepends: a (= 1), b | c,\n d:any\n",
+            &[("boot/vmlinuz-1", b"kernel")],
+        );
         let control = control(&path).unwrap();
-        assert_eq!((control.package.as_str(), control.depends), ("x", vec!["a".into(), "b".into(), "d".into()]));
+        assert_eq!(
+            (control.package.as_str(), control.depends),
+            ("x", vec!["a".into(), "b".into(), "d".into()])
+        );
         let mut files = Vec::new();
         each_file(&path, |name, bytes| {
             files.push((name.to_owned(), io::read_to_string(bytes)?));
@@ -251,15 +297,37 @@ pub(super) mod tests {
             });
             (seen, unpacked.map_err(|error| error.to_string()))
         };
-        let enough = Bounds { members: 3, names: 12 << 10, contents: 4 << 10 };
+        let enough = Bounds {
+            members: 3,
+            names: 12 << 10,
+            contents: 4 << 10,
+        };
         assert_eq!(unpack(enough), (3, Ok(())));
         let refusal = |bounds: Bounds| unpack(bounds).1.unwrap_err();
-        let few = refusal(Bounds { members: 2, ..enough });
-        assert!(few.ends_with("x.deb: it has more than 2 members: this is not a kernel package"), "{few}");
-        let short = refusal(Bounds { names: 6 << 10, ..enough });
-        assert!(short.contains("the names of its members have more than 6.00 KiB"), "{short}");
-        let small = refusal(Bounds { contents: 2 << 10, ..enough });
-        assert!(small.contains("its files have more than 2.00 KiB"), "{small}");
+        let few = refusal(Bounds {
+            members: 2,
+            ..enough
+        });
+        assert!(
+            few.ends_with("x.deb: it has more than 2 members: this is not a kernel package"),
+            "{few}"
+        );
+        let short = refusal(Bounds {
+            names: 6 << 10,
+            ..enough
+        });
+        assert!(
+            short.contains("the names of its members have more than 6.00 KiB"),
+            "{short}"
+        );
+        let small = refusal(Bounds {
+            contents: 2 << 10,
+            ..enough
+        });
+        assert!(
+            small.contains("its files have more than 2.00 KiB"),
+            "{small}"
+        );
     }
 
     proptest! {

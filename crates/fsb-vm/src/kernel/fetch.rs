@@ -1,4 +1,5 @@
-//! Fetches kernels from Debian packages without root: `apt-get download` gets a package, and this module unpacks it.
+//! Fetches kernels from Debian packages without root: `apt-get download` gets a package, and this
+//! module unpacks it.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -20,7 +21,8 @@ use super::{Kernel, cache, deb, image};
 use crate::error::{Tried, VmError, cache_advice, refused};
 use crate::modules::Index;
 
-/// Maximum number of packages of one kernel: a metapackage, the image that it depends on, and packages of modules.
+/// Maximum number of packages of one kernel: a metapackage, the image that it depends on, and
+/// packages of modules.
 const PACKAGES: usize = 6;
 
 /// The file beside a kernel that identifies the `.deb` that it came from.
@@ -29,17 +31,26 @@ const NOTE: &str = "package";
 /// The prefix of the names of work directories.
 const WORK: &str = ".new-";
 
-/// Downloads a Debian package with `apt-get download`, follows a metapackage to its image, and unpacks it into the
-/// user's cache. A path that ends in `.deb` is unpacked directly. Calls `progress` with a description of each step.
-/// Once `stopped` returns `true`, it removes its files and returns an error.
-pub fn fetch(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
+/// Downloads a Debian package with `apt-get download`, follows a metapackage to its image, and
+/// unpacks it into the user's cache. A path that ends in `.deb` is unpacked directly. Calls
+/// `progress` with a description of each step. Once `stopped` returns `true`, it removes its files
+/// and returns an error.
+pub fn fetch(
+    package: &str,
+    progress: &mut dyn FnMut(&str),
+    stopped: &dyn Fn() -> bool,
+) -> Result<Kernel, VmError> {
     check(package)?;
     fetch_into(&kernels(&cache()?), package, progress, stopped)
 }
 
-/// Returns the kernel of a `.deb` file. Unpacks it as [`fetch`] does, unless the cache already has the kernel of this
-/// file.
-pub fn unpacked(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
+/// Returns the kernel of a `.deb` file. Unpacks it as [`fetch`] does, unless the cache already has
+/// the kernel of this file.
+pub fn unpacked(
+    package: &str,
+    progress: &mut dyn FnMut(&str),
+    stopped: &dyn Fn() -> bool,
+) -> Result<Kernel, VmError> {
     check(package)?;
     let kernels = kernels(&cache()?);
     noted(&kernels, package).map_or_else(|| fetch_into(&kernels, package, progress, stopped), Ok)
@@ -55,9 +66,17 @@ pub fn tidy() {
 /// Returns the kernel in the cache that came from that file.
 fn noted(kernels: &Path, package: &str) -> Option<Kernel> {
     let mark = mark(package)?;
-    let places = fs::read_dir(kernels).ok()?.flatten().map(|entry| entry.path());
-    let mut same = places.filter(|place| fs::read_to_string(place.join(NOTE)).is_ok_and(|note| note == mark));
-    let place = same.find(|place| !place.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')))?;
+    let places = fs::read_dir(kernels)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path());
+    let mut same =
+        places.filter(|place| fs::read_to_string(place.join(NOTE)).is_ok_and(|note| note == mark));
+    let place = same.find(|place| {
+        !place
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    })?;
     let kernel = fetched(place.file_name()?.to_str()?.to_owned(), &place);
     kernel.usable().is_ok().then_some(kernel)
 }
@@ -67,7 +86,12 @@ fn mark(package: &str) -> Option<String> {
     let path = Path::new(package);
     let metadata = path.metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
-    Some(format!("{name}\n{} bytes\n{}.{:09}\n", metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    Some(format!(
+        "{name}\n{} bytes\n{}.{:09}\n",
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec()
+    ))
 }
 
 fn fetch_into(
@@ -100,7 +124,9 @@ fn fetch_into(
         progress(&format!("unpacking {}", control.package));
         unpacking.take(&file, stopped)?;
         if unpacking.release.is_none() || !unpacking.modules {
-            let parts = |name: &String| name.starts_with("linux-image-") || name.starts_with("linux-modules-");
+            let parts = |name: &String| {
+                name.starts_with("linux-image-") || name.starts_with("linux-modules-")
+            };
             wanted.extend(control.depends.into_iter().filter(parts));
         }
     }
@@ -120,9 +146,11 @@ fn fetch_into(
             return Ok(fetched(release, &place));
         }
     };
-    Err(VmError::machine(format!("the package {package} brings no kernel {lacking}"))
-        .tried(format!("looked into {}", seen.join(", ")))
-        .advice("name a package such as linux-image-amd64 (apt-cache search linux-image)"))
+    Err(
+        VmError::machine(format!("the package {package} brings no kernel {lacking}"))
+            .tried(format!("looked into {}", seen.join(", ")))
+            .advice("name a package such as linux-image-amd64 (apt-cache search linux-image)"),
+    )
 }
 
 /// Refuses a text that is neither a file nor the name of a package, before anything is changed.
@@ -141,27 +169,42 @@ fn check(package: &str) -> Result<(), VmError> {
         Err(VmError::request(format!("{package} is not a .deb file"))
             .advice("name a .deb file or a package: fsb kernel fetch linux-image-amd64"))
     } else if package.starts_with(|first: char| first.is_ascii_digit()) && package.contains('.') {
-        Err(VmError::request(format!("{package} is a release of Linux, and no package"))
-            .advice(format!("find the package of a release with apt-cache search linux-image-{package}")))
+        Err(
+            VmError::request(format!("{package} is a release of Linux, and no package")).advice(
+                format!(
+                    "find the package of a release with apt-cache search linux-image-{package}"
+                ),
+            ),
+        )
     } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
-        Err(VmError::request(format!("{package:?} is not the name of a package"))
-            .advice("name a package such as linux-image-amd64, or a .deb file"))
+        Err(
+            VmError::request(format!("{package:?} is not the name of a package"))
+                .advice("name a package such as linux-image-amd64, or a .deb file"),
+        )
     } else {
         check_kind(package)
     }
 }
 
-/// Refuses packages with a kernel's debugging symbols or headers, which are large and contain nothing to boot. A name
-/// may be followed by `=VERSION`, `/SUITE` or `:ARCHITECTURE`.
+/// Refuses packages with a kernel's debugging symbols or headers, which are large and contain
+/// nothing to boot. A name may be followed by `=VERSION`, `/SUITE` or `:ARCHITECTURE`.
 fn check_kind(package: &str) -> Result<(), VmError> {
     let name = package.split(['=', '/', ':']).next().unwrap_or_default();
-    let image = ["-dbg", "-dbgsym"].iter().find_map(|end| name.strip_suffix(end));
-    let headers = name.strip_prefix("linux-headers-").map(|release| format!("linux-image-{release}"));
+    let image = ["-dbg", "-dbgsym"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    let headers = name
+        .strip_prefix("linux-headers-")
+        .map(|release| format!("linux-image-{release}"));
     match (image, headers) {
-        (Some(image), _) => Err(VmError::request(format!("{name} holds symbols for debuggers, and no kernel to boot"))
-            .advice(format!("fsb kernel fetch {image}"))),
-        (_, Some(image)) => Err(VmError::request(format!("{name} holds headers, and no kernel to boot"))
-            .advice(format!("fsb kernel fetch {image}"))),
+        (Some(image), _) => Err(VmError::request(format!(
+            "{name} holds symbols for debuggers, and no kernel to boot"
+        ))
+        .advice(format!("fsb kernel fetch {image}"))),
+        (_, Some(image)) => Err(VmError::request(format!(
+            "{name} holds headers, and no kernel to boot"
+        ))
+        .advice(format!("fsb kernel fetch {image}"))),
         _ => Ok(()),
     }
 }
@@ -179,11 +222,16 @@ fn download(
     progress: &mut dyn FnMut(&str),
     stopped: &dyn Fn() -> bool,
 ) -> Result<PathBuf, VmError> {
-    let place = tempfile::tempdir_in(directory).map_err(|error| refused("write into", directory, error))?.keep();
+    let place = tempfile::tempdir_in(directory)
+        .map_err(|error| refused("write into", directory, error))?
+        .keep();
     progress(&format!("downloading {package}"));
     // apt-get writes into a file, because a full pipe would block it while this function waits.
-    let log = tempfile::tempfile_in(directory).map_err(|error| no_place("write into", directory, error))?;
-    let errors = log.try_clone().map_err(|error| no_place("write into", directory, error))?;
+    let log = tempfile::tempfile_in(directory)
+        .map_err(|error| no_place("write into", directory, error))?;
+    let errors = log
+        .try_clone()
+        .map_err(|error| no_place("write into", directory, error))?;
     let mut apt = Command::new("apt-get")
         .args(["-q", "download", package])
         .current_dir(&place)
@@ -199,22 +247,36 @@ fn download(
             None if stopped() => {
                 let _ = apt.kill();
                 let _ = apt.wait();
-                return Err(VmError::machine(format!("cannot download the package {package}")).tried("interrupted"));
+                return Err(
+                    VmError::machine(format!("cannot download the package {package}"))
+                        .tried("interrupted"),
+                );
             }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
     };
     let entries = fs::read_dir(&place).map_err(|error| refused("read", &place, error))?;
-    let found = entries.flatten().map(|entry| entry.path()).find(|path| path.extension() == Some(OsStr::new("deb")));
+    let found = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension() == Some(OsStr::new("deb")));
     found.filter(|_| status.success()).ok_or_else(|| {
         let mut text = Vec::new();
         let _ = (&log).rewind().and_then(|()| (&log).read_to_end(&mut text));
         let text = String::from_utf8_lossy(&text);
-        let errors: Vec<_> = text.lines().filter(|line| line.starts_with("E:")).map(str::trim).collect();
+        let errors: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("E:"))
+            .map(str::trim)
+            .collect();
         VmError::machine(format!("cannot download the package {package}"))
             .tried(format!(
                 "apt-get download: {}",
-                if errors.is_empty() { text.trim().to_owned() } else { errors.join(" / ") }
+                if errors.is_empty() {
+                    text.trim().to_owned()
+                } else {
+                    errors.join(" / ")
+                }
             ))
             .advice("sudo apt-get update, or name a .deb file that you have")
     })
@@ -223,30 +285,31 @@ fn download(
 fn no_apt(package: &str, error: &io::Error) -> VmError {
     let what = VmError::machine(format!("cannot download the package {package}"));
     if error.kind() == io::ErrorKind::NotFound {
-        what.tried("no apt-get here").advice("download a kernel's .deb elsewhere and name the file")
+        what.tried("no apt-get here")
+            .advice("download a kernel's .deb elsewhere and name the file")
     } else {
         what.tried(Tried::call("apt-get", error))
     }
 }
 
-/// Locks a work directory. Returns `None` if another process has the lock. The lock ends with the process that holds
-/// it.
+/// Locks a work directory. Returns `None` if another process has the lock. The lock ends with the
+/// process that holds it.
 fn lock(directory: &Path) -> Option<File> {
     let file = File::open(directory).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
 
-/// Waits until no other process creates or sweeps work directories in `kernels`. Returns `None` on a file system
-/// without locks, where sweeping is disabled too.
+/// Waits until no other process creates or sweeps work directories in `kernels`. Returns `None` on
+/// a file system without locks, where sweeping is disabled too.
 fn turn(kernels: &Path) -> Option<File> {
     let file = File::open(kernels).ok()?;
     retry_on_intr(|| flock(&file, FlockOperation::LockExclusive)).ok()?;
     Some(file)
 }
 
-/// Creates a work directory beside the final directory of the kernel, so that one rename can move it there. The lock
-/// shows that the directory is in use.
+/// Creates a work directory beside the final directory of the kernel, so that one rename can move
+/// it there. The lock shows that the directory is in use.
 fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
     // Between its creation and its lock the directory looks abandoned.
     let _turn = turn(kernels);
@@ -259,8 +322,13 @@ fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
 /// Removes the work directories of killed fetches.
 fn sweep(kernels: &Path) {
     let Some(_turn) = turn(kernels) else { return };
-    let Ok(entries) = fs::read_dir(kernels) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
+    let Ok(entries) = fs::read_dir(kernels) else {
+        return;
+    };
+    for entry in entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK))
+    {
         let held = lock(&entry.path());
         if held.is_some() {
             let _ = fs::remove_dir_all(entry.path());
@@ -268,8 +336,9 @@ fn sweep(kernels: &Path) {
     }
 }
 
-/// Drivers of devices that a guest does not have. They are three quarters of a distribution's modules. (`net`, which
-/// network file systems need, holds no drivers but those of wireless networks.)
+/// Drivers of devices that a guest does not have. They are three quarters of a distribution's
+/// modules. (`net`, which network file systems need, holds no drivers but those of wireless
+/// networks.)
 const LEFT_OUT: [&str; 24] = [
     "sound/",
     "drivers/accel/",
@@ -297,10 +366,12 @@ const LEFT_OUT: [&str; 24] = [
     "net/wireless/",
 ];
 
-/// The one of them that a guest needs: NFS clients are connected through it. Earlier versions of fsb left it out.
+/// The one of them that a guest needs: NFS clients are connected through it. Earlier versions of
+/// fsb left it out.
 pub(crate) const ADDED_LATER: &str = "veth";
 
-/// A kernel that is being unpacked: `vmlinuz`, `config` and `modules/` in a directory that becomes its own.
+/// A kernel that is being unpacked: `vmlinuz`, `config` and `modules/` in a directory that becomes
+/// its own.
 #[derive(Debug)]
 struct Unpacking<'a> {
     directory: &'a Path,
@@ -321,7 +392,11 @@ enum ArchivePart<'a> {
 
 impl<'a> Unpacking<'a> {
     pub fn into(directory: &'a Path) -> Self {
-        Unpacking { directory, release: None, modules: false }
+        Unpacking {
+            directory,
+            release: None,
+            modules: false,
+        }
     }
 
     /// Unpacks the kernel's parts from a package, until `stopped`.
@@ -365,31 +440,52 @@ fn part(path: &str) -> ArchivePart<'_> {
     if path.split('/').any(|part| part == "..") {
         return ArchivePart::Nothing;
     }
-    if let Some(name) = path.strip_prefix("boot/").or_else(|| path.strip_prefix("usr/lib/modules/").and_then(image_of))
+    if let Some(name) = path
+        .strip_prefix("boot/")
+        .or_else(|| path.strip_prefix("usr/lib/modules/").and_then(image_of))
     {
-        return match name.strip_prefix("vmlinuz-").or_else(|| name.strip_prefix("vmlinux-")) {
+        return match name
+            .strip_prefix("vmlinuz-")
+            .or_else(|| name.strip_prefix("vmlinux-"))
+        {
             Some(release) if !release.contains('/') => ArchivePart::Image(release),
             _ if name.starts_with("config-") => ArchivePart::Config,
             _ => ArchivePart::Nothing,
         };
     }
     let path = path.strip_prefix("usr/").unwrap_or(path);
-    let Some((release, rest)) = path.strip_prefix("lib/modules/").and_then(|path| path.split_once('/')) else {
+    let Some((release, rest)) = path
+        .strip_prefix("lib/modules/")
+        .and_then(|path| path.split_once('/'))
+    else {
         return ArchivePart::Nothing;
     };
     let wanted = match rest.strip_prefix("kernel/") {
         Some(inner) => {
-            let of_network = inner.strip_prefix("drivers/net/").and_then(|name| name.split('.').next());
-            of_network == Some(ADDED_LATER) || !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix))
+            let of_network = inner
+                .strip_prefix("drivers/net/")
+                .and_then(|name| name.split('.').next());
+            of_network == Some(ADDED_LATER)
+                || !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix))
         }
-        None => rest.starts_with("modules.") || rest.starts_with("updates/") || rest.starts_with("extra/"),
+        None => {
+            rest.starts_with("modules.")
+                || rest.starts_with("updates/")
+                || rest.starts_with("extra/")
+        }
     };
-    if wanted { ArchivePart::Module(release, rest) } else { ArchivePart::Nothing }
+    if wanted {
+        ArchivePart::Module(release, rest)
+    } else {
+        ArchivePart::Nothing
+    }
 }
 
 /// Returns the name of an image that a distribution keeps beside its modules.
 fn image_of(path: &str) -> Option<&str> {
-    path.split_once('/').map(|(_, rest)| rest).filter(|rest| rest.starts_with("vmlinuz-"))
+    path.split_once('/')
+        .map(|(_, rest)| rest)
+        .filter(|rest| rest.starts_with("vmlinuz-"))
 }
 
 fn copy(content: &mut dyn io::Read, path: &Path) -> io::Result<()> {
@@ -424,9 +520,16 @@ mod tests {
             assert!(check(name).is_err(), "{name}");
         }
         assert!(check("linux-image-6.12.117+deb12-amd64").is_ok());
-        for name in ["linux-image-6.12-amd64-dbg", "linux-image-6.12-amd64-dbg=6.12", "linux-headers-6.12-amd64"] {
+        for name in [
+            "linux-image-6.12-amd64-dbg",
+            "linux-image-6.12-amd64-dbg=6.12",
+            "linux-headers-6.12-amd64",
+        ] {
             assert!(
-                check(name).unwrap_err().to_string().ends_with("fsb kernel fetch linux-image-6.12-amd64"),
+                check(name)
+                    .unwrap_err()
+                    .to_string()
+                    .ends_with("fsb kernel fetch linux-image-6.12-amd64"),
                 "{name}"
             );
         }
@@ -434,27 +537,48 @@ mod tests {
 
     /// Writes a package with a kernel that has the module `module`.
     fn package(path: &Path, module: &str) {
-        let (image, path_of) = (image::fake("6.1.0-1-amd64"), format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"));
-        let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path_of.as_str(), b"no module")];
+        let (image, path_of) = (
+            image::fake("6.1.0-1-amd64"),
+            format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"),
+        );
+        let files = [
+            ("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()),
+            (path_of.as_str(), b"no module"),
+        ];
         deb::tests::package(path, "Package: k\n", &files);
     }
 
     #[test]
     fn a_file_is_unpacked_once() {
         let directory = tempfile::tempdir().unwrap();
-        let (kernels, file) = (directory.path().join("kernels"), directory.path().join("k.deb"));
+        let (kernels, file) = (
+            directory.path().join("kernels"),
+            directory.path().join("k.deb"),
+        );
         let name = file.to_str().unwrap();
         package(&file, "one");
         assert_eq!(noted(&kernels, name), None);
         let mut told = Vec::new();
-        let kernel = fetch_into(&kernels, name, &mut |line| told.push(line.to_owned()), &|| false).unwrap();
+        let kernel = fetch_into(
+            &kernels,
+            name,
+            &mut |line| told.push(line.to_owned()),
+            &|| false,
+        )
+        .unwrap();
         assert_eq!(told, ["unpacking k", "listing its modules"]);
         assert_eq!(noted(&kernels, name), Some(kernel.clone()));
         // Another file with the same name, and a kernel whose modules were removed.
         package(&file, "another");
         assert_eq!(noted(&kernels, name), None);
         fetch_into(&kernels, name, &mut |_| {}, &|| false).unwrap();
-        assert!(noted(&kernels, name).unwrap().modules.join("kernel/another.ko").exists());
+        assert!(
+            noted(&kernels, name)
+                .unwrap()
+                .modules
+                .join("kernel/another.ko")
+                .exists()
+        );
         fs::remove_dir_all(kernel.modules).unwrap();
         assert_eq!(noted(&kernels, name), None);
     }
@@ -462,9 +586,13 @@ mod tests {
     #[test]
     fn who_is_interrupted_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let (kernels, file) = (directory.path().join("kernels"), directory.path().join("k.deb"));
+        let (kernels, file) = (
+            directory.path().join("kernels"),
+            directory.path().join("k.deb"),
+        );
         package(&file, "one");
-        let refusal = fetch_into(&kernels, file.to_str().unwrap(), &mut |_| {}, &|| true).unwrap_err();
+        let refusal =
+            fetch_into(&kernels, file.to_str().unwrap(), &mut |_| {}, &|| true).unwrap_err();
         assert!(refusal.to_string().contains("interrupted"), "{refusal}");
         assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
@@ -482,7 +610,9 @@ mod tests {
             });
             for _ in 0..300 {
                 let (work, lock) = workplace(directory.path()).unwrap();
-                let there = lock.is_some() && fs::write(work.path().join("file"), "x").is_ok() && work.path().exists();
+                let there = lock.is_some()
+                    && fs::write(work.path().join("file"), "x").is_ok()
+                    && work.path().exists();
                 if !there {
                     done.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
@@ -508,15 +638,33 @@ mod tests {
 
     #[test]
     fn parts_are_told_apart() {
-        assert_eq!(part("boot/vmlinuz-6.1.0-56-amd64"), ArchivePart::Image("6.1.0-56-amd64"));
+        assert_eq!(
+            part("boot/vmlinuz-6.1.0-56-amd64"),
+            ArchivePart::Image("6.1.0-56-amd64")
+        );
         assert_eq!(part("boot/config-6.1"), ArchivePart::Config);
         assert_eq!(part("boot/System.map-6.1"), ArchivePart::Nothing);
-        assert_eq!(part("lib/modules/6.1/kernel/fs/jfs/jfs.ko"), ArchivePart::Module("6.1", "kernel/fs/jfs/jfs.ko"));
-        assert_eq!(part("usr/lib/modules/6.1/modules.builtin"), ArchivePart::Module("6.1", "modules.builtin"));
-        assert_eq!(part("lib/modules/6.1/kernel/drivers/net/tun.ko"), ArchivePart::Nothing);
+        assert_eq!(
+            part("lib/modules/6.1/kernel/fs/jfs/jfs.ko"),
+            ArchivePart::Module("6.1", "kernel/fs/jfs/jfs.ko")
+        );
+        assert_eq!(
+            part("usr/lib/modules/6.1/modules.builtin"),
+            ArchivePart::Module("6.1", "modules.builtin")
+        );
+        assert_eq!(
+            part("lib/modules/6.1/kernel/drivers/net/tun.ko"),
+            ArchivePart::Nothing
+        );
         let veth = "kernel/drivers/net/veth.ko";
-        assert_eq!(part("lib/modules/6.1/kernel/drivers/net/veth.ko"), ArchivePart::Module("6.1", veth));
-        assert_eq!(part("lib/modules/6.1/../../../etc/passwd"), ArchivePart::Nothing);
+        assert_eq!(
+            part("lib/modules/6.1/kernel/drivers/net/veth.ko"),
+            ArchivePart::Module("6.1", veth)
+        );
+        assert_eq!(
+            part("lib/modules/6.1/../../../etc/passwd"),
+            ArchivePart::Nothing
+        );
         assert_eq!(part("usr/share/doc/x"), ArchivePart::Nothing);
     }
 
@@ -525,11 +673,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kernels = directory.path().join("kernels");
         fs::create_dir(&kernels).unwrap();
-        for (round, module) in ["kernel/fs/old.ko", "kernel/fs/new.ko"].into_iter().enumerate() {
+        for (round, module) in ["kernel/fs/old.ko", "kernel/fs/new.ko"]
+            .into_iter()
+            .enumerate()
+        {
             let package = directory.path().join("k.deb");
             let image = image::fake("6.1.0-1-amd64");
             let path = format!("lib/modules/6.1.0-1-amd64/{module}");
-            let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path.as_str(), b"no module")];
+            let files = [
+                ("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()),
+                (path.as_str(), b"no module"),
+            ];
             deb::tests::package(&package, "Package: k\n", &files);
             let place = directory.path().join(format!("new{round}"));
             fs::create_dir(&place).unwrap();
@@ -537,9 +691,19 @@ mod tests {
             unpacking.take(&package, &|| false).unwrap();
             assert!(unpacking.modules);
             let (release, place) = unpacking.finish(&kernels).unwrap();
-            assert_eq!((release.as_str(), place.clone()), ("6.1.0-1-amd64", kernels.join("6.1.0-1-amd64")));
-            assert!(place.join("modules").join(module).exists() && place.join("modules/modules.dep").exists());
+            assert_eq!(
+                (release.as_str(), place.clone()),
+                ("6.1.0-1-amd64", kernels.join("6.1.0-1-amd64"))
+            );
+            assert!(
+                place.join("modules").join(module).exists()
+                    && place.join("modules/modules.dep").exists()
+            );
         }
-        assert!(!kernels.join("6.1.0-1-amd64/modules/kernel/fs/old.ko").exists());
+        assert!(
+            !kernels
+                .join("6.1.0-1-amd64/modules/kernel/fs/old.ko")
+                .exists()
+        );
     }
 }

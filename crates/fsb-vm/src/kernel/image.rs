@@ -43,13 +43,15 @@ pub struct Kernel {
     pub release: String,
     /// The image that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`, or the directory in which the kernel was built.
+    /// The directory that holds `kernel/` and `modules.builtin`, or the directory in which the
+    /// kernel was built.
     pub modules: PathBuf,
     pub origin: Origin,
 }
 
 impl Kernel {
-    /// Checks that a guest can use the kernel: the image can be read and is complete, and the modules exist.
+    /// Checks that a guest can use the kernel: the image can be read and is complete, and the
+    /// modules exist.
     pub fn usable(&self) -> Result<(), VmError> {
         readable(&self.image)?;
         check_whole(&self.image)?;
@@ -81,9 +83,14 @@ pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 
 /// Checks that the image can be opened.
 pub(super) fn readable(image: &Path) -> Result<(), VmError> {
-    let Err(error) = crate::input::open(image) else { return Ok(()) };
+    let Err(error) = crate::input::open(image) else {
+        return Ok(());
+    };
     let advice = if error.kind() == io::ErrorKind::PermissionDenied {
-        format!("make it readable for all users (sudo chmod 0644 {}), or {FETCH}", image.display())
+        format!(
+            "make it readable for all users (sudo chmod 0644 {}), or {FETCH}",
+            image.display()
+        )
     } else {
         FETCH.to_owned()
     };
@@ -108,7 +115,8 @@ pub(super) fn has_modules(directory: &Path) -> bool {
 }
 
 fn unreadable(modules: &Path, error: io::Error) -> VmError {
-    refused("read the modules in", modules, error).advice(format!("make them readable for all users, or {FETCH}"))
+    refused("read the modules in", modules, error)
+        .advice(format!("make them readable for all users, or {FETCH}"))
 }
 
 // Reads the release and the size from a kernel image.
@@ -116,19 +124,26 @@ fn unreadable(modules: &Path, error: io::Error) -> VmError {
 /// Bytes to read. They contain the header of a PC's kernel and the text that it points to.
 const BEGINNING: u64 = 64 * 1024;
 
-/// Returns the release of a kernel image: from a PC's kernel itself, otherwise from a name like `vmlinuz-RELEASE`.
+/// Returns the release of a kernel image: from a PC's kernel itself, otherwise from a name like
+/// `vmlinuz-RELEASE`.
 pub(super) fn release(image: &Path) -> Result<String, VmError> {
     let mut beginning = Vec::new();
-    let file = crate::input::open(image).map_err(|error| refused("read the kernel", image, error))?;
-    file.take(BEGINNING).read_to_end(&mut beginning).map_err(|error| refused("read the kernel", image, error))?;
+    let file =
+        crate::input::open(image).map_err(|error| refused("read the kernel", image, error))?;
+    file.take(BEGINNING)
+        .read_to_end(&mut beginning)
+        .map_err(|error| refused("read the kernel", image, error))?;
     if let Some(release) = in_header(&beginning) {
         return Ok(release);
     }
     let named = image.file_name().and_then(|name| in_name(name.to_str()?));
     named.filter(|_| is_arm(&beginning)).ok_or_else(|| {
-        VmError::request(format!("{} is not a kernel that can be booted here", image.display()))
-            .coded(&INVALID_KERNEL)
-            .advice("name a bzImage, or an arm64 Image called vmlinuz-RELEASE")
+        VmError::request(format!(
+            "{} is not a kernel that can be booted here",
+            image.display()
+        ))
+        .coded(&INVALID_KERNEL)
+        .advice("name a bzImage, or an arm64 Image called vmlinuz-RELEASE")
     })
 }
 
@@ -137,22 +152,28 @@ fn check_whole(image: &Path) -> Result<(), VmError> {
     let mut beginning = Vec::new();
     let read = |error| refused("read the kernel", image, error);
     let mut file = crate::input::open(image).map_err(read)?;
-    file.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(read)?;
+    file.by_ref()
+        .take(BEGINNING)
+        .read_to_end(&mut beginning)
+        .map_err(read)?;
     let there = file.metadata().map_err(read)?.len();
     match size(&beginning) {
-        Some(whole) if there < whole => {
-            Err(VmError::machine(format!("the kernel image {} is cut short", image.display()))
-                .coded(&KERNEL_CUT_SHORT)
-                .field("path", image.to_string_lossy().into_owned())
-                .tried(format!("it has {there} of {whole} bytes"))
-                .advice("fetch it again, such as with fsb kernel fetch, or choose another one with --kernel"))
-        }
+        Some(whole) if there < whole => Err(VmError::machine(format!(
+            "the kernel image {} is cut short",
+            image.display()
+        ))
+        .coded(&KERNEL_CUT_SHORT)
+        .field("path", image.to_string_lossy().into_owned())
+        .tried(format!("it has {there} of {whole} bytes"))
+        .advice(
+            "fetch it again, such as with fsb kernel fetch, or choose another one with --kernel",
+        )),
         _ => Ok(()),
     }
 }
 
-/// Returns the minimum size in bytes according to a bzImage's setup header (Linux, Documentation/arch/x86/boot.rst:
-/// `setup_sects`, and `syssize` in units of 16 bytes).
+/// Returns the minimum size in bytes according to a bzImage's setup header (Linux,
+/// Documentation/arch/x86/boot.rst: `setup_sects`, and `syssize` in units of 16 bytes).
 fn size(image: &[u8]) -> Option<u64> {
     const SECTOR: u64 = 512;
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -183,10 +204,12 @@ fn in_header(image: &[u8]) -> Option<String> {
     is_release(word).then(|| word.to_owned())
 }
 
-/// Returns whether this may be an arm64 Image, plain or packed (gzip, or a zboot EFI program). None of them contains
-/// its release in plain text.
+/// Returns whether this may be an arm64 Image, plain or packed (gzip, or a zboot EFI program). None
+/// of them contains its release in plain text.
 fn is_arm(image: &[u8]) -> bool {
-    image.get(0x38..0x3c) == Some(b"ARM\x64") || image.starts_with(b"\x1f\x8b") || image.starts_with(b"MZ")
+    image.get(0x38..0x3c) == Some(b"ARM\x64")
+        || image.starts_with(b"\x1f\x8b")
+        || image.starts_with(b"MZ")
 }
 
 /// Returns `6.1.0-56-arm64` for `vmlinuz-6.1.0-56-arm64`.
@@ -201,7 +224,9 @@ pub(super) fn in_name(name: &str) -> Option<String> {
 fn is_release(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.len() < 128
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+~".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-+~".contains(c))
 }
 
 /// A PC's kernel with the fields that this module reads.
@@ -217,8 +242,9 @@ pub(super) fn fake(release: &str) -> Vec<u8> {
 
 // Extracts the kernel from a PC's kernel image.
 //
-// A bzImage unpacks itself, which takes an emulated processor as long as the rest of its boot. QEMU starts the kernel
-// inside directly if it has the entry for that ("PVH", which distributions' kernels have).
+// A bzImage unpacks itself, which takes an emulated processor as long as the rest of its boot. QEMU
+// starts the kernel inside directly if it has the entry for that ("PVH", which distributions'
+// kernels have).
 
 /// Maximum size of an unpacked kernel. No real kernel is larger.
 const LARGEST: u64 = 1 << 30;
@@ -229,13 +255,17 @@ pub(crate) fn bare_kernel(image: &[u8]) -> Option<Vec<u8>> {
     has_entry(&bare).then_some(bare)
 }
 
-/// Returns the packed part (Linux, Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`).
+/// Returns the packed part (Linux, Documentation/arch/x86/boot.rst: `setup_sects`,
+/// `payload_offset`, `payload_length`).
 fn payload(image: &[u8]) -> Option<&[u8]> {
     const SECTOR: usize = 512;
     /// The first version of the boot protocol that gives the offset of the payload.
     const VERSION: u16 = 0x208;
-    let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
-    if image.get(0x202..0x206)? != b"HdrS" || u16::from_le_bytes(image.get(0x206..0x208)?.try_into().ok()?) < VERSION {
+    let word =
+        |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    if image.get(0x202..0x206)? != b"HdrS"
+        || u16::from_le_bytes(image.get(0x206..0x208)?.try_into().ok()?) < VERSION
+    {
         return None;
     }
     let sectors = match *image.get(0x1f1)? {
@@ -247,17 +277,21 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start.checked_add(word(0x24c)?)?)
 }
 
-/// Unpacks the payload, whose format the first bytes show. Returns `None` for formats that distributions no longer use.
-/// The kernel unpacks those itself.
+/// Unpacks the payload, whose format the first bytes show. Returns `None` for formats that
+/// distributions no longer use. The kernel unpacks those itself.
 fn unpack(payload: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut bare = Vec::new();
     if payload.starts_with(b"\xfd7zXZ\0") {
-        lzma_rust2::XzReader::new(payload, false).take(LARGEST).read_to_end(&mut bare)?;
+        lzma_rust2::XzReader::new(payload, false)
+            .take(LARGEST)
+            .read_to_end(&mut bare)?;
     } else if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         let decoder = ruzstd::decoding::StreamingDecoder::new(payload).map_err(io::Error::other)?;
         decoder.take(LARGEST).read_to_end(&mut bare)?;
     } else if payload.starts_with(&[0x1f, 0x8b]) {
-        flate2::bufread::GzDecoder::new(payload).take(LARGEST).read_to_end(&mut bare)?;
+        flate2::bufread::GzDecoder::new(payload)
+            .take(LARGEST)
+            .read_to_end(&mut bare)?;
     } else {
         return Ok(None);
     }
@@ -270,7 +304,12 @@ fn has_entry(bare: &[u8]) -> bool {
     let find = || -> Option<bool> {
         let header = FileHeader64::<LittleEndian>::parse(bare).ok()?;
         let endian = header.endian().ok()?;
-        for segment in header.program_headers(endian, bare).ok()?.iter().filter(|s| s.p_type(endian) == PT_NOTE) {
+        for segment in header
+            .program_headers(endian, bare)
+            .ok()?
+            .iter()
+            .filter(|s| s.p_type(endian) == PT_NOTE)
+        {
             let mut notes = segment.notes(endian, bare).ok()??;
             while let Some(note) = notes.next().ok()? {
                 if note.name() == b"Xen" && note.n_type(endian) == PHYS32_ENTRY {
@@ -293,8 +332,14 @@ mod tests {
 
     #[test]
     fn a_pcs_kernel_says_its_release() {
-        assert_eq!(in_header(&fake("6.1.0-56-amd64")).as_deref(), Some("6.1.0-56-amd64"));
-        assert_eq!(in_header(&fake("6.12.117+deb12-amd64")).as_deref(), Some("6.12.117+deb12-amd64"));
+        assert_eq!(
+            in_header(&fake("6.1.0-56-amd64")).as_deref(),
+            Some("6.1.0-56-amd64")
+        );
+        assert_eq!(
+            in_header(&fake("6.12.117+deb12-amd64")).as_deref(),
+            Some("6.12.117+deb12-amd64")
+        );
         assert_eq!(in_header(&fake("../../etc")), None);
         assert_eq!(in_header(b"MZ"), None);
     }
@@ -310,7 +355,10 @@ mod tests {
         check_whole(&path).unwrap();
         std::fs::write(&path, &image[..image.len() - 1]).unwrap();
         let error = check_whole(&path).unwrap_err().to_string();
-        assert!(error.contains("cut short") && error.contains("4095 of 4096 bytes"), "{error}");
+        assert!(
+            error.contains("cut short") && error.contains("4095 of 4096 bytes"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -323,7 +371,12 @@ mod tests {
         assert_eq!(release(&path).unwrap(), "6.1.0-56-arm64");
         let other = directory.path().join("notes-6.1");
         std::fs::write(&other, "text").unwrap();
-        assert!(release(&other).unwrap_err().to_string().contains("is not a kernel"));
+        assert!(
+            release(&other)
+                .unwrap_err()
+                .to_string()
+                .contains("is not a kernel")
+        );
     }
 
     proptest! {
@@ -375,7 +428,10 @@ mod tests {
     #[test]
     fn a_kernel_with_an_entry_is_taken_out() {
         let level = ruzstd::encoding::CompressionLevel::Fastest;
-        for packed in [gzip(&elf(18)), ruzstd::encoding::compress_to_vec(elf(18).as_slice(), level)] {
+        for packed in [
+            gzip(&elf(18)),
+            ruzstd::encoding::compress_to_vec(elf(18).as_slice(), level),
+        ] {
             // The unpacked size follows, as in a real image.
             let packed = [packed, vec![144, 0, 0, 0]].concat();
             assert_eq!(bare_kernel(&image(&packed)), Some(elf(18)));

@@ -92,10 +92,17 @@ impl Console {
             return;
         }
         let text = message(line);
-        let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
+        let begins = |beginnings: &[&str]| {
+            beginnings
+                .iter()
+                .any(|beginning| text.starts_with(beginning))
+        };
         if let Some(at) = text.find(PANIC) {
-            self.panic.get_or_insert_with(|| text[at + PANIC.len()..].to_owned());
-        } else if begins(&HANGS) || (text.starts_with("INFO: task ") && text.contains(" blocked for more than ")) {
+            self.panic
+                .get_or_insert_with(|| text[at + PANIC.len()..].to_owned());
+        } else if begins(&HANGS)
+            || (text.starts_with("INFO: task ") && text.contains(" blocked for more than "))
+        {
             self.hang.get_or_insert_with(|| text.to_owned());
         } else if begins(&OOPS) {
             self.oops.get_or_insert_with(|| text.to_owned());
@@ -165,7 +172,11 @@ fn clean(bytes: &[u8]) -> String {
 fn message(line: &str) -> &str {
     let mut text = line.trim_start();
     while let Some((inside, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        if !inside.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'T' | 'C')) {
+        if !inside
+            .trim()
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'T' | 'C'))
+        {
             break;
         }
         text = rest.trim_start();
@@ -204,16 +215,31 @@ mod tests {
         assert_eq!(console.trouble(), Some(Trouble::Panic(why.into())));
         let tail = console.tail(2);
         assert_eq!(tail.len(), 2);
-        assert!(tail[0].ends_with("</TASK>") && tail[1].contains("Kernel Offset"), "{tail:?}");
+        assert!(
+            tail[0].ends_with("</TASK>") && tail[1].contains("Kernel Offset"),
+            "{tail:?}"
+        );
     }
 
     #[test]
     fn an_oops_says_more_than_the_panic_that_it_ends_in() {
         for (oops, begin) in [
-            ("BUG: kernel NULL pointer dereference, address: 0000000000000010", "BUG: kernel NULL pointer"),
-            ("BUG: unable to handle page fault for address: ffffc90000c07000", "BUG: unable to handle page fault"),
-            ("general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#1]", "general"),
-            ("kernel BUG at fs/reiserfs/journal.c:3045!", "kernel BUG at fs/reiserfs/journal.c:3045!"),
+            (
+                "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+                "BUG: kernel NULL pointer",
+            ),
+            (
+                "BUG: unable to handle page fault for address: ffffc90000c07000",
+                "BUG: unable to handle page fault",
+            ),
+            (
+                "general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#1]",
+                "general",
+            ),
+            (
+                "kernel BUG at fs/reiserfs/journal.c:3045!",
+                "kernel BUG at fs/reiserfs/journal.c:3045!",
+            ),
             (
                 "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
                 "Unable to handle",
@@ -223,8 +249,13 @@ mod tests {
                 "[   12.345678] {oops}\n[   12.345680] #PF: supervisor read access in kernel mode\n\
                  [   12.350000] Oops: 0000 [#1] PREEMPT SMP NOPTI\n[   12.4] Kernel panic - not syncing: Fatal exception\n"
             );
-            let Some(Trouble::Panic(why)) = console(&text).trouble() else { panic!("{oops}") };
-            assert!(why.starts_with(begin) && why.ends_with(" (Fatal exception)"), "{why}");
+            let Some(Trouble::Panic(why)) = console(&text).trouble() else {
+                panic!("{oops}")
+            };
+            assert!(
+                why.starts_with(begin) && why.ends_with(" (Fatal exception)"),
+                "{why}"
+            );
         }
     }
 
@@ -242,15 +273,22 @@ mod tests {
         let stall = console("[   26.0] rcu: INFO: rcu_preempt self-detected stall on CPU\n");
         assert!(matches!(stall.trouble(), Some(Trouble::Hang(_))));
         // A panic of another kind after a stall is a panic.
-        let other = console("rcu: INFO: rcu_preempt detected stalls\nKernel panic - not syncing: Out of memory\n");
-        assert_eq!(other.trouble(), Some(Trouble::Panic("Out of memory".into())));
+        let other = console(
+            "rcu: INFO: rcu_preempt detected stalls\nKernel panic - not syncing: Out of memory\n",
+        );
+        assert_eq!(
+            other.trouble(),
+            Some(Trouble::Panic("Out of memory".into()))
+        );
     }
 
     #[test]
     fn console_lines_that_only_mention_trouble_are_ignored() {
-        for line in
-            ["[    0.1] Command line: oops=panic softlockup_panic=1", "[    0.2] EXT4-fs: INFO: recovery", "fine"]
-        {
+        for line in [
+            "[    0.1] Command line: oops=panic softlockup_panic=1",
+            "[    0.2] EXT4-fs: INFO: recovery",
+            "fine",
+        ] {
             assert_eq!(console(line).trouble(), None, "{line}");
         }
     }
@@ -259,8 +297,12 @@ mod tests {
     fn the_guests_own_words_are_heard() {
         let ready = console("[    0.5] Run /init as init process\nfsb-guest: ready\n");
         assert!(ready.ready() && ready.refusal().is_none());
-        let refused = console("fsb-guest: cannot load the module /usr/lib/modules/x.ko: No such device\n");
-        assert_eq!(refused.refusal().unwrap(), "cannot load the module /usr/lib/modules/x.ko: No such device");
+        let refused =
+            console("fsb-guest: cannot load the module /usr/lib/modules/x.ko: No such device\n");
+        assert_eq!(
+            refused.refusal().unwrap(),
+            "cannot load the module /usr/lib/modules/x.ko: No such device"
+        );
     }
 
     #[test]

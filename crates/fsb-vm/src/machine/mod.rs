@@ -27,7 +27,10 @@ use crate::guest;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 
-pub use qemu::{Acceleration, Aio, Architecture, Disk, LAUNCH_ARGUMENT, MachineSpec, Patience, find_qemu, launch_main};
+pub use qemu::{
+    Acceleration, Aio, Architecture, Disk, LAUNCH_ARGUMENT, MachineSpec, Patience, find_qemu,
+    launch_main,
+};
 
 /// The reason that a machine stopped. `Display` is half a sentence for "guest stopped: …".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +43,9 @@ pub enum Stop {
     Panicked(String),
     /// The kernel's watchdog reported that the kernel hangs: the reason.
     Hung(String),
-    /// The guest gave no sign of life for this time, did not answer, and was killed. Contains the message of its
-    /// kernel's watchdog, if there was one: under emulation a watchdog also reports harmless delays.
+    /// The guest gave no sign of life for this time, did not answer, and was killed. Contains the
+    /// message of its kernel's watchdog, if there was one: under emulation a watchdog also reports
+    /// harmless delays.
     Silent(Duration, Option<String>),
     /// QEMU ended by itself: its exit status or its last error message.
     Failed(String),
@@ -57,8 +61,13 @@ impl fmt::Display for Stop {
             Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
             Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
             Stop::Silent(time, hang) => {
-                write!(f, "it hangs: fsb ended it after {} without a sign of life", show_duration(*time))?;
-                hang.as_ref().map_or(Ok(()), |hang| write!(f, " (its kernel said: {hang})"))
+                write!(
+                    f,
+                    "it hangs: fsb ended it after {} without a sign of life",
+                    show_duration(*time)
+                )?;
+                hang.as_ref()
+                    .map_or(Ok(()), |hang| write!(f, " (its kernel said: {hang})"))
             }
             Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
             Stop::Killed(signal) => write!(f, "QEMU was killed by signal {signal}"),
@@ -67,8 +76,8 @@ impl fmt::Display for Stop {
 }
 
 impl Stop {
-    /// Returns the reason for a machine that was stopped because it was silent for `time`, with the trouble on its
-    /// console.
+    /// Returns the reason for a machine that was stopped because it was silent for `time`, with the
+    /// trouble on its console.
     fn of_silence(time: Duration, trouble: Option<Trouble>) -> Stop {
         match trouble {
             Some(Trouble::Panic(why)) => Stop::Panicked(why),
@@ -91,9 +100,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts QEMU without waiting for the guest. The first message over the protocol shows that the guest is up.
+    /// Starts QEMU without waiting for the guest. The first message over the protocol shows that
+    /// the guest is up.
     ///
-    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is needed.
+    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine
+    /// is needed.
     pub fn boot(spec: MachineSpec<'_>) -> Result<Machine, VmError> {
         let qemu = qemu::find_qemu(qemu::Architecture::HERE)?;
         check_memory(spec.memory, spec.initramfs)?;
@@ -106,7 +117,12 @@ impl Machine {
         let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(&error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let heartbeat = Heartbeat::new(ours, spec.patience).map_err(failed)?;
-        let mut machine = Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec, theirs))?;
+        let mut machine = Machine::start(
+            &qemu,
+            &launcher,
+            &plan.arguments(),
+            plan.descriptors(spec, theirs),
+        )?;
         machine.heartbeat = Some(heartbeat);
         Ok(machine)
     }
@@ -118,20 +134,37 @@ impl Machine {
         descriptors: Vec<FdMapping>,
     ) -> Result<Machine, VmError> {
         let mut command = Command::new(launcher);
-        command.arg(LAUNCH_ARGUMENT).arg(std::process::id().to_string()).arg(qemu).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
-            .fd_mappings(descriptors)
-            .map_err(|error| VmError::machine("cannot hand over descriptors").tried(error.to_string()))?;
-        let mut child = command.spawn().map_err(|error| refused("execute", launcher, error))?;
+            .arg(LAUNCH_ARGUMENT)
+            .arg(std::process::id().to_string())
+            .arg(qemu)
+            .args(arguments);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.fd_mappings(descriptors).map_err(|error| {
+            VmError::machine("cannot hand over descriptors").tried(error.to_string())
+        })?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| refused("execute", launcher, error))?;
         let console = Arc::new(Mutex::new(Console::default()));
         let complaints = Arc::new(Mutex::new(String::new()));
         let (out, errors) = (child.stdout.take(), child.stderr.take());
         // From here on, an error drops the machine and so kills the child.
         let readers = Vec::new();
-        let mut machine = Machine { child, console, complaints, readers, heartbeat: None, stop: None };
+        let mut machine = Machine {
+            child,
+            console,
+            complaints,
+            readers,
+            heartbeat: None,
+            stop: None,
+        };
         let reader = || std::thread::Builder::new().name("console".into());
-        let unheard = |error| VmError::machine("no thread to hear the guest").tried(describe_spawn(&error));
+        let unheard =
+            |error| VmError::machine("no thread to hear the guest").tried(describe_spawn(&error));
         if let Some(out) = out {
             let console = Arc::clone(&machine.console);
             let thread = reader().spawn(move || listen(out, |bytes| lock(&console).take(bytes)));
@@ -167,10 +200,13 @@ impl Machine {
         self.stop.clone()
     }
 
-    /// Checks the heartbeat. Call this repeatedly while a booted guest owes an answer. After a long silence it asks the
-    /// guest for a sign of life, and kills a guest that does not answer.
+    /// Checks the heartbeat. Call this repeatedly while a booted guest owes an answer. After a long
+    /// silence it asks the guest for a sign of life, and kills a guest that does not answer.
     pub fn look_after(&mut self) {
-        let silent = self.heartbeat.as_mut().and_then(|heartbeat| heartbeat.look(Instant::now()));
+        let silent = self
+            .heartbeat
+            .as_mut()
+            .and_then(|heartbeat| heartbeat.look(Instant::now()));
         if let Some(time) = silent
             && self.stopped().is_none()
         {
@@ -210,7 +246,11 @@ impl Machine {
         let mut console = lock(&self.console);
         console.end();
         let words = lock(&self.complaints);
-        let words = words.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let words = words
+            .lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| !line.is_empty());
         let stop = match (console.trouble(), status.signal()) {
             (Some(Trouble::Panic(why)), _) => Stop::Panicked(why),
             (Some(Trouble::Hang(why)), None) => Stop::Hung(why),
@@ -219,7 +259,9 @@ impl Machine {
                 Some(words) => Stop::Failed(format!("{words} (signal {signal})")),
                 None => Stop::Killed(signal),
             },
-            (None, None) if status.success() => console.refusal().map_or(Stop::PoweredOff, Stop::Refused),
+            (None, None) if status.success() => {
+                console.refusal().map_or(Stop::PoweredOff, Stop::Refused)
+            }
             (None, None) => Stop::Failed(words.map_or_else(|| status.to_string(), str::to_owned)),
         };
         self.stop = Some(stop);
@@ -247,18 +289,21 @@ fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
 
 /// Locks the mutex even if it is poisoned: no operation leaves the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 // The guest's heartbeat: checks whether a silent guest is still alive.
 //
-// A kernel that panics prints a message on its console, and so do its watchdogs. A guest that stops entirely prints
-// nothing: its processors wait for each other with interrupts off, or QEMU itself was stopped. Every guest therefore
-// has a second port, and its PID 1 echoes each byte. The host sends a byte only after a long silence. Most trials end
-// before that. Otherwise the byte wakes one thread of the guest.
+// A kernel that panics prints a message on its console, and so do its watchdogs. A guest that stops
+// entirely prints nothing: its processors wait for each other with interrupts off, or QEMU itself
+// was stopped. Every guest therefore has a second port, and its PID 1 echoes each byte. The host
+// sends a byte only after a long silence. Most trials end before that. Otherwise the byte wakes one
+// thread of the guest.
 
-/// Maximum time that one call of [`Heartbeat::look`] counts. While the host itself was suspended, the guest could not
-/// answer.
+/// Maximum time that one call of [`Heartbeat::look`] counts. While the host itself was suspended,
+/// the guest could not answer.
 const STEP: Duration = Duration::from_secs(1);
 
 /// The host's end of the heartbeat port.
@@ -277,23 +322,34 @@ impl Heartbeat {
     /// Makes a heartbeat over `stream`, whose other end is the port.
     pub fn new(stream: UnixStream, patience: Patience) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Heartbeat { stream, patience, looked: None, silent: Duration::ZERO, asked: None })
+        Ok(Heartbeat {
+            stream,
+            patience,
+            looked: None,
+            silent: Duration::ZERO,
+            asked: None,
+        })
     }
 
     /// Resets the silence: the guest sent data on another channel, or owes no answer.
     pub fn heard(&mut self) {
         (self.looked, self.silent) = (None, Duration::ZERO);
         if let Some(waited) = &mut self.asked {
-            // An answer to the last question may still arrive and count for the next one. It is a sign of life all the
-            // same.
+            // An answer to the last question may still arrive and count for the next one. It is a
+            // sign of life all the same.
             *waited = Duration::ZERO;
         }
     }
 
-    /// Checks the heartbeat once. The host calls this repeatedly while it waits for an answer. Returns the length of
-    /// the silence if it exceeds the limits.
+    /// Checks the heartbeat once. The host calls this repeatedly while it waits for an answer.
+    /// Returns the length of the silence if it exceeds the limits.
     pub fn look(&mut self, now: Instant) -> Option<Duration> {
-        let step = self.looked.map_or(Duration::ZERO, |looked| now.saturating_duration_since(looked)).min(STEP);
+        let step = self
+            .looked
+            .map_or(Duration::ZERO, |looked| {
+                now.saturating_duration_since(looked)
+            })
+            .min(STEP);
         self.looked = Some(now);
         self.silent += step;
         let Some(waited) = &mut self.asked else {
@@ -338,9 +394,15 @@ pub fn least_memory(initramfs: &Initramfs) -> u64 {
 fn check_memory(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
     let least = least_memory(initramfs);
     if memory < least {
-        return Err(VmError::machine(format!("{} is too little memory for the guest", show_bytes(memory as f64)))
-            .tried(format!("its kernel and programs take {}", show_bytes(least as f64)))
-            .advice(format!("use --memory {}M", least / MIB)));
+        return Err(VmError::machine(format!(
+            "{} is too little memory for the guest",
+            show_bytes(memory as f64)
+        ))
+        .tried(format!(
+            "its kernel and programs take {}",
+            show_bytes(least as f64)
+        ))
+        .advice(format!("use --memory {}M", least / MIB)));
     }
     match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
         Some(free) if free < memory => Err(VmError::machine(format!(
@@ -355,11 +417,19 @@ fn check_memory(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
 
 /// Returns `MemAvailable` in bytes.
 fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }
 
-// Checks with a boot whether KVM works on this host. On some hosts the device exists and every guest hangs.
+// Checks with a boot whether KVM works on this host. On some hosts the device exists and every
+// guest hangs.
 
 const DEVICE: &str = "/dev/kvm";
 /// Time limit for the first output. A kernel prints its first line within tenths of a second.
@@ -381,28 +451,50 @@ struct Memory {
     found: u64,
 }
 
-/// Determines how this host can run guests. If KVM is available, boots that kernel with it within a time limit, and
-/// chooses emulation if the boot fails. Caches the result below `cache` until the host boots again, a failure for an
-/// hour. The returned text describes the result for the record.
-pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Path) -> (Acceleration, String) {
+/// Determines how this host can run guests. If KVM is available, boots that kernel with it within a
+/// time limit, and chooses emulation if the boot fails. Caches the result below `cache` until the
+/// host boots again, a failure for an hour. The returned text describes the result for the record.
+pub fn probe(
+    kernel: &Kernel,
+    initramfs: &Initramfs,
+    launcher: &Path,
+    cache: &Path,
+) -> (Acceleration, String) {
     if !Path::new(DEVICE).exists() {
         return (Acceleration::Emulated, format!("no {DEVICE}"));
     }
     // The permission can change at any time, and the check is cheap, so it is not cached.
     if let Err(error) = access(DEVICE, Access::READ_OK | Access::WRITE_OK) {
-        return (Acceleration::Emulated, format!("{DEVICE} cannot be opened: {error}"));
+        return (
+            Acceleration::Emulated,
+            format!("{DEVICE} cannot be opened: {error}"),
+        );
     }
     let path = cache.join("acceleration.json");
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     if let Some(known) = recall(&path, boot_id.trim(), now) {
         return (known.acceleration, known.how);
     }
     let (acceleration, how) = match boots(kernel, initramfs, launcher) {
-        Ok(time) => (Acceleration::Kvm, format!("a guest came up with KVM in {}", show_duration(time))),
-        Err(why) => (Acceleration::Emulated, format!("{DEVICE} is there, but {why}")),
+        Ok(time) => (
+            Acceleration::Kvm,
+            format!("a guest came up with KVM in {}", show_duration(time)),
+        ),
+        Err(why) => (
+            Acceleration::Emulated,
+            format!("{DEVICE} is there, but {why}"),
+        ),
     };
-    let memory = Memory { boot_id: boot_id.trim().to_owned(), acceleration, how: how.clone(), found: now };
+    let memory = Memory {
+        boot_id: boot_id.trim().to_owned(),
+        acceleration,
+        how: how.clone(),
+        found: now,
+    };
     remember(&path, &memory);
     (acceleration, how)
 }
@@ -410,7 +502,8 @@ pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Pa
 fn recall(path: &Path, boot_id: &str, now: u64) -> Option<Memory> {
     let memory: Memory = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     // The difference is absolute, so that a clock that was set back does not extend the validity.
-    let holds = memory.acceleration == Acceleration::Kvm || now.abs_diff(memory.found) < DOUBT.as_secs();
+    let holds =
+        memory.acceleration == Acceleration::Kvm || now.abs_diff(memory.found) < DOUBT.as_secs();
     (!boot_id.is_empty() && memory.boot_id == boot_id && holds).then_some(memory)
 }
 
@@ -430,7 +523,8 @@ fn remember(path: &Path, memory: &Memory) {
 /// Boots a guest until it prints that it is ready.
 fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Duration, String> {
     let start = Instant::now();
-    let mut machine = start_with(Acceleration::Kvm, kernel, initramfs, launcher).map_err(|error| error.to_string())?;
+    let mut machine = start_with(Acceleration::Kvm, kernel, initramfs, launcher)
+        .map_err(|error| error.to_string())?;
     loop {
         let (ready, spoke) = {
             let console = lock(&machine.console);
@@ -448,13 +542,17 @@ fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Dura
             };
         }
         if start.elapsed() > LIMIT || (!spoke && start.elapsed() > SILENCE) {
-            return Err(format!("a guest did not come up in {}", show_duration(start.elapsed())));
+            return Err(format!(
+                "a guest did not come up in {}",
+                show_duration(start.elapsed())
+            ));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Starts a machine for the probe only: no disks, no port, and the kernel's own messages as a sign of life.
+/// Starts a machine for the probe only: no disks, no port, and the kernel's own messages as a sign
+/// of life.
 fn start_with(
     acceleration: Acceleration,
     kernel: &Kernel,
@@ -484,15 +582,29 @@ mod tests {
 
     #[test]
     fn a_silent_guest_is_reported_with_the_trouble_on_its_console() {
-        let reported = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
+        let reported = |trouble: Option<Trouble>| {
+            Stop::of_silence(Duration::from_secs(120), trouble).to_string()
+        };
         let silence = reported(None);
-        assert!(silence.starts_with("it hangs: fsb ended it after ") && silence.ends_with("without a sign of life"));
+        assert!(
+            silence.starts_with("it hangs: fsb ended it after ")
+                && silence.ends_with("without a sign of life")
+        );
         let stall = "rcu: INFO: rcu_preempt self-detected stall on CPU";
-        assert_eq!(reported(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
-        assert_eq!(reported(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");
+        assert_eq!(
+            reported(Some(Trouble::Hang(stall.into()))),
+            format!("{silence} (its kernel said: {stall})")
+        );
+        assert_eq!(
+            reported(Some(Trouble::Panic("Fatal exception".into()))),
+            "kernel panic: Fatal exception"
+        );
     }
 
-    const PATIENCE: Patience = Patience { silence: Duration::from_secs(3), answer: Duration::from_secs(5) };
+    const PATIENCE: Patience = Patience {
+        silence: Duration::from_secs(3),
+        answer: Duration::from_secs(5),
+    };
 
     struct Play {
         heartbeat: Heartbeat,
@@ -504,7 +616,11 @@ mod tests {
         fn new() -> Self {
             let (ours, guest) = UnixStream::pair().unwrap();
             guest.set_nonblocking(true).unwrap();
-            Play { heartbeat: Heartbeat::new(ours, PATIENCE).unwrap(), guest, now: Instant::now() }
+            Play {
+                heartbeat: Heartbeat::new(ours, PATIENCE).unwrap(),
+                guest,
+                now: Instant::now(),
+            }
         }
 
         fn look_after(&mut self, seconds: u64) -> Option<Duration> {
@@ -524,7 +640,11 @@ mod tests {
         for round in 0..10 {
             for second in 0..4 {
                 assert_eq!(play.look_after(u64::from(second > 0)), None, "{round}");
-                assert_eq!(play.questions(), usize::from(second == 3), "{round}, {second}");
+                assert_eq!(
+                    play.questions(),
+                    usize::from(second == 3),
+                    "{round}, {second}"
+                );
             }
             play.guest.write_all(b"?").unwrap();
             assert_eq!(play.look_after(0), None);
@@ -553,7 +673,14 @@ mod tests {
     #[test]
     fn a_host_that_stood_still_itself_has_not_waited() {
         let mut play = Play::new();
-        assert_eq!((play.look_after(0), play.look_after(3600), play.look_after(3600)), (None, None, None));
+        assert_eq!(
+            (
+                play.look_after(0),
+                play.look_after(3600),
+                play.look_after(3600)
+            ),
+            (None, None, None)
+        );
         assert_eq!(play.questions(), 0);
         assert_eq!((play.look_after(3600), play.questions()), (None, 1));
         assert_eq!(play.look_after(3600), None);
@@ -562,7 +689,10 @@ mod tests {
     #[test]
     fn a_closed_connection_gives_no_verdict() {
         let mut play = Play::new();
-        drop(std::mem::replace(&mut play.guest, UnixStream::pair().unwrap().0));
+        drop(std::mem::replace(
+            &mut play.guest,
+            UnixStream::pair().unwrap().0,
+        ));
         assert!((0..20).all(|_| play.look_after(1).is_none()));
     }
 
@@ -583,14 +713,23 @@ mod tests {
         let least = least_memory(&initramfs);
         assert_eq!(least % (32 * MIB), 0);
         let little = check_memory(least - 1, &initramfs).unwrap_err().to_string();
-        assert!(little.ends_with(&format!("use --memory {}M", least / MIB)), "{little}");
+        assert!(
+            little.ends_with(&format!("use --memory {}M", least / MIB)),
+            "{little}"
+        );
         let much = check_memory(u64::MAX, &initramfs).unwrap_err().to_string();
-        assert!(much.contains("do not fit this machine") && much.contains("are available"), "{much}");
+        assert!(
+            much.contains("do not fit this machine") && much.contains("are available"),
+            "{much}"
+        );
     }
 
     #[test]
     fn available_memory_is_read() {
-        assert_eq!(available("MemTotal: 5 kB\nMemAvailable:   23 kB\n"), Some(23 * 1024));
+        assert_eq!(
+            available("MemTotal: 5 kB\nMemAvailable:   23 kB\n"),
+            Some(23 * 1024)
+        );
         assert_eq!(available("MemTotal: 5 kB\n"), None);
         assert_eq!(available("MemAvailable: 99999999999999999999 kB\n"), None);
     }
@@ -599,8 +738,12 @@ mod tests {
     fn a_probe_result_holds_until_the_next_boot() {
         let cache = tempfile::tempdir().unwrap();
         let path = cache.path().join("deep/acceleration.json");
-        let kvm =
-            Memory { boot_id: "a".into(), acceleration: Acceleration::Kvm, how: "it came up".into(), found: 1_000_000 };
+        let kvm = Memory {
+            boot_id: "a".into(),
+            acceleration: Acceleration::Kvm,
+            how: "it came up".into(),
+            found: 1_000_000,
+        };
         remember(&path, &kvm);
         assert_eq!(recall(&path, "b", 1_000_000), None);
         assert_eq!(recall(&path, "a", 9_000_000), Some(kvm));
@@ -611,7 +754,10 @@ mod tests {
             found: 1_000_000,
         };
         remember(&path, &none);
-        assert_eq!((recall(&path, "a", 1_003_600), recall(&path, "a", 996_000)), (None, None));
+        assert_eq!(
+            (recall(&path, "a", 1_003_600), recall(&path, "a", 996_000)),
+            (None, None)
+        );
         assert_eq!(recall(&path, "a", 1_003_599), Some(none));
         fs::write(&path, "garbage").unwrap();
         assert_eq!(recall(&path, "a", 1_000_000), None);

@@ -30,8 +30,8 @@ pub enum Acceleration {
 /// A disk of the guest: the host's file or block device behind it.
 #[derive(Debug)]
 pub struct Disk {
-    /// Open for reading and writing. QEMU gets this open file description, so the file needs no name. QEMU sets
-    /// O_DIRECT on it if possible: to read the file too, open it again.
+    /// Open for reading and writing. QEMU gets this open file description, so the file needs no
+    /// name. QEMU sets O_DIRECT on it if possible: to read the file too, open it again.
     pub file: OwnedFd,
     /// The serial number by which the guest finds the disk, at most 20 bytes: `fsb0`.
     pub serial: String,
@@ -42,14 +42,17 @@ pub struct Disk {
 pub struct Patience {
     /// Silence before the host asks.
     pub silence: Duration,
-    /// Time from the question to the answer. PID 1 of an emulated guest on a busy host, which is busy itself, answers
-    /// within seconds.
+    /// Time from the question to the answer. PID 1 of an emulated guest on a busy host, which is
+    /// busy itself, answers within seconds.
     pub answer: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { silence: Duration::from_secs(30), answer: Duration::from_secs(90) }
+        Patience {
+            silence: Duration::from_secs(30),
+            answer: Duration::from_secs(90),
+        }
     }
 }
 
@@ -66,8 +69,8 @@ pub struct MachineSpec<'a> {
     pub cpus: u32,
     /// The disks, in the order of their serial numbers.
     pub disks: Vec<Disk>,
-    /// A directory that the guest sees read-only as [`guest::ROOT`](crate::guest::ROOT). The guest runs programs from
-    /// it.
+    /// A directory that the guest sees read-only as [`guest::ROOT`](crate::guest::ROOT). The guest
+    /// runs programs from it.
     pub root: Option<PathBuf>,
     /// The acceleration that [`probe`](super::probe()) chose.
     pub acceleration: Acceleration,
@@ -91,7 +94,11 @@ pub enum Architecture {
 
 impl Architecture {
     /// The architecture of this host.
-    pub const HERE: Architecture = if cfg!(target_arch = "aarch64") { Architecture::Arm } else { Architecture::X86 };
+    pub const HERE: Architecture = if cfg!(target_arch = "aarch64") {
+        Architecture::Arm
+    } else {
+        Architecture::X86
+    };
 
     fn program(self) -> (&'static str, &'static str) {
         match self {
@@ -112,11 +119,26 @@ pub struct Aio {
 
 /// I/O modes from best to worst. Native AIO is only asynchronous with O_DIRECT.
 const WAYS: [Aio; 5] = [
-    Aio { direct: true, engine: "io_uring" },
-    Aio { direct: true, engine: "native" },
-    Aio { direct: true, engine: "threads" },
-    Aio { direct: false, engine: "io_uring" },
-    Aio { direct: false, engine: "threads" },
+    Aio {
+        direct: true,
+        engine: "io_uring",
+    },
+    Aio {
+        direct: true,
+        engine: "native",
+    },
+    Aio {
+        direct: true,
+        engine: "threads",
+    },
+    Aio {
+        direct: false,
+        engine: "io_uring",
+    },
+    Aio {
+        direct: false,
+        engine: "threads",
+    },
 ];
 
 /// Finds QEMU for that architecture. The error names the package that contains it.
@@ -124,14 +146,18 @@ pub fn find_qemu(architecture: Architecture) -> Result<PathBuf, VmError> {
     let (name, package) = architecture.program();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-    let searched = std::env::join_paths(absolute.chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from))).ok();
+    let searched =
+        std::env::join_paths(absolute.chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from)))
+            .ok();
     which::which_in(name, searched, "/").map_err(|_| {
         VmError::machine(format!("a micro-VM needs {name}, which is missing"))
             .coded(&TOOL_MISSING)
             .field("program", name)
             .field("package", package)
             .tried("looked on PATH")
-            .advice(format!("install the package {package} (apt-get install {package})"))
+            .advice(format!(
+                "install the package {package} (apt-get install {package})"
+            ))
     })
 }
 
@@ -147,27 +173,33 @@ fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
 /// Returns the name of QEMU's driver for the file of a disk.
 fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     let stat = rustix::fs::fstat(&disk.file).map_err(|error| {
-        VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(&std::io::Error::from(error))
+        VmError::machine(format!("cannot look at the disk {}", disk.serial))
+            .tried(&std::io::Error::from(error))
     })?;
     match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
         rustix::fs::FileType::BlockDevice => Ok("host_device"),
         rustix::fs::FileType::RegularFile => Ok("file"),
-        other => {
-            Err(VmError::request(format!("the disk {} is neither a file nor a block device: {other:?}", disk.serial)))
-        }
+        other => Err(VmError::request(format!(
+            "the disk {} is neither a file nor a block device: {other:?}",
+            disk.serial
+        ))),
     }
 }
 
-/// Returns the best I/O mode that works for a disk. Starts QEMU to open the disk with each mode, because kernels may
-/// refuse io_uring, and file systems O_DIRECT, in ways that show only on use.
+/// Returns the best I/O mode that works for a disk. Starts QEMU to open the disk with each mode,
+/// because kernels may refuse io_uring, and file systems O_DIRECT, in ways that show only on use.
 pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Aio, VmError> {
     let driver = driver(disk)?;
     let mut refusal = String::new();
     for aio in WAYS {
         let file = disk.file.as_fd().try_clone_to_owned();
-        let file = file.map_err(|error| VmError::machine("cannot duplicate a descriptor").tried(&error))?;
+        let file =
+            file.map_err(|error| VmError::machine("cannot duplicate a descriptor").tried(&error))?;
         let mut command = Command::new(launcher);
-        command.arg(LAUNCH_ARGUMENT).arg(std::process::id().to_string()).arg(qemu);
+        command
+            .arg(LAUNCH_ARGUMENT)
+            .arg(std::process::id().to_string())
+            .arg(qemu);
         command.args([
             "-machine",
             "none",
@@ -179,11 +211,19 @@ pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Ai
             "-monitor",
             "stdio",
         ]);
-        command.args(["-add-fd", "fd=3,set=1", "-blockdev", &blockdev(driver, 1, "disk", aio)]);
-        let mapping = FdMapping { parent_fd: file, child_fd: 3 };
-        command
-            .fd_mappings(vec![mapping])
-            .map_err(|error| VmError::machine("cannot hand over a disk").tried(error.to_string()))?;
+        command.args([
+            "-add-fd",
+            "fd=3,set=1",
+            "-blockdev",
+            &blockdev(driver, 1, "disk", aio),
+        ]);
+        let mapping = FdMapping {
+            parent_fd: file,
+            child_fd: 3,
+        };
+        command.fd_mappings(vec![mapping]).map_err(|error| {
+            VmError::machine("cannot hand over a disk").tried(error.to_string())
+        })?;
         // The monitor ends with its input, and QEMU ends with its monitor.
         let output = command
             .stdin(Stdio::from(quit()?))
@@ -241,13 +281,18 @@ impl Plan {
                 || disk.serial.len() > 20
                 || !disk.serial.bytes().all(|b| b.is_ascii_alphanumeric())
             {
-                return Err(VmError::request(format!("a disk cannot have the serial number {:?}", disk.serial)));
+                return Err(VmError::request(format!(
+                    "a disk cannot have the serial number {:?}",
+                    disk.serial
+                )));
             }
             disks.push((driver(disk)?, disk.serial.clone(), *aio));
         }
         let root = spec.root.as_deref().map(text).transpose()?;
         if let Some(root) = root.as_ref().filter(|root| root.contains(',')) {
-            return Err(VmError::request(format!("{root}: QEMU shares no directory with a comma in its name")));
+            return Err(VmError::request(format!(
+                "{root}: QEMU shares no directory with a comma in its name"
+            )));
         }
         Ok(Plan {
             architecture: Architecture::HERE,
@@ -275,7 +320,10 @@ impl Plan {
             .into_iter()
             .chain(disks)
             .zip(PROTOCOL..)
-            .map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd })
+            .map(|(parent_fd, child_fd)| FdMapping {
+                parent_fd,
+                child_fd,
+            })
             .collect()
     }
 
@@ -291,51 +339,111 @@ impl Plan {
             Acceleration::Emulated => ("tcg,thread=multi", "max"),
         };
         let (mebibytes, cpus) = (self.memory >> 20, self.cpus);
-        add(&["-name", &self.name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        add(&["-machine", machine, "-accel", acceleration, "-cpu", processor, "-smp", &cpus.to_string()]);
-        // Memory that is backed before the guest starts causes no page faults in the host during a sample.
+        add(&[
+            "-name",
+            &self.name,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ]);
+        add(&[
+            "-machine",
+            machine,
+            "-accel",
+            acceleration,
+            "-cpu",
+            processor,
+            "-smp",
+            &cpus.to_string(),
+        ]);
+        // Memory that is backed before the guest starts causes no page faults in the host during a
+        // sample.
         add(&["-m", &format!("{mebibytes}M"), "-object"]);
-        add(&[&format!("memory-backend-ram,id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}", cpus.min(8))]);
-        add(&["-kernel", &self.kernel, "-initrd", &self.initramfs, "-append", &self.command_line()]);
-        add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
+        add(&[&format!(
+            "memory-backend-ram,id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}",
+            cpus.min(8)
+        )]);
+        add(&[
+            "-kernel",
+            &self.kernel,
+            "-initrd",
+            &self.initramfs,
+            "-append",
+            &self.command_line(),
+        ]);
+        add(&[
+            "-chardev",
+            "stdio,id=console,signal=off",
+            "-serial",
+            "chardev:console",
+        ]);
         if self.protocol {
             add(&["-device", "virtio-serial-pci"]);
-            for (name, fd, port) in
-                [("protocol", PROTOCOL, guest::PORT), ("heartbeat", HEARTBEAT, guest::HEARTBEAT_PORT)]
-            {
+            for (name, fd, port) in [
+                ("protocol", PROTOCOL, guest::PORT),
+                ("heartbeat", HEARTBEAT, guest::HEARTBEAT_PORT),
+            ] {
                 add(&["-chardev", &format!("socket,id={name},fd={fd}")]);
-                add(&["-device", &format!("virtserialport,chardev={name},name={port}")]);
+                add(&[
+                    "-device",
+                    &format!("virtserialport,chardev={name},name={port}"),
+                ]);
             }
         }
         if let Some(root) = &self.root {
-            add(&["-fsdev", &format!("local,id=root,path={root},security_model=none,readonly=on,multidevs=remap")]);
-            add(&["-device", &format!("virtio-9p-pci,fsdev=root,mount_tag={}", guest::ROOT_TAG)]);
+            add(&[
+                "-fsdev",
+                &format!(
+                    "local,id=root,path={root},security_model=none,readonly=on,multidevs=remap"
+                ),
+            ]);
+            add(&[
+                "-device",
+                &format!("virtio-9p-pci,fsdev=root,mount_tag={}", guest::ROOT_TAG),
+            ]);
         }
         for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
             let set = index + 1;
-            add(&["-add-fd", &format!("fd={},set={set}", HEARTBEAT as usize + set)]);
-            add(&["-blockdev", &blockdev(driver, set, &format!("disk{index}"), *aio)]);
-            // QEMU must not turn written blocks into holes: the next target would have to allocate them again.
+            add(&[
+                "-add-fd",
+                &format!("fd={},set={set}", HEARTBEAT as usize + set),
+            ]);
+            add(&[
+                "-blockdev",
+                &blockdev(driver, set, &format!("disk{index}"), *aio),
+            ]);
+            // QEMU must not turn written blocks into holes: the next target would have to allocate
+            // them again.
             add(&[
                 "-device",
-                &format!("virtio-blk-pci,drive=disk{index},serial={serial},discard=off,write-zeroes=off"),
+                &format!(
+                    "virtio-blk-pci,drive=disk{index},serial={serial},discard=off,write-zeroes=off"
+                ),
             ]);
         }
         all
     }
 
-    /// Returns the guest's kernel command line. The guest ends itself when it panics. It panics on an oops, on a
-    /// processor that does not schedule for two minutes, and on a task that waits for a disk for five minutes.
+    /// Returns the guest's kernel command line. The guest ends itself when it panics. It panics on
+    /// an oops, on a processor that does not schedule for two minutes, and on a task that waits for
+    /// a disk for five minutes.
     fn command_line(&self) -> String {
         let console = match self.architecture {
             Architecture::X86 => "console=ttyS0",
             Architecture::Arm => "console=ttyAMA0",
         };
         let mut words = vec![console, "panic=-1", "oops=panic", "random.trust_cpu=on"];
-        words.extend(["softlockup_panic=1", "hung_task_panic=1", "sysctl.kernel.watchdog_thresh=60"]);
+        words.extend([
+            "softlockup_panic=1",
+            "hung_task_panic=1",
+            "sysctl.kernel.watchdog_thresh=60",
+        ]);
         words.push("sysctl.kernel.hung_task_timeout_secs=300");
         if self.acceleration == Acceleration::Emulated && self.architecture == Architecture::X86 {
-            // The kernel calibrates clocks against each other for a second. The emulated clocks are one clock.
+            // The kernel calibrates clocks against each other for a second. The emulated clocks are
+            // one clock.
             words.extend(["tsc=reliable", "no_timer_check"]);
         }
         words.extend(self.words.iter().map(String::as_str));
@@ -345,13 +453,21 @@ impl Plan {
 
 /// Returns the name of a guest, which contains the release of its kernel.
 pub(super) fn name(kernel: &Kernel) -> String {
-    format!("fsb-{}", kernel.release.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c), "-"))
+    format!(
+        "fsb-{}",
+        kernel.release.replace(
+            |c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c),
+            "-"
+        )
+    )
 }
 
-/// Converts a path to text. In most options of QEMU a comma starts the next property; `-kernel` and `-initrd` take it
-/// literally.
+/// Converts a path to text. In most options of QEMU a comma starts the next property; `-kernel` and
+/// `-initrd` take it literally.
 pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
-    let text = path.to_str().ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
+    let text = path
+        .to_str()
+        .ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
     Ok(text.to_owned())
 }
 
@@ -360,14 +476,16 @@ pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
 /// The first argument of this program if it only becomes QEMU; [`launch_main`] runs that role.
 pub const LAUNCH_ARGUMENT: &str = "__vm-machine";
 
-/// Runs the role [`LAUNCH_ARGUMENT`], given the arguments after it. Requests a death signal from its parent, whose
-/// process id is the first argument, and executes the program that the others name. Returns only if that failed.
+/// Runs the role [`LAUNCH_ARGUMENT`], given the arguments after it. Requests a death signal from
+/// its parent, whose process id is the first argument, and executes the program that the others
+/// name. Returns only if that failed.
 pub fn launch_main(arguments: &[OsString]) -> VmError {
     let [parent, program, arguments @ ..] = arguments else {
         return VmError::request("a machine needs its parent and its program");
     };
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return VmError::machine("cannot ask to die with the parent").tried(&std::io::Error::from(error));
+        return VmError::machine("cannot ask to die with the parent")
+            .tried(&std::io::Error::from(error));
     }
     // The parent may have died before the request.
     let alive = getppid().map(|pid| pid.as_raw_nonzero().get().to_string());
@@ -383,8 +501,14 @@ mod tests {
     use super::*;
 
     fn plan(architecture: Architecture, acceleration: Acceleration) -> Plan {
-        let direct = Aio { direct: true, engine: "io_uring" };
-        let disks = vec![("file", "fsb0".to_owned(), direct), ("host_device", "fsb1".to_owned(), direct)];
+        let direct = Aio {
+            direct: true,
+            engine: "io_uring",
+        };
+        let disks = vec![
+            ("file", "fsb0".to_owned(), direct),
+            ("host_device", "fsb1".to_owned(), direct),
+        ];
         let words = vec!["fsb.guest".to_owned(), "quiet".to_owned()];
         let name = "fsb-6.1".to_owned();
         let (kernel, initramfs) = ("/boot/vmlinuz".to_owned(), "/c/i.cpio".to_owned());
@@ -417,22 +541,41 @@ mod tests {
         assert!(after(&arguments, "-object")[0].contains("size=512M,prealloc=on"));
         assert_eq!(after(&arguments, "-add-fd"), ["fd=5,set=1", "fd=6,set=2"]);
         let disks = after(&arguments, "-blockdev");
-        assert_eq!(after(&arguments, "-chardev")[1..], ["socket,id=protocol,fd=3", "socket,id=heartbeat,fd=4"]);
-        assert!(disks[0].starts_with("driver=file,node-name=disk0,filename=/dev/fdset/1,cache.direct=on,aio=io_uring"));
+        assert_eq!(
+            after(&arguments, "-chardev")[1..],
+            ["socket,id=protocol,fd=3", "socket,id=heartbeat,fd=4"]
+        );
+        assert!(disks[0].starts_with(
+            "driver=file,node-name=disk0,filename=/dev/fdset/1,cache.direct=on,aio=io_uring"
+        ));
         assert!(disks[1].starts_with("driver=host_device,node-name=disk1,filename=/dev/fdset/2"));
-        assert!(arguments.iter().any(|word| word.contains("drive=disk1,serial=fsb1,discard=off")));
+        assert!(
+            arguments
+                .iter()
+                .any(|word| word.contains("drive=disk1,serial=fsb1,discard=off"))
+        );
         let line = after(&arguments, "-append")[0];
-        assert!(line.starts_with("console=ttyS0 panic=-1 oops=panic") && line.contains(" tsc=reliable "), "{line}");
+        assert!(
+            line.starts_with("console=ttyS0 panic=-1 oops=panic")
+                && line.contains(" tsc=reliable "),
+            "{line}"
+        );
         assert!(line.ends_with(" fsb.guest quiet"), "{line}");
     }
 
     #[test]
     fn an_arm_host() {
         let arguments = plan(Architecture::Arm, Acceleration::Kvm).arguments();
-        assert_eq!(after(&arguments, "-machine"), ["virt,gic-version=max,memory-backend=ram"]);
+        assert_eq!(
+            after(&arguments, "-machine"),
+            ["virt,gic-version=max,memory-backend=ram"]
+        );
         assert_eq!(after(&arguments, "-accel"), ["kvm"]);
         assert_eq!(after(&arguments, "-cpu"), ["host"]);
         let line = after(&arguments, "-append")[0];
-        assert!(line.starts_with("console=ttyAMA0 ") && !line.contains("tsc"), "{line}");
+        assert!(
+            line.starts_with("console=ttyAMA0 ") && !line.contains("tsc"),
+            "{line}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Help on command lines that the parser refuses: the nearest command or option, and the option of fsb that corresponds
-//! to one of another tool.
+//! Help on command lines that the parser refuses: the nearest command or option, and the option of
+//! fsb that corresponds to one of another tool.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -32,7 +32,13 @@ static FOREIGN: &[Foreign] = &[
     },
     Foreign {
         commands: &["run", "choose"],
-        options: &["--runtime", "--time", "--duration", "--time_based", "--timeout"],
+        options: &[
+            "--runtime",
+            "--time",
+            "--duration",
+            "--time_based",
+            "--timeout",
+        ],
         help: "limit the time with --budget 5m",
     },
     Foreign {
@@ -80,13 +86,21 @@ static FOREIGN: &[Foreign] = &[
         options: &["-f", "-ff", "-e", "-T", "-tt", "-ttt"],
         help: "leave out options of strace: fsb record follows all threads and processes",
     },
-    Foreign { commands: &["record"], options: &["-p"], help: "name the process with --pid PID" },
+    Foreign {
+        commands: &["record"],
+        options: &["-p"],
+        help: "name the process with --pid PID",
+    },
     Foreign {
         commands: &["report"],
         options: &["--last", "--latest"],
         help: "without DIR, fsb report prints the last run",
     },
-    Foreign { commands: &["clean"], options: &["-n", "--dry-run"], help: "fsb clean --list changes nothing" },
+    Foreign {
+        commands: &["clean"],
+        options: &["-n", "--dry-run"],
+        help: "fsb clean --list changes nothing",
+    },
     Foreign {
         commands: &["clean"],
         options: &["-a", "-f", "--all", "--force"],
@@ -102,8 +116,16 @@ static FOREIGN: &[Foreign] = &[
         options: &["-d", "--dir", "--directory"],
         help: "name the directory with --output DIR",
     },
-    Foreign { commands: &["filebench"], options: &["-f"], help: "name the file without -f: fsb filebench FILE.f" },
-    Foreign { commands: &["postmark"], options: &["-f"], help: "name the file without -f: fsb postmark FILE" },
+    Foreign {
+        commands: &["filebench"],
+        options: &["-f"],
+        help: "name the file without -f: fsb filebench FILE.f",
+    },
+    Foreign {
+        commands: &["postmark"],
+        options: &["-f"],
+        help: "name the file without -f: fsb postmark FILE",
+    },
     Foreign {
         commands: &["postmark"],
         options: &["--size", "--number", "--transactions", "--location"],
@@ -136,7 +158,11 @@ static LEFT_OUT: &[(&str, &str)] = &[
 ];
 
 /// Returns the remedy for an error of the parser. `root` is the definition of the command line.
-pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::Command) -> Option<String> {
+pub(super) fn advice(
+    error: &clap::Error,
+    arguments: &[OsString],
+    root: &clap::Command,
+) -> Option<String> {
     let (path, command) = named_command(arguments, root);
     let more = || format!("'{} --help' lists the options", path.join(" "));
     let text = |kind| match error.get(kind) {
@@ -144,26 +170,37 @@ pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::C
         _ => None,
     };
     match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            Some(on_command(text(ContextKind::InvalidSubcommand)?, &path, command, arguments))
-        }
+        ErrorKind::InvalidSubcommand => Some(on_command(
+            text(ContextKind::InvalidSubcommand)?,
+            &path,
+            command,
+            arguments,
+        )),
         ErrorKind::UnknownArgument => {
             let typed = text(ContextKind::InvalidArg)?;
             let own = on_argument(typed, &path)
                 .or_else(|| of_the_2023_tool(&path, arguments))
                 .or_else(|| on_command_words(&path, arguments));
-            let near = text(ContextKind::SuggestedArg).map(|near| format!("did you mean '{near}'?"));
+            let near =
+                text(ContextKind::SuggestedArg).map(|near| format!("did you mean '{near}'?"));
             Some(own.or(near).unwrap_or_else(more))
         }
         ErrorKind::MissingRequiredArgument => usage(error),
         ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
             Some(ContextValue::Strings(values)) if !values.is_empty() => {
-                let near = text(ContextKind::SuggestedValue).map(|near| format!("did you mean '{near}'? "));
-                Some(format!("{}use {}", near.unwrap_or_default(), values.join(", ")))
+                let near = text(ContextKind::SuggestedValue)
+                    .map(|near| format!("did you mean '{near}'? "));
+                Some(format!(
+                    "{}use {}",
+                    near.unwrap_or_default(),
+                    values.join(", ")
+                ))
             }
             _ => Some(more()),
         },
-        ErrorKind::ValueValidation if text(ContextKind::InvalidArg).is_some_and(|name| name.starts_with("--pid")) => {
+        ErrorKind::ValueValidation
+            if text(ContextKind::InvalidArg).is_some_and(|name| name.starts_with("--pid")) =>
+        {
             Some("find the number of a process with pgrep NAME".to_owned())
         }
         ErrorKind::ArgumentConflict => Some("leave one of them out".to_owned()),
@@ -174,13 +211,23 @@ pub(super) fn advice(error: &clap::Error, arguments: &[OsString], root: &clap::C
 /// Returns the usage line of the error without its beginning.
 fn usage(error: &clap::Error) -> Option<String> {
     let text = error.to_string();
-    text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(str::to_owned)
+    text.lines()
+        .find_map(|line| line.strip_prefix("Usage: "))
+        .map(str::to_owned)
 }
 
 /// Returns the words of the subcommand that the arguments name, `fsb` first, and its definition.
-fn named_command<'a>(arguments: &'a [OsString], root: &'a clap::Command) -> (Vec<&'a str>, &'a clap::Command) {
+fn named_command<'a>(
+    arguments: &'a [OsString],
+    root: &'a clap::Command,
+) -> (Vec<&'a str>, &'a clap::Command) {
     let (mut path, mut command) = (vec!["fsb"], root);
-    for word in arguments.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-')) {
+    for word in arguments
+        .iter()
+        .skip(1)
+        .filter_map(|word| word.to_str())
+        .filter(|word| !word.starts_with('-'))
+    {
         match command.find_subcommand(word) {
             Some(inner) => (command, path) = (inner, [path, vec![word]].concat()),
             None => break,
@@ -189,21 +236,41 @@ fn named_command<'a>(arguments: &'a [OsString], root: &'a clap::Command) -> (Vec
     (path, command)
 }
 
-fn on_command(typed: &str, path: &[&str], command: &clap::Command, arguments: &[OsString]) -> String {
-    let names: Vec<&str> =
-        command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(clap::Command::get_name).collect();
+fn on_command(
+    typed: &str,
+    path: &[&str],
+    command: &clap::Command,
+    arguments: &[OsString],
+) -> String {
+    let names: Vec<&str> = command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set())
+        .map(clap::Command::get_name)
+        .collect();
     let after = || {
-        let words = arguments.iter().skip_while(|word| *word != typed).map(|word| word.to_string_lossy());
+        let words = arguments
+            .iter()
+            .skip_while(|word| *word != typed)
+            .map(|word| word.to_string_lossy());
         words.collect::<Vec<_>>().join(" ")
     };
-    if let Some((_, feature)) = LEFT_OUT.iter().find(|(name, _)| path.len() == 1 && *name == typed) {
-        return format!("this fsb was built without the feature {feature}: cargo build --release -p fsb has it");
+    if let Some((_, feature)) = LEFT_OUT
+        .iter()
+        .find(|(name, _)| path.len() == 1 && *name == typed)
+    {
+        return format!(
+            "this fsb was built without the feature {feature}: cargo build --release -p fsb has it"
+        );
     }
     let is_path = typed.starts_with(['/', '.']) || Path::new(typed).exists();
     match path[1..] {
         [] if typed == "help" => "'fsb --help' and 'fsb COMMAND --help' print help".to_owned(),
-        [] if typed == "explain" => "'fsb list errors' prints the meanings of error codes".to_owned(),
-        [] if is_path || is_file_system(typed) => format!("a command comes first: fsb run {}", after()),
+        [] if typed == "explain" => {
+            "'fsb list errors' prints the meanings of error codes".to_owned()
+        }
+        [] if is_path || is_file_system(typed) => {
+            format!("a command comes first: fsb run {}", after())
+        }
         ["trace"] if typed == "replay" || typed == "run" => {
             "replay a trace with fsb run ext4 xfs --trace FILE".to_owned()
         }
@@ -213,20 +280,29 @@ fn on_command(typed: &str, path: &[&str], command: &clap::Command, arguments: &[
         _ => match nearest::nearest(typed, names.iter().copied()) {
             Some(near) => format!("did you mean '{} {near}'?", path.join(" ")),
             None if path.len() == 1 => "'fsb --help' lists the commands".to_owned(),
-            None => format!("the commands of {} are {}", path.join(" "), names.join(", ")),
+            None => format!(
+                "the commands of {} are {}",
+                path.join(" "),
+                names.join(", ")
+            ),
         },
     }
 }
 
 /// Returns whether the word begins like a target: `ext4`, `ext4,noatime`, `xfs@/dev/sdb1`.
 fn is_file_system(typed: &str) -> bool {
-    typed.split([',', '@']).next().is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name))
+    typed
+        .split([',', '@'])
+        .next()
+        .is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name))
 }
 
 fn on_argument(typed: &str, path: &[&str]) -> Option<String> {
     let command = *path.get(1)?;
     let name = typed.split('=').next().unwrap_or(typed);
-    let foreign = FOREIGN.iter().find(|known| known.commands.contains(&command) && known.options.contains(&name));
+    let foreign = FOREIGN
+        .iter()
+        .find(|known| known.commands.contains(&command) && known.options.contains(&name));
     if let Some(foreign) = foreign {
         return Some(foreign.help.to_owned());
     }
@@ -235,29 +311,52 @@ fn on_argument(typed: &str, path: &[&str]) -> Option<String> {
     }
     Some(match command {
         "record" => format!("write the command after --: fsb record -- {typed}"),
-        "doctor" => "fsb doctor checks the machine; name a directory for images with --dir DIR".to_owned(),
-        "clean" => "fsb clean reverts all changes of killed runs: leave the argument out".to_owned(),
+        "doctor" => {
+            "fsb doctor checks the machine; name a directory for images with --dir DIR".to_owned()
+        }
+        "clean" => {
+            "fsb clean reverts all changes of killed runs: leave the argument out".to_owned()
+        }
         "micro" => format!("name the directory with --output {typed}"),
         "report" => "name one run directory; fsb compare reads several".to_owned(),
         _ => return None,
     })
 }
 
-/// Returns the command for the arguments of the 2023 tool, which has no subcommands: `fsb --output /srv --random 1`.
+/// Returns the command for the arguments of the 2023 tool, which has no subcommands: `fsb --output
+/// /srv --random 1`.
 fn of_the_2023_tool(path: &[&str], arguments: &[OsString]) -> Option<String> {
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let words: Vec<&str> = arguments
+        .iter()
+        .skip(1)
+        .filter_map(|word| word.to_str())
+        .collect();
     let option = words.first()?.strip_prefix("--")?;
     let name = option.split('=').next().unwrap_or(option);
     let is_own = path.len() == 1 && KEYS.iter().any(|key| key.name == name);
-    is_own.then(|| format!("the options of Pokorný's tool belong to fsb micro: fsb micro {}", shell::line(words)))
+    is_own.then(|| {
+        format!(
+            "the options of Pokorný's tool belong to fsb micro: fsb micro {}",
+            shell::line(words)
+        )
+    })
 }
 
 /// Returns help on an option of a command that was written without `--` before it.
 fn on_command_words(path: &[&str], arguments: &[OsString]) -> Option<String> {
-    let words = || arguments.iter().skip(2).filter_map(|word| word.to_str()).filter(|word| !is_file_system(word));
+    let words = || {
+        arguments
+            .iter()
+            .skip(2)
+            .filter_map(|word| word.to_str())
+            .filter(|word| !is_file_system(word))
+    };
     let is_measuring = matches!(path.get(1), Some(&"run" | &"choose"));
     let program = words().find(|word| is_measuring && is_program(word))?;
-    Some(format!("write the command after --: fsb {} ext4 -- {program}", path[1]))
+    Some(format!(
+        "write the command after --: fsb {} ext4 -- {program}",
+        path[1]
+    ))
 }
 
 #[cfg(test)]
@@ -274,7 +373,8 @@ mod tests {
                     let own = command.get_arguments().any(|argument| {
                         let long = argument.get_long_and_visible_aliases().unwrap_or_default();
                         let short = argument.get_short().map(|letter| format!("-{letter}"));
-                        long.iter().any(|long| format!("--{long}") == *option) || short.as_deref() == Some(option)
+                        long.iter().any(|long| format!("--{long}") == *option)
+                            || short.as_deref() == Some(option)
                     });
                     assert!(!own, "{name} has {option}");
                 }
@@ -287,17 +387,37 @@ mod tests {
         let root = super::super::tree();
         let advised = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let error = root.clone().try_get_matches_from(&words).expect_err("a mistake");
+            let error = root
+                .clone()
+                .try_get_matches_from(&words)
+                .expect_err("a mistake");
             advice(&error, &words, &root)
         };
-        assert_eq!(advised("fsb trace shwo a").as_deref(), Some("did you mean 'fsb trace show'?"));
-        assert_eq!(advised("fsb kernel install").as_deref(), Some("the commands of fsb kernel are list, fetch"));
+        assert_eq!(
+            advised("fsb trace shwo a").as_deref(),
+            Some("did you mean 'fsb trace show'?")
+        );
+        assert_eq!(
+            advised("fsb kernel install").as_deref(),
+            Some("the commands of fsb kernel are list, fetch")
+        );
         assert_eq!(
             advised("fsb --output /srv --random 1").as_deref(),
-            Some("the options of Pokorný's tool belong to fsb micro: fsb micro --output /srv --random 1")
+            Some(
+                "the options of Pokorný's tool belong to fsb micro: fsb micro --output /srv --random 1"
+            )
         );
-        assert_eq!(advised("fsb ext4 xfs").as_deref(), Some("a command comes first: fsb run ext4 xfs"));
-        assert_eq!(advised("fsb doctor --quik").as_deref(), Some("did you mean '--quick'?"));
-        assert_eq!(advised("fsb run ext4 --xyzzy").as_deref(), Some("'fsb run --help' lists the options"));
+        assert_eq!(
+            advised("fsb ext4 xfs").as_deref(),
+            Some("a command comes first: fsb run ext4 xfs")
+        );
+        assert_eq!(
+            advised("fsb doctor --quik").as_deref(),
+            Some("did you mean '--quick'?")
+        );
+        assert_eq!(
+            advised("fsb run ext4 --xyzzy").as_deref(),
+            Some("'fsb run --help' lists the options")
+        );
     }
 }

@@ -16,9 +16,10 @@ Examples:
 
 /// Undo the changes that killed runs left behind
 ///
-/// The kernel removes mounts, loop devices, images and processes of a killed run. The watcher of the run reverts other
-/// changes: settings, swap, services and directories. If the watcher was killed too, or the power failed, the undo ledger
-/// still lists them. Each measuring run cleans up first.
+/// The kernel removes mounts, loop devices, images and processes of a killed run. The watcher of
+/// the run reverts other changes: settings, swap, services and directories. If the watcher was
+/// killed too, or the power failed, the undo ledger still lists them. Each measuring run cleans up
+/// first.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -31,14 +32,25 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // Without a ledger directory, fail instead of printing that there is nothing to undo.
     fsb_testbed::ledger::default_directory()?;
-    let (changes, complete) = if arguments.list { coordinator::leftovers() } else { coordinator::replay() };
+    let (changes, complete) = if arguments.list {
+        coordinator::leftovers()
+    } else {
+        coordinator::replay()
+    };
     let json = message::format() == MessageFormat::Json;
     if changes.is_empty() && !json {
         print("nothing to undo\n")?;
     }
     for Leftover { state, file, text } in changes {
         match json {
-            true => notify(&notice::CHANGE, [("state", state.into()), ("path", file.to_string_lossy().into())], &text),
+            true => notify(
+                &notice::CHANGE,
+                [
+                    ("state", state.into()),
+                    ("path", file.to_string_lossy().into()),
+                ],
+                &text,
+            ),
             false => print(&format!("{text}\n"))?,
         }
     }

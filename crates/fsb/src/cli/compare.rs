@@ -63,7 +63,8 @@ pub struct Arguments {
     /// Set that others are compared with [default: the first]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
-    /// Operation to show size by size, such as random_read or randrd; html and csv include every value
+    /// Operation to show size by size, such as random_read or randrd; html and csv include every
+    /// value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
     /// Smallest difference that matters
@@ -101,20 +102,33 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let theta = parse_percent(&arguments.theta)
         .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))?;
     let between = arguments.between.as_deref().map(parse_percent).transpose();
-    let between = between.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
+    let between = between
+        .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs("-o", output, &read.files)?;
     }
     if read.hosts.len() > 1 {
-        let runs: Vec<String> = read.runs.iter().map(|run| run.display().to_string()).collect();
-        let command = shell::line(["fsb", "fleet", "compare"].into_iter().chain(runs.iter().map(String::as_str)));
-        say(&format!("note: {} hosts made these runs; for one answer of all of them: {command}", read.hosts.len()));
+        let runs: Vec<String> = read
+            .runs
+            .iter()
+            .map(|run| run.display().to_string())
+            .collect();
+        let command = shell::line(
+            ["fsb", "fleet", "compare"]
+                .into_iter()
+                .chain(runs.iter().map(String::as_str)),
+        );
+        say(&format!(
+            "note: {} hosts made these runs; for one answer of all of them: {command}",
+            read.hosts.len()
+        ));
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
     let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::from_set).collect();
     let asked = arguments.detail.as_deref().map(asked);
-    // Only a reader of one operation, or of the chart of an operation with one cell, sees single values.
+    // Only a reader of one operation, or of the chart of an operation with one cell, sees single
+    // values.
     let single = match &asked {
         _ if arguments.csv_dir.is_some() => Single::Every,
         Some(asked) => Single::Of(asked),
@@ -130,14 +144,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if !document.has_common_values() {
         return Err(nothing_to_compare(&contents));
     }
-    let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
+    let detail = arguments
+        .detail
+        .as_deref()
+        .map(|typed| detail(typed, &document))
+        .transpose()?;
     let is_text = arguments.output.is_none() && format.name == TEXT;
     let by_target = match is_text || arguments.fail_if.is_some() {
         true => compared_by_target(&arguments.sets, &targets, &requests)?,
         false => TargetByTarget::default(),
     };
     if is_text && !by_target.changes.is_empty() {
-        // The answer to "what changed" comes before the table of all sets, and the conditions before any number.
+        // The answer to "what changed" comes before the table of all sets, and the conditions
+        // before any number.
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &by_target))?;
     }
@@ -145,9 +164,16 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(directory) = &arguments.csv_dir {
         tables = write_tables(directory, &document, &read.files)?;
         let parent = arguments.output.as_deref().and_then(Path::parent);
-        let page = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let way = relative(&result_owner::absolute(page)?, &result_owner::absolute(directory)?);
-        tables.iter_mut().for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
+        let page = parent
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let way = relative(
+            &result_owner::absolute(page)?,
+            &result_owner::absolute(directory)?,
+        );
+        tables
+            .iter_mut()
+            .for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
     }
     let report = Report::of_comparison(&document, detail.as_deref()).with_files(&tables);
     emit(arguments, format, &document, &report)?;
@@ -167,40 +193,75 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(gate::slower(&[Judged::all(&document)], &[]));
     }
     let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
-    // Arguments that share no target with the baseline's run are compared with the baseline, as in a comparison without
-    // targets.
-    let is_met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
-    let met: BTreeSet<usize> =
-        elsewhere.iter().filter(|(_, name)| is_met(name)).map(|(argument, _)| *argument).collect();
-    let sets = elsewhere.iter().filter(|(argument, _)| !met.contains(argument)).map(|(_, name)| name.as_str());
+    // Arguments that share no target with the baseline's run are compared with the baseline, as in
+    // a comparison without targets.
+    let is_met = |name: &str| {
+        of_targets
+            .iter()
+            .any(|document| document.sets.iter().any(|set| set.name == name))
+    };
+    let met: BTreeSet<usize> = elsewhere
+        .iter()
+        .filter(|(_, name)| is_met(name))
+        .map(|(argument, _)| *argument)
+        .collect();
+    let sets = elsewhere
+        .iter()
+        .filter(|(argument, _)| !met.contains(argument))
+        .map(|(_, name)| name.as_str());
     let sets: Vec<&str> = sets.collect();
     if !sets.is_empty() {
-        judged.push(Judged { document: &document, sets });
+        judged.push(Judged {
+            document: &document,
+            sets,
+        });
     }
-    let absent: Vec<AbsentTarget> =
-        absent.into_iter().filter(|(argument, _)| met.contains(argument)).map(|(_, target)| target).collect();
+    let absent: Vec<AbsentTarget> = absent
+        .into_iter()
+        .filter(|(argument, _)| met.contains(argument))
+        .map(|(_, target)| target)
+        .collect();
     Ok(gate::slower(&judged, &absent))
 }
 
 /// Returns the comparison of sets, the first of which is the baseline, as a page.
 #[cfg(feature = "serve")]
 pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
-    let theta = parse_percent(THETA).map_err(|error| exit::failure(&code::INVALID_VALUE, error.to_string()))?;
+    let theta = parse_percent(THETA)
+        .map_err(|error| exit::failure(&code::INVALID_VALUE, error.to_string()))?;
     let mut read = sets::read(arguments)?;
     let all = std::mem::take(&mut read.sets);
-    let document = compared(all, &read, &Requests::new(theta, None, &read.runs).of_values(0), Single::Lone)?;
+    let document = compared(
+        all,
+        &read,
+        &Requests::new(theta, None, &read.runs).of_values(0),
+        Single::Lone,
+    )?;
     if !document.has_common_values() {
-        return Err(exit::failure(&code::NOTHING_TO_COMPARE, "nothing to compare: the runs share no operation"));
+        return Err(exit::failure(
+            &code::NOTHING_TO_COMPARE,
+            "nothing to compare: the runs share no operation",
+        ));
     }
     Ok(html::render(&Report::of_comparison(&document, None)))
 }
 
 /// Returns the error of sets without a common value, with what each has and why one has none.
 fn nothing_to_compare(contents: &[sets::Contents]) -> anyhow::Error {
-    let has: BTreeMap<&str, &[String]> = contents.iter().map(|set| (set.name(), set.operations())).collect();
-    let problems: BTreeMap<&str, &[String]> = contents.iter().map(|set| (set.name(), set.problems())).collect();
+    let has: BTreeMap<&str, &[String]> = contents
+        .iter()
+        .map(|set| (set.name(), set.operations()))
+        .collect();
+    let problems: BTreeMap<&str, &[String]> = contents
+        .iter()
+        .map(|set| (set.name(), set.problems()))
+        .collect();
     let fields = [("has", json!(has)), ("problems", json!(problems))];
-    exit::failure_about(&code::NOTHING_TO_COMPARE, fields, format!("nothing to compare: {}", sets::contents(contents)))
+    exit::failure_about(
+        &code::NOTHING_TO_COMPARE,
+        fields,
+        format!("nothing to compare: {}", sets::contents(contents)),
+    )
 }
 
 /// Returns the format of the report.
@@ -214,11 +275,19 @@ fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
 /// Refuses to overwrite an input file with a result, after a typing error.
 fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     // A file that does not exist yet cannot be one of the inputs.
-    let Some(there) = sets::identity(output) else { return Ok(()) };
-    match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
+    let Some(there) = sets::identity(output) else {
+        return Ok(());
+    };
+    match inputs
+        .iter()
+        .any(|input| sets::identity(input) == Some(there))
+    {
         true => Err(exit::failure(
             &code::CONFLICT,
-            format!("{option} {} is one of the files to compare: name another", output.display()),
+            format!(
+                "{option} {} is one of the files to compare: name another",
+                output.display()
+            ),
         )),
         false => Ok(()),
     }
@@ -227,40 +296,66 @@ fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Resu
 fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     let Some(name) = name else { return Ok(0) };
     let names = sets.iter().map(|set| set.name.as_str());
-    let found = names.clone().position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
+    let found = names
+        .clone()
+        .position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
     found.ok_or_else(|| {
-        exit::failure(&code::UNKNOWN_SET, format!("--baseline: {}", nearest::unknown("set", name, names)))
+        exit::failure(
+            &code::UNKNOWN_SET,
+            format!("--baseline: {}", nearest::unknown("set", name, names)),
+        )
     })
 }
 
-/// Returns a predicate for operations and workloads that have the typed name. It accepts at least the names that
-/// [`detail`] accepts, which is called later.
+/// Returns a predicate for operations and workloads that have the typed name. It accepts at least
+/// the names that [`detail`] accepts, which is called later.
 fn asked(typed: &str) -> impl Fn(Option<&str>, &str) -> bool + Sync {
-    let names: Vec<String> =
-        [Some(typed), fsb_compat::operation(typed)].into_iter().flatten().map(str::to_owned).collect();
+    let names: Vec<String> = [Some(typed), fsb_compat::operation(typed)]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
     let is_named = move |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     move |workload, operation| workload.is_some_and(&is_named) || is_named(operation)
 }
 
-/// Returns the operation or workload that the user means, by the name in the document or by one of its other names.
+/// Returns the operation or workload that the user means, by the name in the document or by one of
+/// its other names.
 fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     let mut names: Vec<&str> = Vec::new();
     for operation in &document.operations {
-        let both = operation.workload.as_deref().into_iter().chain([operation.operation.as_str()]);
+        let both = operation
+            .workload
+            .as_deref()
+            .into_iter()
+            .chain([operation.operation.as_str()]);
         both.for_each(|name| {
             if !names.contains(&name) {
                 names.push(name)
             }
         });
     }
-    let known = |name: &str| names.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned());
+    let known = |name: &str| {
+        names
+            .iter()
+            .find(|known| known.eq_ignore_ascii_case(name))
+            .map(|name| (*name).to_owned())
+    };
     let found = known(typed).or_else(|| known(fsb_compat::operation(typed)?));
     found.ok_or_else(|| {
-        exit::failure(&code::UNKNOWN_OPERATION, format!("--detail: {}", nearest::unknown("operation", typed, names)))
+        exit::failure(
+            &code::UNKNOWN_OPERATION,
+            format!("--detail: {}", nearest::unknown("operation", typed, names)),
+        )
     })
 }
 
-fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Report<'_>) -> anyhow::Result<()> {
+fn emit(
+    arguments: &Arguments,
+    format: &Format,
+    document: &Document,
+    report: &Report<'_>,
+) -> anyhow::Result<()> {
     let is_text = arguments.output.is_none() && format.name == TEXT;
     // The first screen has the warnings on it, wherever it goes.
     if !is_text {
@@ -269,10 +364,17 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         warnings.for_each(say_warning);
     }
     match &arguments.output {
-        Some(path) => Ok(result_owner::replace_with(path, |file| (format.write)(report, file))?),
+        Some(path) => Ok(result_owner::replace_with(path, |file| {
+            (format.write)(report, file)
+        })?),
         None if is_text => {
             let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
-            print_exactly(&text::screen(report, width, terminal::has_color(&std::io::stdout()), true))
+            print_exactly(&text::screen(
+                report,
+                width,
+                terminal::has_color(&std::io::stdout()),
+                true,
+            ))
         }
         None => print_report(format, report),
     }
@@ -283,15 +385,25 @@ const STATISTICS: &str = "statistics.csv";
 
 /// Returns the path of a directory relative to another one. Both are absolute.
 fn relative(from: &Path, to: &Path) -> PathBuf {
-    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let shared = from
+        .components()
+        .zip(to.components())
+        .take_while(|(a, b)| a == b)
+        .count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(to.components().skip(shared)).collect()
 }
 
-/// Writes the statistics, and the values of each operation that has cells, to a directory. Creates the directory.
-/// Returns the files by their names.
-fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> anyhow::Result<Vec<DataFile>> {
-    let made = result_owner::result_owner().act(|| std::fs::create_dir_all(directory)).and_then(|made| made);
+/// Writes the statistics, and the values of each operation that has cells, to a directory. Creates
+/// the directory. Returns the files by their names.
+fn write_tables(
+    directory: &Path,
+    document: &Document,
+    inputs: &[PathBuf],
+) -> anyhow::Result<Vec<DataFile>> {
+    let made = result_owner::result_owner()
+        .act(|| std::fs::create_dir_all(directory))
+        .and_then(|made| made);
     made.with_context(|| format!("cannot make {}", directory.display()))?;
     let write = |name: &str, content: &str| -> anyhow::Result<()> {
         let path = directory.join(name);
@@ -303,13 +415,29 @@ fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> an
     (csv.write)(&Report::of_comparison(document, None), &mut statistics)?;
     write(STATISTICS, &String::from_utf8_lossy(&statistics))?;
     let mut names = BTreeSet::from([STATISTICS.to_owned()]);
-    let mut files = vec![DataFile { content: "all statistics".to_owned(), path: STATISTICS.to_owned() }];
-    for operation in document.operations.iter().filter(|operation| !operation.cells.is_empty()) {
-        let subject = operation.workload.as_deref().unwrap_or(&operation.operation);
+    let mut files = vec![DataFile {
+        content: "all statistics".to_owned(),
+        path: STATISTICS.to_owned(),
+    }];
+    for operation in document
+        .operations
+        .iter()
+        .filter(|operation| !operation.cells.is_empty())
+    {
+        let subject = operation
+            .workload
+            .as_deref()
+            .unwrap_or(&operation.operation);
         let name = table_name(subject, &operation.metric, &names);
         write(&name, &values(document, operation))?;
-        let content = format!("every value of {subject}, {}", operation.metric.replace('_', " "));
-        files.push(DataFile { content, path: name.clone() });
+        let content = format!(
+            "every value of {subject}, {}",
+            operation.metric.replace('_', " ")
+        );
+        files.push(DataFile {
+            content,
+            path: name.clone(),
+        });
         names.insert(name);
     }
     Ok(files)
@@ -317,9 +445,16 @@ fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> an
 
 /// Returns a file name that is not taken: `write.csv`, `random-read-4k-latency_p99.csv`.
 fn table_name(subject: &str, metric: &str, taken: &BTreeSet<String>) -> String {
-    let text = if metric == THROUGHPUT.name { subject.to_owned() } else { format!("{subject}-{metric}") };
+    let text = if metric == THROUGHPUT.name {
+        subject.to_owned()
+    } else {
+        format!("{subject}-{metric}")
+    };
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let parts: Vec<&str> = text.split(|letter| !is_plain(letter)).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = text
+        .split(|letter| !is_plain(letter))
+        .filter(|part| !part.is_empty())
+        .collect();
     let stem = parts.join("-");
     let numbered = (2..).map(|number| format!("{stem}-{number}.csv"));
     let mut all = std::iter::once(format!("{stem}.csv")).chain(numbered);
@@ -337,15 +472,28 @@ struct Requests {
 }
 
 impl Requests {
-    /// Returns requests with the variation that the user states, or else with that of earlier runs beside `runs`.
+    /// Returns requests with the variation that the user states, or else with that of earlier runs
+    /// beside `runs`.
     fn new(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
-        let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
-        let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
-        Requests { theta, stated, history: history.unwrap_or_default() }
+        let stated = between.map(|sd| Between {
+            sd,
+            source: BetweenSource::Stated,
+        });
+        let history = if stated.is_none() {
+            sets::earlier_runs(runs)
+        } else {
+            None
+        };
+        Requests {
+            theta,
+            stated,
+            history: history.unwrap_or_default(),
+        }
     }
 
-    /// Returns the request for values of one target. It uses the variation between sessions if earlier runs were made
-    /// in several sessions. With one run on a side it uses only the variation that the user states.
+    /// Returns the request for values of one target. It uses the variation between sessions if
+    /// earlier runs were made in several sessions. With one run on a side it uses only the
+    /// variation that the user states.
     fn of_values(&self, baseline: usize) -> CompareRequest {
         let sessions = self.history.values.filter(|_| self.history.of_sessions);
         CompareRequest {
@@ -368,21 +516,30 @@ impl Requests {
     }
 }
 
-/// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds verdicts that the
-/// runs do not permit.
+/// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds
+/// verdicts that the runs do not permit.
 fn compared(
     sets: Vec<Collected>,
     read: &Sets,
     request: &CompareRequest,
     single: Single<'_>,
 ) -> anyhow::Result<Document> {
-    let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
+    let mut document =
+        compare_collected(sets, request, single).context("cannot compare these sets")?;
     let after_urgent = document.urgent;
-    document.warnings.splice(after_urgent..after_urgent, read.warnings.iter().cloned());
+    document
+        .warnings
+        .splice(after_urgent..after_urgent, read.warnings.iter().cloned());
     document.conditions.clone_from(&read.conditions);
     match read.apart.clone() {
-        Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
-        Some(Apart { why, unjudged: None }) => document.withhold(why),
+        Some(Apart {
+            why,
+            unjudged: Some(unjudged),
+        }) => document.unjudge(unjudged, why),
+        Some(Apart {
+            why,
+            unjudged: None,
+        }) => document.withhold(why),
         None => {}
     }
     for ((workload, reason), runs) in &read.withheld {
@@ -392,8 +549,8 @@ fn compared(
     Ok(document)
 }
 
-// Comparisons of runs with several targets: each target of `old` with the same target of `new`. The table of all sets
-// would compare every other set with one target of one run.
+// Comparisons of runs with several targets: each target of `old` with the same target of `new`. The
+// table of all sets would compare every other set with one target of one run.
 
 /// Targets that are compared with themselves, with the argument that others are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -406,28 +563,46 @@ struct Shared {
 fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
     let baseline = origins.get(baseline)?.argument;
     let of = |argument: usize| {
-        origins.iter().filter(move |origin| origin.argument == argument).filter_map(|origin| origin.target.as_ref())
+        origins
+            .iter()
+            .filter(move |origin| origin.argument == argument)
+            .filter_map(|origin| origin.target.as_ref())
     };
     let arguments: BTreeSet<usize> = origins.iter().map(|origin| origin.argument).collect();
     let others = || arguments.iter().filter(|argument| **argument != baseline);
-    let targets: Vec<String> =
-        of(baseline).filter(|target| others().any(|other| of(*other).any(|known| known == *target))).cloned().collect();
+    let targets: Vec<String> = of(baseline)
+        .filter(|target| others().any(|other| of(*other).any(|known| known == *target)))
+        .cloned()
+        .collect();
     let several = arguments.iter().any(|argument| of(*argument).count() > 1);
     (several && !targets.is_empty()).then_some(Shared { baseline, targets })
 }
 
-/// Names of the sets that come from other arguments than the baseline, with the numbers of these arguments.
+/// Names of the sets that come from other arguments than the baseline, with the numbers of these
+/// arguments.
 fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<(usize, String)> {
     let own = read.origins.get(baseline).map(|origin| origin.argument);
-    let others = read.sets.iter().zip(&read.origins).filter(|(_, origin)| Some(origin.argument) != own);
-    others.map(|(set, origin)| (origin.argument, set.name.clone())).collect()
+    let others = read
+        .sets
+        .iter()
+        .zip(&read.origins)
+        .filter(|(_, origin)| Some(origin.argument) != own);
+    others
+        .map(|(set, origin)| (origin.argument, set.name.clone()))
+        .collect()
 }
 
-/// Returns the targets of the baseline's argument that other arguments lack, with the numbers of those.
+/// Returns the targets of the baseline's argument that other arguments lack, with the numbers of
+/// those.
 fn absent_targets(read: &Sets, baseline: usize) -> Vec<(usize, AbsentTarget)> {
-    let Some(own) = read.origins.get(baseline).map(|origin| origin.argument) else { return Vec::new() };
+    let Some(own) = read.origins.get(baseline).map(|origin| origin.argument) else {
+        return Vec::new();
+    };
     let targets = |argument: usize| {
-        let of_argument = read.origins.iter().filter(move |origin| origin.argument == argument);
+        let of_argument = read
+            .origins
+            .iter()
+            .filter(move |origin| origin.argument == argument);
         of_argument.filter_map(|origin| origin.target.as_deref())
     };
     let mut absent = Vec::new();
@@ -436,9 +611,13 @@ fn absent_targets(read: &Sets, baseline: usize) -> Vec<(usize, AbsentTarget)> {
             continue;
         }
         // The sets of an argument are named `ARGUMENT/TARGET`.
-        let prefix = name.split_once('/').map_or(name.as_str(), |(prefix, _)| prefix);
+        let prefix = name
+            .split_once('/')
+            .map_or(name.as_str(), |(prefix, _)| prefix);
         let lacks = |target: &&str| targets(argument).all(|known| known != *target);
-        let lacking = targets(own).filter(lacks).map(|target| AbsentTarget { set: format!("{prefix}/{target}") });
+        let lacking = targets(own).filter(lacks).map(|target| AbsentTarget {
+            set: format!("{prefix}/{target}"),
+        });
         absent.extend(lacking.map(|target| (argument, target)));
     }
     absent
@@ -453,61 +632,105 @@ struct TargetByTarget {
     ratios: Vec<Document>,
 }
 
-/// Compares each target with itself, and its ratio to the first target with the same ratio. Reads the sets again,
-/// because a comparison consumes them; once, because each set has one target.
+/// Compares each target with itself, and its ratio to the first target with the same ratio. Reads
+/// the sets again, because a comparison consumes them; once, because each set has one target.
 fn compared_by_target(
     arguments: &[OsString],
     shared: &Option<Shared>,
     requests: &Requests,
 ) -> anyhow::Result<TargetByTarget> {
-    let Some(Shared { baseline, targets }) = shared else { return Ok(TargetByTarget::default()) };
+    let Some(Shared { baseline, targets }) = shared else {
+        return Ok(TargetByTarget::default());
+    };
     let mut read = sets::read(arguments)?;
-    let mut left: Vec<_> = std::mem::take(&mut read.sets).into_iter().zip(read.origins.clone()).collect();
+    let mut left: Vec<_> = std::mem::take(&mut read.sets)
+        .into_iter()
+        .zip(read.origins.clone())
+        .collect();
     let mut found = TargetByTarget::default();
     let of = |target: &String, argument: usize, sets: &[(Collected, Origin)]| {
-        sets.iter().position(|(_, origin)| origin.argument == argument && origin.target.as_ref() == Some(target))
+        sets.iter().position(|(_, origin)| {
+            origin.argument == argument && origin.target.as_ref() == Some(target)
+        })
     };
     let arguments: BTreeSet<usize> = left.iter().map(|(_, origin)| origin.argument).collect();
     let first = &targets[0];
     for target in &targets[1..] {
         let mut ratios = Vec::new();
-        for argument in std::iter::once(baseline).chain(arguments.iter().filter(|argument| *argument != baseline)) {
-            let Some((above, below)) = of(target, *argument, &left).zip(of(first, *argument, &left)) else { continue };
+        for argument in std::iter::once(baseline)
+            .chain(arguments.iter().filter(|argument| *argument != baseline))
+        {
+            let Some((above, below)) =
+                of(target, *argument, &left).zip(of(first, *argument, &left))
+            else {
+                continue;
+            };
             let (above, below) = (&left[above].0, &left[below].0);
             ratios.push(above.over(below, format!("{} over {}", above.name, below.name))?);
         }
         if ratios.len() > 1 {
-            found.ratios.push(compared(ratios, &read, &requests.of_ratios(), Single::None)?);
+            found.ratios.push(compared(
+                ratios,
+                &read,
+                &requests.of_ratios(),
+                Single::None,
+            )?);
         }
     }
     for target in targets {
-        let (own, others): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|(_, origin)| origin.target.as_ref() == Some(target));
+        let (own, others): (Vec<_>, Vec<_>) = left
+            .into_iter()
+            .partition(|(_, origin)| origin.target.as_ref() == Some(target));
         left = others;
-        let baseline = own.iter().position(|(_, origin)| origin.argument == *baseline).unwrap_or_default();
+        let baseline = own
+            .iter()
+            .position(|(_, origin)| origin.argument == *baseline)
+            .unwrap_or_default();
         let own = own.into_iter().map(|(set, _)| set).collect();
-        found.changes.push(compared(own, &read, &requests.of_values(baseline), Single::None)?);
+        found.changes.push(compared(
+            own,
+            &read,
+            &requests.of_values(baseline),
+            Single::None,
+        )?);
     }
     Document::hold_together(&mut found.changes);
     Document::hold_together(&mut found.ratios);
     Ok(found)
 }
 
-/// Returns the conditions that differ, the changes of each target, then of each ratio, and the title of the table that
-/// follows.
+/// Returns the conditions that differ, the changes of each target, then of each ratio, and the
+/// title of the table that follows.
 fn by_target_text(conditions: &[ConditionDifference], found: &TargetByTarget) -> String {
     let columns = terminal::columns(std::io::stdout());
     let mut text = String::new();
     for condition in conditions {
-        let _ = writeln!(text, "{}", entry("warning: ", &condition_text(condition), columns));
+        let _ = writeln!(
+            text,
+            "{}",
+            entry("warning: ", &condition_text(condition), columns)
+        );
     }
-    let parts =
-        [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
-    let has_operations = |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
-    for (title, documents) in parts.iter().filter(|(_, documents)| has_operations(documents)) {
+    let parts = [
+        ("Target by target:", &found.changes),
+        (
+            "Ratios of targets (difference in differences):",
+            &found.ratios,
+        ),
+    ];
+    let has_operations =
+        |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
+    for (title, documents) in parts
+        .iter()
+        .filter(|(_, documents)| has_operations(documents))
+    {
         let _ = writeln!(text, "{title}");
         for document in *documents {
-            for set in document.sets.iter().filter(|set| set.name != document.baseline) {
+            for set in document
+                .sets
+                .iter()
+                .filter(|set| set.name != document.baseline)
+            {
                 for (place, line) in change_of(document, &set.name).iter().enumerate() {
                     let indent = if place == 0 { "  " } else { "    " };
                     let _ = writeln!(text, "{}", entry(indent, line, columns));
@@ -528,7 +751,10 @@ mod tests {
     use super::*;
 
     fn origin(argument: usize, target: &str) -> Origin {
-        Origin { argument, target: Some(target.to_owned()) }
+        Origin {
+            argument,
+            target: Some(target.to_owned()),
+        }
     }
 
     #[test]
@@ -548,12 +774,36 @@ mod tests {
 
     #[test]
     fn targets_meet_themselves_where_a_run_has_several() {
-        let two = [origin(0, "ext4"), origin(0, "xfs"), origin(1, "ext4"), origin(1, "btrfs")];
+        let two = [
+            origin(0, "ext4"),
+            origin(0, "xfs"),
+            origin(1, "ext4"),
+            origin(1, "btrfs"),
+        ];
         let found = shared(&two, 0).unwrap();
-        assert_eq!((found.baseline, &found.targets[..]), (0, &["ext4".to_owned()][..]));
+        assert_eq!(
+            (found.baseline, &found.targets[..]),
+            (0, &["ext4".to_owned()][..])
+        );
         assert_eq!(shared(&two, 2).unwrap().baseline, 1);
-        assert_eq!(shared(&[origin(0, "ext4"), origin(1, "ext4")], 0), None, "the table says it");
+        assert_eq!(
+            shared(&[origin(0, "ext4"), origin(1, "ext4")], 0),
+            None,
+            "the table says it"
+        );
         assert_eq!(shared(&two[..2], 0), None, "one run");
-        assert_eq!(shared(&[Origin { argument: 0, target: None }, origin(1, "ext4")], 0), None);
+        assert_eq!(
+            shared(
+                &[
+                    Origin {
+                        argument: 0,
+                        target: None
+                    },
+                    origin(1, "ext4")
+                ],
+                0
+            ),
+            None
+        );
     }
 }

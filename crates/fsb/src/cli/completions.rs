@@ -43,41 +43,95 @@ pub fn main(arguments: &Arguments, mut tree: Command) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Adds the names of the registries to arguments. The parser does not use them: it also accepts text that begins with a
-/// name.
+/// Adds the names of the registries to arguments. The parser does not use them: it also accepts
+/// text that begins with a name.
 fn with_names(tree: Command) -> Command {
-    let controls = || control::REGISTRY.iter().map(|control| control.name().to_owned()).collect();
-    let suites = || fsb_runner::suite::REGISTRY.iter().map(|suite| suite.name.to_owned()).collect();
-    tree.mut_subcommand("run", |run| with_values(run, [("suite", suites()), ("control", controls())]))
-        .mut_subcommand("choose", |choose| with_values(choose, [("suite", suites())]))
-        .mut_subcommand("export", |export| with_values(export, [("suite", suites())]))
-        .mut_subcommand("list", |list| with_values(list, [("family", list::families()), ("member", list::members())]))
+    let controls = || {
+        control::REGISTRY
+            .iter()
+            .map(|control| control.name().to_owned())
+            .collect()
+    };
+    let suites = || {
+        fsb_runner::suite::REGISTRY
+            .iter()
+            .map(|suite| suite.name.to_owned())
+            .collect()
+    };
+    tree.mut_subcommand("run", |run| {
+        with_values(run, [("suite", suites()), ("control", controls())])
+    })
+    .mut_subcommand("choose", |choose| {
+        with_values(choose, [("suite", suites())])
+    })
+    .mut_subcommand("export", |export| {
+        with_values(export, [("suite", suites())])
+    })
+    .mut_subcommand("list", |list| {
+        with_values(
+            list,
+            [("family", list::families()), ("member", list::members())],
+        )
+    })
 }
 
 /// Adds the names of file systems to targets. Other shells would then complete no paths there.
 fn with_targets(tree: Command) -> Command {
-    let file_systems = || fs::REGISTRY.iter().map(|member| member.name().to_owned()).collect();
+    let file_systems = || {
+        fs::REGISTRY
+            .iter()
+            .map(|member| member.name().to_owned())
+            .collect()
+    };
     let raced = |command| with_values(command, [("targets", file_systems())]);
-    tree.mut_subcommand("run", raced).mut_subcommand("choose", raced)
+    tree.mut_subcommand("run", raced)
+        .mut_subcommand("choose", raced)
 }
 
 /// Gives arguments of a command these values.
-fn with_values<const N: usize>(mut command: Command, values: [(&'static str, Vec<String>); N]) -> Command {
-    let positionals: Vec<Id> = command.get_positionals().map(|argument| argument.get_id().clone()).collect();
+fn with_values<const N: usize>(
+    mut command: Command,
+    values: [(&'static str, Vec<String>); N],
+) -> Command {
+    let positionals: Vec<Id> = command
+        .get_positionals()
+        .map(|argument| argument.get_id().clone())
+        .collect();
     for (argument, values) in values {
-        command = command.mut_arg(argument, |argument| argument.value_parser(PossibleValuesParser::new(values)));
+        command = command.mut_arg(argument, |argument| {
+            argument.value_parser(PossibleValuesParser::new(values))
+        });
     }
     // clap moves a changed argument to the end, and the order of positional ones is their meaning.
-    positionals.into_iter().fold(command, |command, positional| command.mut_arg(positional, |argument| argument))
+    positionals
+        .into_iter()
+        .fold(command, |command, positional| {
+            command.mut_arg(positional, |argument| argument)
+        })
 }
 
-/// Returns the bash functions that complete mount options after the name of a file system: `ext4,noat`.
+/// Returns the bash functions that complete mount options after the name of a file system:
+/// `ext4,noat`.
 fn mount_options() -> String {
     let mut cases = String::new();
     for member in fs::REGISTRY {
-        let common = if member.home() == fs::Home::Nowhere { &[] } else { fs::COMMON };
-        let names: Vec<&str> = member.options().iter().chain(common).map(|option| option.name).collect();
-        let _ = writeln!(cases, "        {}) options=\"{}\" ;;", member.name(), names.join(" "));
+        let common = if member.home() == fs::Home::Nowhere {
+            &[]
+        } else {
+            fs::COMMON
+        };
+        let names: Vec<&str> = member
+            .options()
+            .iter()
+            .chain(common)
+            .map(|option| option.name)
+            .collect();
+        let _ = writeln!(
+            cases,
+            "        {}) options=\"{}\" ;;",
+            member.name(),
+            names.join(" ")
+        );
     }
     format!(
         r#"

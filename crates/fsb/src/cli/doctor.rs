@@ -50,12 +50,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let root = rustix::process::geteuid().is_root();
     let columns = terminal::columns(std::io::stdout());
     let file_systems = file_systems_table(&doctor::file_systems(), &Vm::look(), root, columns);
-    print(&format!("{}\n{file_systems}", findings_table(&findings, columns)))?;
+    print(&format!(
+        "{}\n{file_systems}",
+        findings_table(&findings, columns)
+    ))?;
     Ok(exit::DONE)
 }
 
 fn findings_table(findings: &[Finding], columns: usize) -> String {
-    let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
+    let width = findings
+        .iter()
+        .map(|finding| finding.topic.len())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
         let state = match finding.state {
@@ -64,22 +71,34 @@ fn findings_table(findings: &[Finding], columns: usize) -> String {
             State::Missing => "missing",
             State::Absent => "absent ",
         };
-        text += &entry(&format!("{state}  {:width$}  ", finding.topic), &finding.text, columns);
+        text += &entry(
+            &format!("{state}  {:width$}  ", finding.topic),
+            &finding.text,
+            columns,
+        );
         text.push('\n');
         if !finding.advice.is_empty() {
-            text += &entry(&format!("         {:width$}  → ", ""), &finding.advice, columns);
+            text += &entry(
+                &format!("         {:width$}  → ", ""),
+                &finding.advice,
+                columns,
+            );
             text.push('\n');
         }
     }
     text
 }
 
-// The doctor's table: every file system, here and in a virtual machine, and the missing requirements of either.
+// The doctor's table: every file system, here and in a virtual machine, and the missing
+// requirements of either.
 
 /// File systems that a virtual machine on this machine could mount.
 enum Vm {
     /// The kernel that it would boot, and the modules that this kernel lacks.
-    Boots { release: String, lacks: BTreeSet<String> },
+    Boots {
+        release: String,
+        lacks: BTreeSet<String>,
+    },
     /// The reason why no virtual machine can be started.
     Cannot(TestbedError),
 }
@@ -101,23 +120,47 @@ impl Vm {
         let kernel = kernel::resolve(None)?;
         kernel.usable()?;
         let all = fsb_testbed::doctor::file_systems();
-        let modules: Vec<&str> = all.iter().flat_map(|support| support.modules).copied().collect();
-        let lacks = kernel.lacking(&modules)?.into_iter().map(str::to_owned).collect();
-        Ok(Vm::Boots { release: kernel.release, lacks })
+        let modules: Vec<&str> = all
+            .iter()
+            .flat_map(|support| support.modules)
+            .copied()
+            .collect();
+        let lacks = kernel
+            .lacking(&modules)?
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        Ok(Vm::Boots {
+            release: kernel.release,
+            lacks,
+        })
     }
 }
 
-/// Prints one line per file system, then the needs of virtual machines. Only `root` can make file systems on this
-/// kernel.
+/// Prints one line per file system, then the needs of virtual machines. Only `root` can make file
+/// systems on this kernel.
 fn file_systems_table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
-    let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "needs".to_owned()];
+    let heads = [
+        "file system".to_owned(),
+        "here".to_owned(),
+        title(vm),
+        "needs".to_owned(),
+    ];
     let mut rows = vec![heads];
     rows.extend(all.iter().map(|support| row(support, vm, root)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..3).map(width).collect();
     let mut text = String::new();
     for [name, here, guest, missing] in &rows {
-        let before = format!("{name:0$}  {here:1$}  {guest:2$}  ", widths[0], widths[1], widths[2]);
+        let before = format!(
+            "{name:0$}  {here:1$}  {guest:2$}  ",
+            widths[0], widths[1], widths[2]
+        );
         text += entry(&before, missing, columns).trim_end();
         text.push('\n');
     }
@@ -143,7 +186,12 @@ fn row(support: &Support, vm: &Vm, root: bool) -> [String; 4] {
         (None, true) => "needs root".to_owned(),
     };
     let lacking: Vec<&str> = match vm {
-        Vm::Boots { lacks, .. } => support.modules.iter().copied().filter(|name| lacks.contains(*name)).collect(),
+        Vm::Boots { lacks, .. } => support
+            .modules
+            .iter()
+            .copied()
+            .filter(|name| lacks.contains(*name))
+            .collect(),
         Vm::Cannot(_) => Vec::new(),
     };
     let guest = match (&support.programs, vm) {
@@ -152,7 +200,12 @@ fn row(support: &Support, vm: &Vm, root: bool) -> [String; 4] {
         (None, Vm::Boots { .. }) if lacking.is_empty() => "yes",
         (None, Vm::Boots { .. }) => "no driver",
     };
-    [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes", root)]
+    [
+        support.name.to_owned(),
+        here,
+        guest.to_owned(),
+        missing(support, &lacking, guest == "yes", root),
+    ]
 }
 
 /// Returns the missing requirements of a file system, or the version of its tools.
@@ -162,7 +215,11 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> Stri
     }
     match (support.driver, in_vm) {
         (true, _) => {
-            let version = support.version.as_deref().map(|version| format!(": {version}")).unwrap_or_default();
+            let version = support
+                .version
+                .as_deref()
+                .map(|version| format!(": {version}"))
+                .unwrap_or_default();
             let what = match (root, in_vm) {
                 (true, _) => "nothing",
                 (false, true) => "root (sudo), or add --in vm",
@@ -171,7 +228,9 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> Stri
             format!("{what}{version}")
         }
         (false, true) => "a driver here: add --in vm".to_owned(),
-        (false, false) if lacking.is_empty() => "a driver (modprobe), or a VM: see below".to_owned(),
+        (false, false) if lacking.is_empty() => {
+            "a driver (modprobe), or a VM: see below".to_owned()
+        }
         (false, false) => format!("a kernel with {} (fsb kernel fetch)", lacking.join(", ")),
     }
 }
@@ -204,7 +263,10 @@ mod tests {
 
     #[test]
     fn each_has_a_place_or_what_it_lacks() {
-        let vm = Vm::Boots { release: "6.1.0-56-amd64".to_owned(), lacks: ["ntfs3".to_owned()].into() };
+        let vm = Vm::Boots {
+            release: "6.1.0-56-amd64".to_owned(),
+            lacks: ["ntfs3".to_owned()].into(),
+        };
         let expected = "\
 file system  here       in VM (6.1.0-56-amd64)  needs
 ext4         yes        yes                     nothing: mkfs.ext4 1.0
@@ -214,16 +276,34 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
 ";
         assert_eq!(file_systems_table(&all(), &vm, true, 100), expected);
         let ordinary = file_systems_table(&all(), &vm, false, 100);
-        assert!(ordinary.contains("ext4         needs root  yes  "), "{ordinary}");
-        assert!(ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"), "{ordinary}");
+        assert!(
+            ordinary.contains("ext4         needs root  yes  "),
+            "{ordinary}"
+        );
+        assert!(
+            ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"),
+            "{ordinary}"
+        );
     }
 
     #[test]
     fn without_virtual_machines_their_next_step_is_said() {
-        let error = TestbedError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
+        let error = TestbedError::machine("a micro-VM needs QEMU")
+            .advice("apt-get install qemu-system-x86");
         let text = file_systems_table(&all(), &Vm::Cannot(error), true, 100);
-        assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
-        assert!(text.contains("\next4         yes        no     nothing: mkfs.ext4 1.0\n"), "{text}");
-        assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");
+        assert!(
+            text.contains(
+                "\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("\next4         yes        no     nothing: mkfs.ext4 1.0\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"),
+            "{text}"
+        );
     }
 }

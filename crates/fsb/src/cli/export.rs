@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::export::{
-    EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source, TargetRecipe, UnitPiece,
+    EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source,
+    TargetRecipe, UnitPiece,
 };
 use fsb_model::{Bytes, Place, Plan, Target, TargetKind, nearest};
 use fsb_report::show::entry;
@@ -26,9 +27,9 @@ Examples:
 
 /// Export a plan for another tool, such as fio
 ///
-/// Writes the job files of the tool and a script that makes, mounts and removes the targets with the commands that fsb
-/// uses. Each case does what fsb measures, from the same starting state. fsb names the cases that the tool cannot run,
-/// with the reason.
+/// Writes the job files of the tool and a script that makes, mounts and removes the targets with
+/// the commands that fsb uses. Each case does what fsb measures, from the same starting state. fsb
+/// names the cases that the tool cannot run, with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb export [OPTIONS] TOOL [NAME=]TARGET… | PLAN.toml")]
@@ -79,19 +80,32 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             format!("{tool} can run none of the cases: {label}: {why}; choose another --suite"),
         ));
     }
-    let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
-    let made = result_owner().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
+    let directory =
+        output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
+    let made = result_owner()
+        .act(|| std::fs::create_dir_all(&directory))
+        .and_then(|made| made);
     made.map_err(|error| {
-        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot make {}: {error}", directory.display()))
+        exit::failed_call(
+            &code::OUTPUT_FAILED,
+            &error,
+            format!("cannot make {}: {error}", directory.display()),
+        )
     })?;
-    export.files.iter().try_for_each(|file| write(&directory, file))?;
+    export
+        .files
+        .iter()
+        .try_for_each(|file| write(&directory, file))?;
     print(&told(&export, &directory))?;
     Ok(exit::DONE)
 }
 
 /// Refuses a file: an export has several.
 fn check_output(output: &Path) -> anyhow::Result<()> {
-    let is_file = output.is_file() || output.extension().is_some_and(|end| end == "fio" || end == "sh");
+    let is_file = output.is_file()
+        || output
+            .extension()
+            .is_some_and(|end| end == "fio" || end == "sh");
     match is_file {
         true => Err(exit::advised(
             &code::DIRECTORY,
@@ -104,22 +118,40 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 
 fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
     let known = EXPORTERS.iter().map(|exporter| exporter.name);
-    EXPORTERS.iter().find(|exporter| exporter.name == name).ok_or_else(|| {
-        let is_file_system = fsb_testbed::fs::find(name).is_ok();
-        let help =
-            if is_file_system { format!("fsb export fio {name}") } else { "fsb export fio --suite quick".to_owned() };
-        let unknown = nearest::unknown("tool", name, known);
-        exit::advised(&code::INVALID_VALUE, unknown, format!("the tool comes first: {help}"))
-    })
+    EXPORTERS
+        .iter()
+        .find(|exporter| exporter.name == name)
+        .ok_or_else(|| {
+            let is_file_system = fsb_testbed::fs::find(name).is_ok();
+            let help = if is_file_system {
+                format!("fsb export fio {name}")
+            } else {
+                "fsb export fio --suite quick".to_owned()
+            };
+            let unknown = nearest::unknown("tool", name, known);
+            exit::advised(
+                &code::INVALID_VALUE,
+                unknown,
+                format!("the tool comes first: {help}"),
+            )
+        })
 }
 
 /// Returns the command line laid over the plan file, if one is named.
 fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
-    let (files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let (files, targets): (Vec<_>, Vec<_>) = arguments
+        .targets
+        .into_iter()
+        .partition(|text| is_plan(text));
     let under = match files.as_slice() {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
-        _ => return Err(exit::failure(&code::SEVERAL_PLANS, "more than one plan: name one .toml file")),
+        _ => {
+            return Err(exit::failure(
+                &code::SEVERAL_PLANS,
+                "more than one plan: name one .toml file",
+            ));
+        }
     };
     let over = PlanFile {
         targets: targets.iter().map(|text| typed(text)).collect(),
@@ -129,7 +161,10 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         dir: arguments.dir,
         ..PlanFile::default()
     };
-    if let Some(device) = targets.iter().find(|text| text.starts_with("/dev/") && !Path::new(text).is_dir()) {
+    if let Some(device) = targets
+        .iter()
+        .find(|text| text.starts_with("/dev/") && !Path::new(text).is_dir())
+    {
         return Err(exit::advised(
             &fsb_model::error::NO_DIRECTORY,
             format!("{device} is not a directory"),
@@ -173,7 +208,10 @@ fn told(export: &Export, directory: &Path) -> String {
         } else {
             format!("{} of {all} cases", export.rows)
         };
-        text += &format!("{}\n", entry(&format!("{}: ", path.display()), &about, columns));
+        text += &format!(
+            "{}\n",
+            entry(&format!("{}: ", path.display()), &about, columns)
+        );
     }
     if !export.left_out.is_empty() {
         text += "\nLeft out:\n";
@@ -188,7 +226,11 @@ fn told(export: &Export, directory: &Path) -> String {
 
 /// Returns the request to another tool for the cases of the plan, each with `units` units.
 fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
-    let Resolved { plan, work, placement } = resolved;
+    let Resolved {
+        plan,
+        work,
+        placement,
+    } = resolved;
     if plan.place == Place::Vm {
         return Err(exit::failure(
             &code::PLAN_UNFIT,
@@ -197,7 +239,11 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
     }
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
     let like_disk = (!plan.mkfs_defaults).then_some(plan.like_disk.0);
-    let targets = plan.targets.iter().map(|target| recipe(target, image, like_disk)).collect::<anyhow::Result<_>>()?;
+    let targets = plan
+        .targets
+        .iter()
+        .map(|target| recipe(target, image, like_disk))
+        .collect::<anyhow::Result<_>>()?;
     Ok(ExportRequest {
         name: export_name(&plan),
         author: format!("fsb {}", env!("CARGO_PKG_VERSION")),
@@ -212,47 +258,93 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
 
 /// A plan may be called anything; files are not.
 fn export_name(plan: &Plan) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = plan.name.chars().map(plain).take(60).collect();
     let name = name.trim_matches(['-', '.']);
-    if name.is_empty() { "plan".to_owned() } else { name.to_owned() }
+    if name.is_empty() {
+        "plan".to_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 fn export_case(parsed: &ParsedCell) -> ExportCase {
-    let ParsedCell { cell, profile, unit, .. } = parsed;
-    let whole = Piece { workload: cell.workload.clone(), operations: profile.operations, space: profile.space };
+    let ParsedCell {
+        cell,
+        profile,
+        unit,
+        ..
+    } = parsed;
+    let whole = Piece {
+        workload: cell.workload.clone(),
+        operations: profile.operations,
+        space: profile.space,
+    };
     let unit = unit.as_ref().map(|unit| UnitPiece {
-        piece: Piece { workload: unit.workload.clone(), operations: unit.operations, space: unit.space },
+        piece: Piece {
+            workload: unit.workload.clone(),
+            operations: unit.operations,
+            space: unit.space,
+        },
         own_files: unit.own_files,
     });
-    ExportCase { label: cell.label.clone(), whole, unit }
+    ExportCase {
+        label: cell.label.clone(),
+        whole,
+        unit,
+    }
 }
 
 fn recipe(target: &Target, image: u64, like_disk: Option<u64>) -> anyhow::Result<TargetRecipe> {
     let spec = match &target.kind {
         TargetKind::Directory(path) => {
             let made = Made::Directory(path.to_string_lossy().into_owned());
-            return Ok(TargetRecipe { name: target.name.clone(), made });
+            return Ok(TargetRecipe {
+                name: target.name.clone(),
+                made,
+            });
         }
         TargetKind::FileSystem(spec) => spec,
     };
     if !spec.tune.is_empty() || spec.journal.is_some() {
         let why = "the script makes no external journals and changes no file systems after mkfs";
         let made = Made::LeftOut(why.to_owned());
-        return Ok(TargetRecipe { name: target.name.clone(), made });
+        return Ok(TargetRecipe {
+            name: target.name.clone(),
+            made,
+        });
     }
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
     let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_disk)?;
     let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {
         (Home::Memory | Home::Nowhere, ..) => Some(Source::Word(spec.fs.clone())),
-        (Home::Device, "loop", _) => Some(Source::Image { bytes: image, in_memory: false }),
-        (Home::Device, "ram", _) => Some(Source::Image { bytes: image, in_memory: true }),
+        (Home::Device, "loop", _) => Some(Source::Image {
+            bytes: image,
+            in_memory: false,
+        }),
+        (Home::Device, "ram", _) => Some(Source::Image {
+            bytes: image,
+            in_memory: true,
+        }),
         (Home::Device, "device", Some(path)) => Some(Source::Device(path.clone())),
         (Home::Device, ..) => None,
     };
     let made = match source {
-        Some(source) => Made::FileSystem { mkfs, mount, source },
+        Some(source) => Made::FileSystem {
+            mkfs,
+            mount,
+            source,
+        },
         None => Made::LeftOut(format!("the script cannot assemble @{}", spec.medium)),
     };
-    Ok(TargetRecipe { name: target.name.clone(), made })
+    Ok(TargetRecipe {
+        name: target.name.clone(),
+        made,
+    })
 }

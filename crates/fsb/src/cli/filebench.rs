@@ -1,8 +1,9 @@
 //! `fsb filebench`: filebench's workload files, on our engine, with its text.
 //!
-//! `fsb-compat` defines the meaning of a file and the printed text; the work is a flow of the engine. A worker performs
-//! it in a directory of its own below the one that the file names. The whole file is checked before anything is
-//! changed. That directory is removed however a run ends, because the undo ledger lists it.
+//! `fsb-compat` defines the meaning of a file and the printed text; the work is a flow of the
+//! engine. A worker performs it in a directory of its own below the one that the file names. The
+//! whole file is checked before anything is changed. That directory is removed however a run ends,
+//! because the undo ledger lists it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,17 +38,18 @@ Examples:
 
 /// Run a filebench workload file and print filebench's results
 ///
-/// Reads the workload language of filebench 1.4 and 1.5: set, eventgen, echo, run, psrun, cvar, randvar, define
-/// fileset|file|process|flowop. Unsupported statements are reported with their lines. fsb draws sizes and files with its
-/// own generator; waits and limits are filebench's.
+/// Reads the workload language of filebench 1.4 and 1.5: set, eventgen, echo, run, psrun, cvar,
+/// randvar, define fileset|file|process|flowop. Unsupported statements are reported with their
+/// lines. fsb draws sizes and files with its own generator; waits and limits are filebench's.
 ///
-/// fsb makes the files in a new directory in $dir and removes it at the end. After a kill, the next fsb or 'fsb clean'
-/// removes it.
+/// fsb makes the files in a new directory in $dir and removes it at the end. After a kill, the next
+/// fsb or 'fsb clean' removes it.
 ///
-/// Files that come with fsb: copyfiles.f, createfiles.f, deletefiles.f, filemicro_statfile.f, fileserver.f,
-/// fivestreamread.f, fivestreamreaddirect.f, fivestreamwrite.f, fivestreamwritedirect.f, listdirs.f, makedirs.f, oltp.f,
-/// openfiles.f, randomread.f, randomrw.f, randomwrite.f, removedirs.f, singlestreamread.f, singlestreamreaddirect.f,
-/// singlestreamwrite.f, singlestreamwritedirect.f, varmail.f, videoserver.f, webproxy.f, webserver.f.
+/// Files that come with fsb: copyfiles.f, createfiles.f, deletefiles.f, filemicro_statfile.f,
+/// fileserver.f, fivestreamread.f, fivestreamreaddirect.f, fivestreamwrite.f,
+/// fivestreamwritedirect.f, listdirs.f, makedirs.f, oltp.f, openfiles.f, randomread.f, randomrw.f,
+/// randomwrite.f, removedirs.f, singlestreamread.f, singlestreamreaddirect.f, singlestreamwrite.f,
+/// singlestreamwritedirect.f, varmail.f, videoserver.f, webproxy.f, webserver.f.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -85,7 +87,8 @@ pub struct Arguments {
 enum System {
     /// One or two disks: 50,000 files, or a file of 1 GiB
     Small,
-    /// More than twenty disks: 100,000 files, or a file of 5 GiB; 256 threads of random reads and writes
+    /// More than twenty disks: 100,000 files, or a file of 5 GiB; 256 threads of random reads and
+    /// writes
     Large,
 }
 
@@ -93,12 +96,20 @@ enum System {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
     let turn = Turn::new(arguments.allow_concurrent);
-    let request = Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet, turn };
+    let request = Choices {
+        verify: arguments.verify,
+        seed: arguments.seed,
+        quiet: arguments.quiet,
+        turn,
+    };
     for run in &script.runs {
         check_run(run, &request)?;
     }
     let file = arguments.file.display();
-    script.notes.iter().for_each(|note| say(&format!("{file}:{note}", note = place(note))));
+    script
+        .notes
+        .iter()
+        .for_each(|note| say(&format!("{file}:{note}", note = place(note))));
     measure_all(&script, &request)
 }
 
@@ -112,14 +123,35 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     };
     let mut values = recommended(arguments.system, shipped)?;
     // The last value of a variable holds.
-    values.extend(arguments.set.iter().map(|text| assignment(text)).collect::<anyhow::Result<Vec<_>>>()?);
-    let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy();
-    let name: String = stem.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
-    let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
+    values.extend(
+        arguments
+            .set
+            .iter()
+            .map(|text| assignment(text))
+            .collect::<anyhow::Result<Vec<_>>>()?,
+    );
+    let stem = arguments
+        .file
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let name: String = stem
+        .chars()
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect();
+    let reading = Reading {
+        name: name.trim(),
+        implied: arguments.seconds,
+        values: &values,
+    };
     let mut script = wml::read(&text, &reading).map_err(|problems| {
-        let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
+        let lines: Vec<_> = problems
+            .iter()
+            .map(|problem| format!("{file}:{}", place(problem)))
+            .collect();
         let invalid = || format!("fsb cannot run this workload:\n{}", lines.join("\n"));
-        of_other_kind(&arguments.file).unwrap_or_else(|| exit::failure(&code::INVALID_FILEBENCH, invalid()))
+        of_other_kind(&arguments.file)
+            .unwrap_or_else(|| exit::failure(&code::INVALID_FILEBENCH, invalid()))
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);
@@ -132,21 +164,33 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
 
 /// Returns the file that comes with the program, unless there is a file of that name.
 fn shipped(path: &Path) -> Option<&'static Personality> {
-    let name = path.to_str().filter(|_| std::fs::symlink_metadata(path).is_err())?;
+    let name = path
+        .to_str()
+        .filter(|_| std::fs::symlink_metadata(path).is_err())?;
     personality::find(name)
 }
 
 /// Returns the recommended values of the variables of a file.
-fn recommended(system: Option<System>, shipped: Option<&'static Personality>) -> anyhow::Result<Vec<(String, String)>> {
-    let Some(system) = system else { return Ok(Vec::new()) };
+fn recommended(
+    system: Option<System>,
+    shipped: Option<&'static Personality>,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let Some(system) = system else {
+        return Ok(Vec::new());
+    };
     let size = match system {
         System::Small => SystemSize::Small,
         System::Large => SystemSize::Large,
     };
-    let values = shipped.map(|personality| personality.recommended(size)).unwrap_or_default();
+    let values = shipped
+        .map(|personality| personality.recommended(size))
+        .unwrap_or_default();
     if values.is_empty() {
         let why = match shipped {
-            Some(personality) => format!("filebench recommends no such sizes for {}", personality.name),
+            Some(personality) => format!(
+                "filebench recommends no such sizes for {}",
+                personality.name
+            ),
             None => "the file is not one that comes with fsb: use --set NAME=VALUE".to_owned(),
         };
         return Err(exit::failure(&code::CONFLICT, format!("--system: {why}")));
@@ -161,13 +205,20 @@ fn place(remark: &wml::Remark) -> String {
 
 /// Returns the failure of a file that another command reads.
 fn of_other_kind(path: &Path) -> Option<anyhow::Error> {
-    wrong_kind::failure(path, identify_file(path), "fsb filebench", &code::INVALID_FILEBENCH)
+    wrong_kind::failure(
+        path,
+        identify_file(path),
+        "fsb filebench",
+        &code::INVALID_FILEBENCH,
+    )
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
     fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
         let why = match error.kind() {
-            std::io::ErrorKind::IsADirectory => "it is not a file; name one such as varmail.f".to_owned(),
+            std::io::ErrorKind::IsADirectory => {
+                "it is not a file; name one such as varmail.f".to_owned()
+            }
             _ => error.to_string(),
         };
         let message = format!("cannot read {}: {why}", path.display());
@@ -188,10 +239,17 @@ fn read(path: &Path) -> anyhow::Result<String> {
 
 /// Parses text such as `nfiles=500` or `$nfiles=500` as the workload file has it.
 fn assignment(text: &str) -> anyhow::Result<(String, String)> {
-    let pair = text.split_once('=').map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
+    let pair = text
+        .split_once('=')
+        .map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
     match pair {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(exit::failure(&code::INVALID_VALUE, format!("--set {text}: write NAME=VALUE, such as nfiles=500"))),
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(exit::failure(
+            &code::INVALID_VALUE,
+            format!("--set {text}: write NAME=VALUE, such as nfiles=500"),
+        )),
     }
 }
 
@@ -203,18 +261,24 @@ fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
     own_directory::check(directory, "filebench")?;
     Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
-    let job =
-        workload::parse(&spec, &sizing).map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
+    let job = workload::parse(&spec, &sizing)
+        .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     check_space(directory, job.as_ref())
 }
 
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
     let profile = job.profile();
-    let need = Need { bytes: profile.space, files: profile.inodes };
+    let need = Need {
+        bytes: profile.space,
+        files: profile.inodes,
+    };
     match FreeSpace::at(directory) {
         Some(room) if !room.holds(need) => Err(exit::failure(
             &code::NO_SPACE,
-            format!("this workload {}: set fewer or smaller files, such as --set nfiles=1000", room.lacks(need)),
+            format!(
+                "this workload {}: set fewer or smaller files, such as --set nfiles=1000",
+                room.lacks(need)
+            ),
         )),
         _ => Ok(()),
     }
@@ -240,12 +304,18 @@ struct Choices {
 impl Choices {
     /// Returns the run as a workload of the engine.
     fn workload(&self, run: &Run) -> (WorkloadSpec, Sizing) {
-        let mut params = vec![("flow", run.flow.to_toml().into()), ("verify", self.verify.into())];
+        let mut params = vec![
+            ("flow", run.flow.to_toml().into()),
+            ("verify", self.verify.into()),
+        ];
         // Like filebench, sync only if the file says so.
         if !run.flow.is_durable_each() {
             params.push(("durability", Durability::None.name().into()));
         }
-        let params = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let params = params
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         (WorkloadSpec::new("flow", params), Sizing { size: 0, cpus })
     }
@@ -253,7 +323,10 @@ impl Choices {
     fn task(&self, run: &Run, step: Step, root: &Path) -> Task {
         let (workload, sizing) = self.workload(run);
         let whole = Task::plain(step, workload, sizing, root, self.seed, u64::MAX);
-        Task { until_seconds: Some(run.seconds as f64), ..whole }
+        Task {
+            until_seconds: Some(run.seconds as f64),
+            ..whole
+        }
     }
 }
 
@@ -289,8 +362,16 @@ fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let _watcher = coordinator::watcher();
     let now = Instant::now();
     // A second signal must not end the program before the files are removed.
-    let mut session = MeasuringSession { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
-    results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))?;
+    let mut session = MeasuringSession {
+        request,
+        started: now,
+        signals: Signals::catch(Second::Waits)?,
+        told: now,
+    };
+    results::print(&print::banner(&format!(
+        "fsb {}",
+        env!("CARGO_PKG_VERSION")
+    )))?;
     for line in &script.said {
         session.say(line)?;
     }
@@ -299,12 +380,19 @@ fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
         match session.run(run)? {
             Ok(()) => {}
             Err(Failed::Interrupted) => {
-                return Err(session.signals.failure("interrupted: the files of this run are removed"));
+                return Err(session
+                    .signals
+                    .failure("interrupted: the files of this run are removed"));
             }
             Err(Failed::Why(why)) => {
-                let place = run.line.map_or_else(String::new, |line| format!("line {line}: "));
-                let fields =
-                    [("line", run.line.into()), ("reason", why.to_string().into()), ("errno", why.errno().into())];
+                let place = run
+                    .line
+                    .map_or_else(String::new, |line| format!("line {line}: "));
+                let fields = [
+                    ("line", run.line.into()),
+                    ("reason", why.to_string().into()),
+                    ("errno", why.errno().into()),
+                ];
                 let text = format!("{place}run: {why}. The files of this run are removed");
                 notify(&notice::RUN_FAILED, fields, &text);
                 code = exit::TRIALS;
@@ -348,18 +436,27 @@ impl MeasuringSession<'_> {
         }
         self.say("Population and pre-allocation of filesets completed")?;
         for thread in &run.flow.threads {
-            self.say(&format!("Starting {} {} instances", thread.processes, thread.process))?;
+            self.say(&format!(
+                "Starting {} {} instances",
+                thread.processes, thread.process
+            ))?;
         }
         let measurement = match self.step(run, Step::Measure, root, "operations")? {
             Ok(Some(measurement)) => measurement,
             Ok(None) => {
-                return Ok(Err(Failed::Why(WorkerError::Engine(EngineError::new("the worker measured nothing")))));
+                return Ok(Err(Failed::Why(WorkerError::Engine(EngineError::new(
+                    "the worker measured nothing",
+                )))));
             }
             Err(failed) => return Ok(Err(failed)),
         };
         let seconds = measurement.timed_ns as f64 * 1e-9;
         self.say(&format!("Run took {seconds:.0} seconds..."))?;
-        results::print(&print::results(self.at(), seconds, &breakdown_lines(&run.flow, &measurement)))?;
+        results::print(&print::results(
+            self.at(),
+            seconds,
+            &breakdown_lines(&run.flow, &measurement),
+        ))?;
         Ok(Ok(()))
     }
 
@@ -405,7 +502,11 @@ impl MeasuringSession<'_> {
             return;
         }
         self.told = Instant::now();
-        let of = if of > 0 { format!(" of {of}") } else { String::new() };
+        let of = if of > 0 {
+            format!(" of {of}")
+        } else {
+            String::new()
+        };
         say(&format!("{:.0} s: {done}{of} {what}", self.at()));
     }
 }
@@ -415,7 +516,11 @@ impl MeasuringSession<'_> {
 /// Returns one line per operation of the file, in its order; steps of the same name share a line.
 fn breakdown_lines(flow: &Flow, measured: &Measurement) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    let counted = flow.threads.iter().flat_map(|thread| &thread.steps).filter(|step| step.op.is_counted());
+    let counted = flow
+        .threads
+        .iter()
+        .flat_map(|thread| &thread.steps)
+        .filter(|step| step.op.is_counted());
     for step in counted {
         let name = step.title();
         if !lines.iter().any(|line| line.name == name) {
@@ -426,15 +531,23 @@ fn breakdown_lines(flow: &Flow, measured: &Measurement) -> Vec<Line> {
 }
 
 fn breakdown_line(name: &str, op: Op, measured: &Measurement) -> Line {
-    let histogram = measured.latency.get(name).and_then(|text| latency::decode(text).ok());
+    let histogram = measured
+        .latency
+        .get(name)
+        .and_then(|text| latency::decode(text).ok());
     let histogram = histogram.filter(|histogram| !histogram.is_empty());
     let seconds = |ns: f64| ns * 1e-9;
-    let of =
-        |value: &dyn Fn(&hdrhistogram::Histogram<u64>) -> f64| histogram.as_ref().map_or(0.0, |h| seconds(value(h)));
+    let of = |value: &dyn Fn(&hdrhistogram::Histogram<u64>) -> f64| {
+        histogram.as_ref().map_or(0.0, |h| seconds(value(h)))
+    };
     Line {
         name: name.to_owned(),
         operations: histogram.as_ref().map_or(0, hdrhistogram::Histogram::len),
-        bytes: measured.counts.get(&format!("{name}_bytes")).copied().unwrap_or(0),
+        bytes: measured
+            .counts
+            .get(&format!("{name}_bytes"))
+            .copied()
+            .unwrap_or(0),
         mean: of(&|histogram| histogram.mean()),
         least: of(&|histogram| histogram.min() as f64),
         most: of(&|histogram| histogram.max() as f64),

@@ -1,9 +1,10 @@
 //! `fsb fio`: fio's job files, on our engine, with fio's JSON.
 //!
-//! `fsb-compat` defines the meaning of a file and the printed forms; the work of a job is a workload of the engine. Each
-//! process of fio is a worker. Jobs that run beside each other are a stage: their workers make their files one after the
-//! other and then start together. The whole file is checked before anything is changed. Each stage has directories of
-//! its own, which are removed however it ends, because the undo ledger lists them.
+//! `fsb-compat` defines the meaning of a file and the printed forms; the work of a job is a
+//! workload of the engine. Each process of fio is a worker. Jobs that run beside each other are a
+//! stage: their workers make their files one after the other and then start together. The whole
+//! file is checked before anything is changed. Each stage has directories of its own, which are
+//! removed however it ends, because the undo ledger lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use fsb_codes::notice;
-use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark, ResultDirection, Surroundings};
+use fsb_compat::fio::job::{
+    self, Direction, FioJob, JobFile, Remark, ResultDirection, Surroundings,
+};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
@@ -41,13 +44,14 @@ Examples:
 
 /// Run a fio job file and print fio's results
 ///
-/// Reads the job files of fio 3: sections, [global], include, ${VARIABLE}. Jobs read, write or trim, in sequence or at random,
-/// with the I/O engines psync, sync, pvsync2, mmap, posixaio, libaio, io_uring and falloc. Options without effect on the work
-/// are notes. Unsupported options are reported with their lines, and then nothing runs. fsb draws random offsets with its own
+/// Reads the job files of fio 3: sections, [global], include, ${VARIABLE}. Jobs read, write or
+/// trim, in sequence or at random, with the I/O engines psync, sync, pvsync2, mmap, posixaio,
+/// libaio, io_uring and falloc. Options without effect on the work are notes. Unsupported options
+/// are reported with their lines, and then nothing runs. fsb draws random offsets with its own
 /// generator.
 ///
-/// fsb makes the files in a new directory in the job's directory and removes it at the end. After a kill, the next fsb or
-/// 'fsb clean' removes it.
+/// fsb makes the files in a new directory in the job's directory and removes it at the end. After a
+/// kill, the next fsb or 'fsb clean' removes it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -58,7 +62,12 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Form of the results: normal or json
-    #[arg(long, value_name = "FORMAT", default_value = "normal", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "normal",
+        hide_possible_values = true
+    )]
     output_format: OutputFormat,
     /// File for the results [default: standard output]
     #[arg(long, value_name = "FILE")]
@@ -92,8 +101,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         check(stage, arguments)?;
     }
     let file = arguments.file.display();
-    notes.iter().for_each(|note| say(&format!("note: {file}:{}", place(note))));
-    let Some(results) = measure_all(&stages, arguments)? else { return Ok(exit::TRIALS) };
+    notes
+        .iter()
+        .for_each(|note| say(&format!("note: {file}:{}", place(note))));
+    let Some(results) = measure_all(&stages, arguments)? else {
+        return Ok(exit::TRIALS);
+    };
     let now = Timestamp::now();
     let origin = Origin {
         program: format!("fsb-{}", env!("CARGO_PKG_VERSION")),
@@ -116,14 +129,33 @@ fn read(path: &Path) -> anyhow::Result<JobFile> {
     let file = path.display();
     let other = || wrong_kind::failure(path, identify_file(path), "fsb fio", &code::INVALID_FIO);
     let text = fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
-        let unreadable = || exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {file}: {error}"));
+        let unreadable = || {
+            exit::failed_call(
+                &code::UNREADABLE,
+                &error,
+                format!("cannot read {file}: {error}"),
+            )
+        };
         other().unwrap_or_else(unreadable)
     })?;
     let include = |name: &str| included(path, name);
-    job::read(&text, Surroundings { variable: &variable, include: &include }).map_err(|problems| {
+    job::read(
+        &text,
+        Surroundings {
+            variable: &variable,
+            include: &include,
+        },
+    )
+    .map_err(|problems| {
         let invalid = || {
-            let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
-            exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))
+            let lines: Vec<_> = problems
+                .iter()
+                .map(|problem| format!("{file}:{}", place(problem)))
+                .collect();
+            exit::failure(
+                &code::INVALID_FIO,
+                format!("fsb cannot run these jobs:\n{}", lines.join("\n")),
+            )
         };
         other().unwrap_or_else(invalid)
     })
@@ -132,19 +164,29 @@ fn read(path: &Path) -> anyhow::Result<JobFile> {
 /// Returns the value of an environment variable, or of one of fio's keywords.
 fn variable(name: &str) -> Option<String> {
     match name {
-        "$ncpus" => std::thread::available_parallelism().ok().map(|processors| processors.to_string()),
+        "$ncpus" => std::thread::available_parallelism()
+            .ok()
+            .map(|processors| processors.to_string()),
         "$pagesize" => Some(rustix::param::page_size().to_string()),
         "$mb_memory" => fsb_testbed::host::memory_bytes().map(|bytes| (bytes >> 20).to_string()),
         name => std::env::var(name).ok(),
     }
 }
 
-/// Returns the text of an included file. As in fio, a name is relative to the working directory, or else to the directory
-/// of the job file.
+/// Returns the text of an included file. As in fio, a name is relative to the working directory, or
+/// else to the directory of the job file.
 fn included(job_file: &Path, name: &str) -> Result<String, String> {
     let here = PathBuf::from(name);
-    let beside = || job_file.parent().map_or_else(|| here.clone(), |directory| directory.join(name));
-    let path = if here.exists() { here.clone() } else { beside() };
+    let beside = || {
+        job_file
+            .parent()
+            .map_or_else(|| here.clone(), |directory| directory.join(name))
+    };
+    let path = if here.exists() {
+        here.clone()
+    } else {
+        beside()
+    };
     fsb_store::input::read_text(&path, LARGEST_SCRIPT).map_err(|error| error.to_string())
 }
 
@@ -161,12 +203,19 @@ fn stages(jobs: &[FioJob]) -> Vec<&[FioJob]> {
 /// Returns the directory in which the files of a job are made.
 fn directory(job: &FioJob, arguments: &Arguments) -> PathBuf {
     let own = || job.directory.as_ref().map(PathBuf::from);
-    arguments.dir.clone().or_else(own).unwrap_or_else(|| PathBuf::from("."))
+    arguments
+        .dir
+        .clone()
+        .or_else(own)
+        .unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// Returns the directory and the name of the file of a job that its processes, and those of jobs beside it, share.
+/// Returns the directory and the name of the file of a job that its processes, and those of jobs
+/// beside it, share.
 fn shared_file(job: &FioJob) -> Option<(Option<&str>, &str)> {
-    job.file.as_deref().map(|file| (job.directory.as_deref(), file))
+    job.file
+        .as_deref()
+        .map(|file| (job.directory.as_deref(), file))
 }
 
 // No size depends on the size of the target.
@@ -180,13 +229,21 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
         let directory = directory(job, arguments);
         own_directory::check(&directory, "fio")?;
         Rights::below(&directory)?;
-        let at = needs.iter().position(|(known, _)| *known == directory).unwrap_or_else(|| {
-            needs.push((directory, Need::default()));
-            needs.len() - 1
-        });
+        let at = needs
+            .iter()
+            .position(|(known, _)| *known == directory)
+            .unwrap_or_else(|| {
+                needs.push((directory, Need::default()));
+                needs.len() - 1
+            });
         for process in 0..job.processes {
             let parsed = workload::parse(&job.workload_of(process), &SIZING).map_err(|error| {
-                let message = format!("{}:{}: job '{}': {error}", arguments.file.display(), job.line, job.name);
+                let message = format!(
+                    "{}:{}: job '{}': {error}",
+                    arguments.file.display(),
+                    job.line,
+                    job.name
+                );
                 exit::failure(&code::INVALID_FIO, message)
             })?;
             if shared_file(job).is_some_and(|file| !shared.insert(file)) {
@@ -199,7 +256,10 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
     }
     for (directory, need) in needs {
         if let Some(room) = FreeSpace::at(&directory).filter(|room| !room.holds(need)) {
-            let message = format!("this workload {}: use a smaller size or fewer jobs", room.lacks(need));
+            let message = format!(
+                "this workload {}: use a smaller size or fewer jobs",
+                room.lacks(need)
+            );
             return Err(exit::failure(&code::NO_SPACE, message));
         }
     }
@@ -229,7 +289,10 @@ impl Failed {
 }
 
 /// Measures all stages. Returns `None` if one of them failed, which ends the run.
-fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Option<Vec<JobResult>>> {
+fn measure_all(
+    stages: &[&[FioJob]],
+    arguments: &Arguments,
+) -> anyhow::Result<Option<Vec<JobResult>>> {
     let mut lock = Turn::new(arguments.allow_concurrent).take("fsb fio")?;
     coordinator::tidy_up();
     let _watcher = coordinator::watcher();
@@ -246,9 +309,15 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Op
                 return Err(signals.failure("interrupted: the files of the jobs are removed"));
             }
             Err(Failed::Why(name, line, why)) => {
-                let fields = [("line", line.into()), ("reason", why.to_string().into()), ("errno", why.errno().into())];
+                let fields = [
+                    ("line", line.into()),
+                    ("reason", why.to_string().into()),
+                    ("errno", why.errno().into()),
+                ];
                 let file = arguments.file.display();
-                let text = format!("{file}:{line}: job '{name}': {why}. The files of the jobs are removed");
+                let text = format!(
+                    "{file}:{line}: job '{name}': {why}. The files of the jobs are removed"
+                );
                 notify(&notice::RUN_FAILED, fields, &text);
                 return Ok(None);
             }
@@ -277,9 +346,22 @@ impl Process<'_> {
     fn task(&self, step: Step) -> Task {
         let job = self.job;
         let operations = job.operations.unwrap_or(u64::MAX);
-        let whole = Task::plain(step, job.workload_of(self.number), SIZING, &self.root, self.seed, operations);
+        let whole = Task::plain(
+            step,
+            job.workload_of(self.number),
+            SIZING,
+            &self.root,
+            self.seed,
+            operations,
+        );
         let processors = job.processors_of(self.number, self.index - self.number);
-        Task { until_seconds: job.seconds, ramp_seconds: job.ramp_seconds, evict: job.evict, processors, ..whole }
+        Task {
+            until_seconds: job.seconds,
+            ramp_seconds: job.ramp_seconds,
+            evict: job.evict,
+            processors,
+            ..whole
+        }
     }
 
     fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
@@ -292,8 +374,8 @@ impl Process<'_> {
     }
 }
 
-/// Makes the files of a stage in new directories, and measures its jobs beside each other: one measurement for each
-/// process. The outer error is one of making a directory.
+/// Makes the files of a stage in new directories, and measures its jobs beside each other: one
+/// measurement for each process. The outer error is one of making a directory.
 fn measure(
     stage: &[FioJob],
     arguments: &Arguments,
@@ -315,10 +397,22 @@ fn measure(
             let seed = mix(seed ^ mix(processes.len() as u64 + 1));
             let (root, rights, is_first) = (path.clone(), *rights, known.is_none());
             let index = processes.len() as u32;
-            processes.push(Process { job, number, index, seed, root, rights, is_first });
+            processes.push(Process {
+                job,
+                number,
+                index,
+                seed,
+                root,
+                rights,
+                is_first,
+            });
         }
     }
-    let mut progress = Progress { quiet: arguments.quiet, started: Instant::now(), told: Instant::now() };
+    let mut progress = Progress {
+        quiet: arguments.quiet,
+        started: Instant::now(),
+        told: Instant::now(),
+    };
     Ok(measure_processes(&processes, signals, &mut progress))
 }
 
@@ -336,13 +430,18 @@ fn measure_processes(
 ) -> Result<Vec<Measured>, Failed> {
     for process in processes.iter().filter(|process| process.is_first) {
         let prepared = process.open(signals).and_then(|mut worker| {
-            worker.perform::<Steps>(&process.task(Step::Prepare), &mut |live| progress.tell("making files", live))?;
+            worker.perform::<Steps>(&process.task(Step::Prepare), &mut |live| {
+                progress.tell("making files", live)
+            })?;
             worker.close();
             Ok(())
         });
         prepared.map_err(|error| Failed::new(process.job, error))?;
     }
-    let (mut workers, mut examined) = (Vec::with_capacity(processes.len()), Vec::with_capacity(processes.len()));
+    let (mut workers, mut examined) = (
+        Vec::with_capacity(processes.len()),
+        Vec::with_capacity(processes.len()),
+    );
     for process in processes {
         let ready = process.open(signals).and_then(|mut worker| {
             worker.ask::<Steps>(&process.task(Step::Measure))?;
@@ -357,16 +456,30 @@ fn measure_processes(
     let mut starts: Vec<_> = workers.iter_mut().zip(processes).collect();
     starts.sort_by(|(_, a), (_, b)| a.job.start_delay.total_cmp(&b.job.start_delay));
     for (worker, process) in starts {
-        wait_until(started, Duration::from_secs_f64(process.job.start_delay), signals)?;
-        worker.go().map_err(|error| Failed::new(process.job, error))?;
+        wait_until(
+            started,
+            Duration::from_secs_f64(process.job.start_delay),
+            signals,
+        )?;
+        worker
+            .go()
+            .map_err(|error| Failed::new(process.job, error))?;
     }
     let mut measured = Vec::with_capacity(processes.len());
     for ((mut worker, process), direct) in workers.into_iter().zip(processes).zip(examined) {
         let report = worker.result::<Steps>(&mut |live| progress.tell("measuring", live));
         let report = report.map_err(|error| Failed::new(process.job, error))?;
         worker.close();
-        let nothing = || Failed::new(process.job, WorkerError::Engine(EngineError::new("nothing was measured")));
-        measured.push(Measured { measurement: report.whole().ok_or_else(nothing)?, direct });
+        let nothing = || {
+            Failed::new(
+                process.job,
+                WorkerError::Engine(EngineError::new("nothing was measured")),
+            )
+        };
+        measured.push(Measured {
+            measurement: report.whole().ok_or_else(nothing)?,
+            direct,
+        });
     }
     Ok(measured)
 }
@@ -378,7 +491,12 @@ fn wait_until(started: Instant, delay: Duration, signals: &Signals) -> Result<()
         if signals.flag().load(Ordering::Relaxed) {
             return Err(Failed::Interrupted);
         }
-        let Some(left) = delay.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) else { return Ok(()) };
+        let Some(left) = delay
+            .checked_sub(started.elapsed())
+            .filter(|left| !left.is_zero())
+        else {
+            return Ok(());
+        };
         std::thread::sleep(left.min(GLANCE));
     }
 }
@@ -401,28 +519,44 @@ impl Progress {
             return None;
         }
         self.told = Instant::now();
-        let of = if of > 0 { format!(" of {of}") } else { String::new() };
-        Some(format!("{:.0} s: {what}: {done}{of}", self.started.elapsed().as_secs_f64()))
+        let of = if of > 0 {
+            format!(" of {of}")
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "{:.0} s: {what}: {done}{of}",
+            self.started.elapsed().as_secs_f64()
+        ))
     }
 }
 
 // Converts measurements to results.
 
-/// Adds one result for each process of a stage, or for all processes of a group that shares one, as fio does. Warns of
-/// jobs whose direct I/O was not direct.
-fn add_results(stage: &[FioJob], measured: &[Measured], arguments: &Arguments, results: &mut Vec<JobResult>) {
+/// Adds one result for each process of a stage, or for all processes of a group that shares one, as
+/// fio does. Warns of jobs whose direct I/O was not direct.
+fn add_results(
+    stage: &[FioJob],
+    measured: &[Measured],
+    arguments: &Arguments,
+    results: &mut Vec<JobResult>,
+) {
     let mut rest = measured;
     let mut shared: Vec<(&FioJob, Vec<&Measurement>, Option<String>)> = Vec::new();
     for job in stage {
         let (own, others) = rest.split_at(job.processes as usize);
         rest = others;
-        let reason = (0..).zip(own).find_map(|(number, process)| not_direct(job, number, process, arguments));
+        let reason = (0..)
+            .zip(own)
+            .find_map(|(number, process)| not_direct(job, number, process, arguments));
         if let Some(reason) = &reason {
             warn_not_direct(job, reason, arguments);
         }
         for Measured { measurement, .. } in own {
             match shared.last_mut() {
-                Some((first, all, why)) if first.group_reporting && job.group_reporting && alike(first, job) => {
+                Some((first, all, why))
+                    if first.group_reporting && job.group_reporting && alike(first, job) =>
+                {
                     all.push(measurement);
                     *why = why.take().or_else(|| reason.clone());
                 }
@@ -430,43 +564,79 @@ fn add_results(stage: &[FioJob], measured: &[Measured], arguments: &Arguments, r
             }
         }
     }
-    results.extend(shared.into_iter().map(|(job, measured, reason)| result(job, &measured, reason)));
+    results.extend(
+        shared
+            .into_iter()
+            .map(|(job, measured, reason)| result(job, &measured, reason)),
+    );
 }
 
-/// Returns the reason why the direct I/O of a process was not direct. Returns `None` if it was, or if the job asks for
-/// none.
-fn not_direct(job: &FioJob, number: u32, process: &Measured, arguments: &Arguments) -> Option<String> {
+/// Returns the reason why the direct I/O of a process was not direct. Returns `None` if it was, or
+/// if the job asks for none.
+fn not_direct(
+    job: &FioJob,
+    number: u32,
+    process: &Measured,
+    arguments: &Arguments,
+) -> Option<String> {
     let found = process.direct?;
-    let profile = workload::parse(&job.workload_of(number), &SIZING).ok()?.profile();
+    let profile = workload::parse(&job.workload_of(number), &SIZING)
+        .ok()?
+        .profile();
     let place = fsb_testbed::directory_record(&directory(job, arguments)).unwrap_or_default();
     let checked = check_direct(&profile, found, process.measurement.resident_after);
-    let cached_beneath = || StorageFlaw::buffered(&place.storage).map(|flaw| flaw.to_string()).next();
+    let cached_beneath = || {
+        StorageFlaw::buffered(&place.storage)
+            .map(|flaw| flaw.to_string())
+            .next()
+    };
     let why = checked.err().or_else(cached_beneath)?;
-    let driver = place.driver.unwrap_or_else(|| "this file system".to_owned());
-    Some(format!("direct=1 has no effect on {driver}, so the results are those of the page cache: {why}"))
+    let driver = place
+        .driver
+        .unwrap_or_else(|| "this file system".to_owned());
+    Some(format!(
+        "direct=1 has no effect on {driver}, so the results are those of the page cache: {why}"
+    ))
 }
 
 fn warn_not_direct(job: &FioJob, reason: &str, arguments: &Arguments) {
-    let text = format!("warning: {}:{}: job '{}': {reason}", arguments.file.display(), job.line, job.name);
+    let text = format!(
+        "warning: {}:{}: job '{}': {reason}",
+        arguments.file.display(),
+        job.line,
+        job.name
+    );
     notify(&notice::NOT_DIRECT, [("reason", reason.into())], &text);
 }
 
-/// Returns whether two jobs share a result: those of one group do in fio, and here also have the same direction and
-/// meaning of latencies.
+/// Returns whether two jobs share a result: those of one group do in fio, and here also have the
+/// same direction and meaning of latencies.
 fn alike(a: &FioJob, b: &FioJob) -> bool {
     // Bytes of each direction are counted as records.
     let records = a.direction != Direction::Trim || a.record_size == b.record_size;
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
-/// Returns the result of processes. The description, which is free text, holds the reason why the job was not direct.
+/// Returns the result of processes. The description, which is free text, holds the reason why the
+/// job was not direct.
 fn result(job: &FioJob, measured: &[&Measurement], not_direct: Option<String>) -> JobResult {
     let sum = |value: fn(&Measurement) -> f64| measured.iter().map(|one| value(one)).sum::<f64>();
-    let longest = measured.iter().map(|one| one.timed_ns).max().unwrap_or_default();
+    let longest = measured
+        .iter()
+        .map(|one| one.timed_ns)
+        .max()
+        .unwrap_or_default();
     JobResult {
         name: job.name.clone(),
-        description: Some(job.description.iter().cloned().chain(not_direct).collect::<Vec<_>>().join("; "))
-            .filter(|text| !text.is_empty()),
+        description: Some(
+            job.description
+                .iter()
+                .cloned()
+                .chain(not_direct)
+                .collect::<Vec<_>>()
+                .join("; "),
+        )
+        .filter(|text| !text.is_empty()),
         group: job.group,
         processes: measured.len() as u32,
         options: job.options.clone(),
@@ -495,17 +665,31 @@ fn directions(job: &FioJob, measured: &[&Measurement]) -> Vec<DirectionResult> {
 }
 
 /// Returns the result of the reads or of the writes of a mix.
-fn one_of_mix(job: &FioJob, measured: &[&Measurement], direction: ResultDirection) -> DirectionResult {
+fn one_of_mix(
+    job: &FioJob,
+    measured: &[&Measurement],
+    direction: ResultDirection,
+) -> DirectionResult {
     let name = direction.name();
     let times = times(job, measured, name);
     let operations = times.as_ref().map_or(0, |times| times.count);
-    let bytes = measured.iter().filter_map(|one| one.counts.get(&format!("{name}_bytes"))).sum();
-    DirectionResult { direction, operations, bytes, times }
+    let bytes = measured
+        .iter()
+        .filter_map(|one| one.counts.get(&format!("{name}_bytes")))
+        .sum();
+    DirectionResult {
+        direction,
+        operations,
+        bytes,
+        times,
+    }
 }
 
 /// Returns the result of all operations of processes.
 fn whole(job: &FioJob, measured: &[&Measurement], direction: ResultDirection) -> DirectionResult {
-    let operation = workload::parse(&job.workload, &SIZING).ok().map(|job| job.profile().operation);
+    let operation = workload::parse(&job.workload, &SIZING)
+        .ok()
+        .map(|job| job.profile().operation);
     let operations: u64 = measured.iter().map(|one| one.operations).sum();
     // A trim moves no data. fio counts the bytes of its range.
     let bytes = match job.direction {
@@ -513,14 +697,24 @@ fn whole(job: &FioJob, measured: &[&Measurement], direction: ResultDirection) ->
         _ => measured.iter().map(|one| one.bytes).sum(),
     };
     let times = operation.and_then(|operation| times(job, measured, operation));
-    DirectionResult { direction, operations, bytes, times }
+    DirectionResult {
+        direction,
+        operations,
+        bytes,
+        times,
+    }
 }
 
 /// Returns the times of an operation of all processes. Returns `None` if there were none.
 fn times(job: &FioJob, measured: &[&Measurement], operation: &str) -> Option<Times> {
-    let texts = measured.iter().filter_map(|one| one.latency.get(operation)).map(String::as_str);
+    let texts = measured
+        .iter()
+        .filter_map(|one| one.latency.get(operation))
+        .map(String::as_str);
     let merged = latency::merge(texts).ok()?;
-    let histogram = latency::decode(&merged).ok().filter(|histogram| !histogram.is_empty())?;
+    let histogram = latency::decode(&merged)
+        .ok()
+        .filter(|histogram| !histogram.is_empty())?;
     Some(Times {
         least: histogram.min(),
         most: histogram.max(),
@@ -541,12 +735,29 @@ mod tests {
 
     #[test]
     fn progress_is_printed_at_intervals_unless_quiet() {
-        let long_ago = Instant::now().checked_sub(SELDOM).expect("the machine has run for some seconds");
+        let long_ago = Instant::now()
+            .checked_sub(SELDOM)
+            .expect("the machine has run for some seconds");
         let live = Live { done: 3, of: 8 };
-        let mut progress = Progress { quiet: false, started: long_ago, told: long_ago };
-        assert_eq!(progress.line("making files", live), Some("5 s: making files: 3 of 8".to_owned()));
-        assert_eq!(progress.line("making files", live), None, "the interval has just begun");
-        let mut quiet = Progress { quiet: true, started: long_ago, told: long_ago };
+        let mut progress = Progress {
+            quiet: false,
+            started: long_ago,
+            told: long_ago,
+        };
+        assert_eq!(
+            progress.line("making files", live),
+            Some("5 s: making files: 3 of 8".to_owned())
+        );
+        assert_eq!(
+            progress.line("making files", live),
+            None,
+            "the interval has just begun"
+        );
+        let mut quiet = Progress {
+            quiet: true,
+            started: long_ago,
+            told: long_ago,
+        };
         assert_eq!(quiet.line("making files", live), None);
     }
 }

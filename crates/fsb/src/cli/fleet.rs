@@ -88,13 +88,21 @@ enum Format {
 impl AnswerArguments {
     /// Returns the format that the user names, or else the one that the name of the file implies.
     fn format(&self) -> anyhow::Result<Format> {
-        let extension = self.file.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+        let extension = self
+            .file
+            .as_deref()
+            .and_then(Path::extension)
+            .and_then(|extension| extension.to_str());
         let format = match (self.format, extension) {
             (Some(format), _) => format,
             (None, None | Some("txt")) => Format::Text,
             (None, Some(extension)) => Format::from_str(extension, false).map_err(|_| {
                 let message = format!("-o: the answer of a fleet has no format {extension}");
-                exit::advised(&code::UNKNOWN_FORMAT, message, "use .txt, .json, .html, .svg, .png or .pdf")
+                exit::advised(
+                    &code::UNKNOWN_FORMAT,
+                    message,
+                    "use .txt, .json, .html, .svg, .png or .pdf",
+                )
             })?,
         };
         if matches!(format, Format::Png | Format::Pdf) && self.file.is_none() {
@@ -110,7 +118,10 @@ impl AnswerArguments {
     /// Prints or writes the answer.
     fn emit(&self, fleet: &Fleet) -> anyhow::Result<()> {
         let figure = || -> anyhow::Result<Figure> {
-            fleet_figures(fleet).into_iter().next().ok_or_else(|| anyhow::anyhow!("no figure"))
+            fleet_figures(fleet)
+                .into_iter()
+                .next()
+                .ok_or_else(|| anyhow::anyhow!("no figure"))
         };
         let mut bytes = Vec::new();
         match self.format()? {
@@ -155,7 +166,14 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn new(answer: &'a AnswerArguments) -> Reading<'a> {
         let (found, order, left_out) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Reading { answer, baseline: answer.baseline.clone(), found, order, left_out, worst: exit::DONE }
+        Reading {
+            answer,
+            baseline: answer.baseline.clone(),
+            found,
+            order,
+            left_out,
+            worst: exit::DONE,
+        }
     }
 
     /// Leaves a host out whose result cannot be had.
@@ -168,9 +186,16 @@ impl<'a> Reading<'a> {
     fn list(&mut self, host: &str, reason: String) -> anyhow::Result<()> {
         if !self.answer.is_screen()? {
             let fields = [("host", host.into()), ("reason", reason.as_str().into())];
-            notify(&notice::HOST_LEFT_OUT, fields, &format!("warning: {host}: left out: {reason}"));
+            notify(
+                &notice::HOST_LEFT_OUT,
+                fields,
+                &format!("warning: {host}: left out: {reason}"),
+            );
         }
-        self.left_out.push(LeftOut { host: host.to_owned(), reason });
+        self.left_out.push(LeftOut {
+            host: host.to_owned(),
+            reason,
+        });
         Ok(())
     }
 
@@ -190,14 +215,24 @@ impl<'a> Reading<'a> {
         if result.started() > known.started() {
             self.found.insert(name.clone(), result);
         }
-        self.list(&name, format!("the run that began at {earlier}: the host made a later one"))
+        self.list(
+            &name,
+            format!("the run that began at {earlier}: the host made a later one"),
+        )
     }
 
     fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
         let run = stored::read(path)?;
         run.warnings.iter().for_each(say_warning);
-        let first = run.record.plan.targets.first().map(|target| target.name.clone());
-        let baseline = self.baseline.get_or_insert_with(|| first.unwrap_or_default());
+        let first = run
+            .record
+            .plan
+            .targets
+            .first()
+            .map(|target| target.name.clone());
+        let baseline = self
+            .baseline
+            .get_or_insert_with(|| first.unwrap_or_default());
         let summary = Summary::of_shown(&run.record, &run.trials);
         let name = run.record.on.clone().unwrap_or_else(|| name_of(path));
         HostResult::new(name, &run.record, &summary, baseline)
@@ -206,10 +241,17 @@ impl<'a> Reading<'a> {
 
     /// Assembles and prints the answer. Returns the exit code.
     fn finish(mut self) -> anyhow::Result<u8> {
-        let hosts: Vec<HostResult> = self.order.iter().filter_map(|name| self.found.remove(name)).collect();
+        let hosts: Vec<HostResult> = self
+            .order
+            .iter()
+            .filter_map(|name| self.found.remove(name))
+            .collect();
         if hosts.is_empty() {
-            let reasons: Vec<String> =
-                self.left_out.iter().map(|left| format!("{}: {}", left.host, left.reason)).collect();
+            let reasons: Vec<String> = self
+                .left_out
+                .iter()
+                .map(|left| format!("{}: {}", left.host, left.reason))
+                .collect();
             let message = format!("no host has results to compare: {}", reasons.join("; "));
             return Err(exit::Failure {
                 exit: self.worst.max(exit::REQUEST),
@@ -228,8 +270,15 @@ impl<'a> Reading<'a> {
 
 /// Returns the name of a host whose run does not record one: that of its directory.
 fn name_of(path: &Path) -> String {
-    let named = if path.file_name().is_some() { Some(path.to_owned()) } else { path.canonicalize().ok() };
-    let name = named.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let named = if path.file_name().is_some() {
+        Some(path.to_owned())
+    } else {
+        path.canonicalize().ok()
+    };
+    let name = named
+        .as_deref()
+        .and_then(Path::file_name)
+        .map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| path.display().to_string())
 }
 
@@ -243,9 +292,9 @@ Examples:
 
 /// Make one answer of the runs of many hosts
 ///
-/// For each case and target: the mean ratio to the baseline with its interval, the interval for the next host, how far
-/// hosts differ, and the property of the hosts that explains it. DIR is the run directory of a host, or a directory of
-/// such directories, as fsb run --on HOST,HOST makes it.
+/// For each case and target: the mean ratio to the baseline with its interval, the interval for the
+/// next host, how far hosts differ, and the property of the hosts that explains it. DIR is the run
+/// directory of a host, or a directory of such directories, as fsb run --on HOST,HOST makes it.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 #[command(override_usage = "fsb fleet compare [OPTIONS] DIR…")]
@@ -265,7 +314,10 @@ fn compare(arguments: &CompareArguments) -> anyhow::Result<u8> {
         let found = result_owner::looking(|| runs_of_hosts(directory)).and_then(|found| found);
         match found {
             Ok(found) => {
-                for run in found.into_iter().filter(|run| sets::identity(run).is_none_or(|file| seen.insert(file))) {
+                for run in found
+                    .into_iter()
+                    .filter(|run| sets::identity(run).is_none_or(|file| seen.insert(file)))
+                {
                     reading.add(&run)?;
                 }
             }
@@ -290,16 +342,31 @@ fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
             "name the run directory of a host, or a directory of run directories",
         )
     };
-    let entries = std::fs::read_dir(path).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-    let mut found: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
+    let entries = std::fs::read_dir(path)
+        .map_err(unreadable)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unreadable)?;
+    let mut found: Vec<PathBuf> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| is_run(path))
+        .collect();
     alphanumeric_sort::sort_path_slice(&mut found);
     if path.join(SET_FILE).is_file() {
         let message = format!("{shown} is a set of runs of one host");
-        return Err(exit::advised(&code::INVALID_SET, message, "name one of its runs"));
+        return Err(exit::advised(
+            &code::INVALID_SET,
+            message,
+            "name one of its runs",
+        ));
     }
     if found.is_empty() {
         let message = format!("{shown} holds no run");
-        return Err(exit::advised(&code::NO_MATCH, message, "name the run directory of a host, or its parent"));
+        return Err(exit::advised(
+            &code::NO_MATCH,
+            message,
+            "name the run directory of a host, or its parent",
+        ));
     }
     Ok(found)
 }
@@ -314,9 +381,9 @@ Examples:
 
 /// Run a plan on many hosts at once, and make one answer
 ///
-/// Each line of the file of --hosts has USER@HOST and, if it is not that of the plan, the directory of the image there.
-/// Comments begin with #. IOzone's list of -+m is such a file. A host that fails is reported, and the others go on. The
-/// same command again makes the runs that are missing.
+/// Each line of the file of --hosts has USER@HOST and, if it is not that of the plan, the directory
+/// of the image there. Comments begin with #. IOzone's list of -+m is such a file. A host that
+/// fails is reported, and the others go on. The same command again makes the runs that are missing.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 #[command(override_usage = "fsb fleet run [OPTIONS] PLAN.toml --hosts FILE")]
@@ -330,7 +397,8 @@ struct RunArguments {
     /// Become root there by sudo, which must not ask for a password
     #[arg(long, help_heading = heading::MACHINE)]
     sudo: bool,
-    /// Hosts that are measured at the same time; 1 for hosts that share a network or a storage system [default: all]
+    /// Hosts that are measured at the same time; 1 for hosts that share a network or a storage
+    /// system [default: all]
     #[arg(
         long,
         value_name = "N",
@@ -356,10 +424,20 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     let hosts = read_hosts(&arguments.hosts, arguments.sudo)?;
     let mut file = read_plan(&arguments.plan)?;
     file.wipe.extend(arguments.wipe.iter().cloned());
-    let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
+    let plan = file
+        .clone()
+        .resolve(coordinator::cpus(), coordinator::fresh_seed())?
+        .plan;
     if plan.targets.len() < 2 || plan.race.is_some() {
-        let message = format!("{}: a fleet compares two targets or more on each host", arguments.plan.display());
-        return Err(exit::advised(&code::PLAN_UNFIT, message, "add a target to the plan"));
+        let message = format!(
+            "{}: a fleet compares two targets or more on each host",
+            arguments.plan.display()
+        );
+        return Err(exit::advised(
+            &code::PLAN_UNFIT,
+            message,
+            "add a target to the plan",
+        ));
     }
     let default = || results::default_directory(&coordinator::run_name(&plan));
     let out = arguments.out.clone().unwrap_or_else(default);
@@ -380,16 +458,22 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
             message = "interrupted\n".to_owned();
         }
         let shown = out.display();
-        message += &format!("the finished runs are in {shown}; compare them with:\n  fsb fleet compare {shown}");
+        message += &format!(
+            "the finished runs are in {shown}; compare them with:\n  fsb fleet compare {shown}"
+        );
         return Err(signals.failure(&message));
     }
     let mut reading = Reading::new(&arguments.answer);
     for (host, made) in hosts.iter().zip(measured) {
         let directory = host.run_directory(&out);
         match made {
-            Some(Err(error)) if !directory.join(RUN_FILE).is_file() => reading.leave_out(host.name(), &error)?,
+            Some(Err(error)) if !directory.join(RUN_FILE).is_file() => {
+                reading.leave_out(host.name(), &error)?
+            }
             made => {
-                let code = made.map_or(exit::DONE, |made| made.unwrap_or_else(|error| exit::code(&error)));
+                let code = made.map_or(exit::DONE, |made| {
+                    made.unwrap_or_else(|error| exit::code(&error))
+                });
                 reading.worst = reading.worst.max(code);
                 reading.add(&directory)?;
             }
@@ -405,8 +489,9 @@ fn is_of_host(error: &anyhow::Error) -> bool {
     [exit::REQUEST, exit::MACHINE, exit::TRIALS].contains(&exit::code(error))
 }
 
-/// Makes the runs of all hosts, as many at once as the user permits, and prints the errors of hosts. Returns the exit code
-/// or the error of each host; `None` for hosts that were not begun before a signal.
+/// Makes the runs of all hosts, as many at once as the user permits, and prints the errors of
+/// hosts. Returns the exit code or the error of each host; `None` for hosts that were not begun
+/// before a signal.
 fn measure(
     hosts: &[FleetHost],
     file: &PlanFile,
@@ -416,7 +501,10 @@ fn measure(
     signals: &Signals,
 ) -> anyhow::Result<Vec<Option<anyhow::Result<u8>>>> {
     let verbosity = arguments.verbosity;
-    let at_once = arguments.at_once.map_or(hosts.len(), |at_once| at_once as usize).min(hosts.len());
+    let at_once = arguments
+        .at_once
+        .map_or(hosts.len(), |at_once| at_once as usize)
+        .min(hosts.len());
     let (lines, next) = (MultiProgress::new(), AtomicUsize::new(0));
     let say_unless_quiet = |text: String| {
         if !verbosity.quiet {
@@ -427,8 +515,20 @@ fn measure(
         while !signals.is_interrupted() {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(host) = hosts.get(place) else { return };
-            say_unless_quiet(format!("host {} of {}: {}", place + 1, hosts.len(), host.name()));
-            let made = run_on(host, file, plan, &host.run_directory(out), verbosity, &lines);
+            say_unless_quiet(format!(
+                "host {} of {}: {}",
+                place + 1,
+                hosts.len(),
+                host.name()
+            ));
+            let made = run_on(
+                host,
+                file,
+                plan,
+                &host.run_directory(out),
+                verbosity,
+                &lines,
+            );
             // The receiver lives until all senders have ended.
             let _ = sender.send((place, made));
         }
@@ -450,7 +550,11 @@ fn measure(
                 Err(error) if is_of_host(error) => {
                     let _ = lines.suspend(|| exit::report(error));
                 }
-                Ok(_) => say_unless_quiet(format!("finished {number} of {}: {}", hosts.len(), hosts[place].name())),
+                Ok(_) => say_unless_quiet(format!(
+                    "finished {number} of {}: {}",
+                    hosts.len(),
+                    hosts[place].name()
+                )),
                 Err(_) => {}
             }
             measured[place] = Some(made);
@@ -478,12 +582,29 @@ fn run_on(
             return Ok(exit::DONE);
         }
         let sudo = if host.hosts.sudo { " --sudo" } else { "" };
-        let help = format!("resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}");
-        return Err(exit::advised(&code::INVALID_RUN_SET, format!("{name}: its run in {shown} is not complete"), help));
+        let help = format!(
+            "resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}"
+        );
+        return Err(exit::advised(
+            &code::INVALID_RUN_SET,
+            format!("{name}: its run in {shown} is not complete"),
+            help,
+        ));
     }
-    let file = PlanFile { dir: host.directory.clone().or_else(|| file.dir.clone()), ..file.clone() };
+    let file = PlanFile {
+        dir: host.directory.clone().or_else(|| file.dir.clone()),
+        ..file.clone()
+    };
     let (output, results, turn) = (None, None, Turn::new(false));
-    let run = RemoteRun { hosts: &host.hosts, directory, results, output, verbosity, turn, beside: Some(lines) };
+    let run = RemoteRun {
+        hosts: &host.hosts,
+        directory,
+        results,
+        output,
+        verbosity,
+        turn,
+        beside: Some(lines),
+    };
     remote::start(&file, plan, &run)
 }
 
@@ -510,13 +631,26 @@ impl FleetHost {
 /// Reads the hosts, one a line.
 fn read_hosts(path: &Path, sudo: bool) -> anyhow::Result<Vec<FleetHost>> {
     let shown = path.display();
-    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT)
-        .map_err(|error| exit::failed_call(&code::UNREADABLE, &error, format!("--hosts {shown}: {error}")))?;
+    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(|error| {
+        exit::failed_call(
+            &code::UNREADABLE,
+            &error,
+            format!("--hosts {shown}: {error}"),
+        )
+    })?;
     let hosts = parse_hosts(&text, sudo).map_err(|(line, why)| {
-        exit::advised(&code::INVALID_INPUT, format!("--hosts {shown}: line {line}: {why}"), LINE)
+        exit::advised(
+            &code::INVALID_INPUT,
+            format!("--hosts {shown}: line {line}: {why}"),
+            LINE,
+        )
     })?;
     if hosts.is_empty() {
-        return Err(exit::advised(&code::INVALID_INPUT, format!("--hosts {shown}: it names no host"), LINE));
+        return Err(exit::advised(
+            &code::INVALID_INPUT,
+            format!("--hosts {shown}: it names no host"),
+            LINE,
+        ));
     }
     Ok(hosts)
 }
@@ -539,12 +673,19 @@ fn parse_hosts(text: &str, sudo: bool) -> Result<Vec<FleetHost>, (usize, String)
         if name.contains(',') {
             return Err((number, format!("'{name}' is not a host")));
         }
-        let parsed = Hosts::parse(name, sudo).map_err(|_| (number, format!("'{name}' is not a host")))?;
+        let parsed =
+            Hosts::parse(name, sudo).map_err(|_| (number, format!("'{name}' is not a host")))?;
         let own = remote::directory_name(name);
-        if hosts.iter().any(|host| remote::directory_name(host.name()) == own) {
+        if hosts
+            .iter()
+            .any(|host| remote::directory_name(host.name()) == own)
+        {
             return Err((number, format!("'{name}' is named twice")));
         }
-        hosts.push(FleetHost { hosts: parsed, directory });
+        hosts.push(FleetHost {
+            hosts: parsed,
+            directory,
+        });
     }
     Ok(hosts)
 }
@@ -559,8 +700,12 @@ mod tests {
         let hosts = parse_hosts(text, true).unwrap();
         let names: Vec<&str> = hosts.iter().map(FleetHost::name).collect();
         assert_eq!(names, ["root@web1", "root@web2", "web3"]);
-        let directories: Vec<Option<&Path>> = hosts.iter().map(|host| host.directory.as_deref()).collect();
-        assert_eq!(directories, [None, Some(Path::new("/srv")), Some(Path::new("/data"))]);
+        let directories: Vec<Option<&Path>> =
+            hosts.iter().map(|host| host.directory.as_deref()).collect();
+        assert_eq!(
+            directories,
+            [None, Some(Path::new("/srv")), Some(Path::new("/data"))]
+        );
         assert!(hosts.iter().all(|host| host.hosts.sudo));
         for (text, line, part) in [
             ("a\nb c d e\n", 2, "4 words"),
@@ -570,7 +715,10 @@ mod tests {
             ("root@a:b\nroot@a-b\n", 2, "twice"),
         ] {
             let (found, why) = parse_hosts(text, false).unwrap_err();
-            assert!(found == line && why.contains(part), "{text:?}: {found}: {why}");
+            assert!(
+                found == line && why.contains(part),
+                "{text:?}: {found}: {why}"
+            );
         }
     }
 }

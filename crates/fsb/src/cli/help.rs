@@ -1,5 +1,6 @@
-//! The help pages of a command: `-h` prints the short one, `--help` the complete one. Both come from one clap
-//! definition: `hide_short_help` omits an option from the short page, `help_heading` groups it on the complete page.
+//! The help pages of a command: `-h` prints the short one, `--help` the complete one. Both come
+//! from one clap definition: `hide_short_help` omits an option from the short page, `help_heading`
+//! groups it on the complete page.
 
 use std::ffi::OsString;
 
@@ -37,7 +38,11 @@ impl Page {
     /// Returns the page that a command line asks for, if it asks for help.
     pub fn asked_by(arguments: &[OsString]) -> Page {
         let mut own = arguments.iter().take_while(|argument| *argument != "--");
-        if own.any(|argument| argument == "--help") { Page::Complete } else { Page::Short }
+        if own.any(|argument| argument == "--help") {
+            Page::Complete
+        } else {
+            Page::Short
+        }
     }
 }
 
@@ -45,9 +50,11 @@ impl Page {
 const HELP: &str = "help";
 
 /// The default template of clap, with the details between description and usage.
-const COMPLETE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+const COMPLETE: &str =
+    "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-/// Adds the options `-h` and `--help` to a command and its subcommands, except to those that define their own.
+/// Adds the options `-h` and `--help` to a command and its subcommands, except to those that define
+/// their own.
 pub fn with_help(command: Command) -> Command {
     let command = command.mut_subcommands(with_help);
     if command.is_disable_help_flag_set() {
@@ -58,9 +65,20 @@ pub fn with_help(command: Command) -> Command {
         true => Some(heading::OUTPUT.to_owned()),
         false => headings().last().flatten().map(str::to_owned),
     };
-    let heading = heading.map_or(Resettable::Reset, |heading| Resettable::Value(heading.into()));
-    let text = if is_abridged(&command) { "Print help; -h prints a short page" } else { "Print help" };
-    let help = Arg::new(HELP).short('h').long(HELP).action(ArgAction::Help).help(text).help_heading(heading);
+    let heading = heading.map_or(Resettable::Reset, |heading| {
+        Resettable::Value(heading.into())
+    });
+    let text = if is_abridged(&command) {
+        "Print help; -h prints a short page"
+    } else {
+        "Print help"
+    };
+    let help = Arg::new(HELP)
+        .short('h')
+        .long(HELP)
+        .action(ArgAction::Help)
+        .help(text)
+        .help_heading(heading);
     // The short page of fsb needs its lines for the commands.
     let help = help.hide_short_help(command.get_name() == "fsb");
     command.disable_help_flag(true).arg(help)
@@ -75,8 +93,8 @@ fn is_abridged(command: &Command) -> bool {
 
 /// Prepares a definition for printing one page.
 ///
-/// clap itself would print each option of the complete page on two lines with a blank line after it; this page has one
-/// line per option.
+/// clap itself would print each option of the complete page on two lines with a blank line after
+/// it; this page has one line per option.
 pub fn page(command: Command, page: Page) -> Command {
     let command = command.mut_subcommands(|inner| self::page(inner, page));
     match page {
@@ -85,16 +103,34 @@ pub fn page(command: Command, page: Page) -> Command {
                 true => "Print help; --help shows all options",
                 false => "Print help; --help shows more",
             };
-            let more = if is_abridged(&command) { more } else { "Print help" };
+            let more = if is_abridged(&command) {
+                more
+            } else {
+                "Print help"
+            };
             let command = command.mut_args(|argument| argument.help_heading(None::<&'static str>));
             let is_rare = |inner: &Command| RARE_COMMANDS.contains(&inner.get_name());
-            let command = command.mut_subcommands(|inner| if is_rare(&inner) { inner.hide(true) } else { inner });
-            command.mut_args(|argument| if argument.get_id() == HELP { argument.help(more) } else { argument })
+            let command = command.mut_subcommands(|inner| {
+                if is_rare(&inner) {
+                    inner.hide(true)
+                } else {
+                    inner
+                }
+            });
+            command.mut_args(|argument| {
+                if argument.get_id() == HELP {
+                    argument.help(more)
+                } else {
+                    argument
+                }
+            })
         }
         Page::Complete => {
             let details = details(&command);
             let after = command.get_after_long_help().cloned();
-            let command = unabridged(command).help_template(COMPLETE).long_about(Resettable::Reset);
+            let command = unabridged(command)
+                .help_template(COMPLETE)
+                .long_about(Resettable::Reset);
             let command = match details {
                 Some(details) => command.before_help(details),
                 None => command,
@@ -122,6 +158,10 @@ pub fn wholly_unabridged(command: Command) -> Command {
 
 /// Returns the long description without its first line.
 fn details(command: &Command) -> Option<String> {
-    let (about, long) = (command.get_about()?.to_string(), command.get_long_about()?.to_string());
-    long.strip_prefix(&about).map(|details| details.trim().to_owned())
+    let (about, long) = (
+        command.get_about()?.to_string(),
+        command.get_long_about()?.to_string(),
+    );
+    long.strip_prefix(&about)
+        .map(|details| details.trim().to_owned())
 }

@@ -11,11 +11,12 @@ use fsb_codes::notice;
 use fsb_history::series::{self, LevelSpan};
 use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
 use fsb_history::text::{
-    change_text, compared_text, differences_text, environment_text, minute, short, summary_text, unchanged_text,
-    variation_text,
+    change_text, compared_text, differences_text, environment_text, minute, short, summary_text,
+    unchanged_text, variation_text,
 };
 use fsb_history::{
-    Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA, SeriesHistory, Store,
+    Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA,
+    SeriesHistory, Store,
 };
 use fsb_model::units::parse_percent;
 use fsb_report::show::{self, counted, entry};
@@ -76,7 +77,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// The store of a command.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub(super) struct StoreArguments {
-    /// File of the index, or postgresql://HOST/DATABASE [default: fsb/history.sqlite in the user's data directory]
+    /// File of the index, or postgresql://HOST/DATABASE [default: fsb/history.sqlite in the user's
+    /// data directory]
     #[arg(long, value_name = "FILE|URL")]
     store: Option<OsString>,
 }
@@ -94,11 +96,17 @@ impl StoreArguments {
                 "run the command without sudo, or name the index with --store",
             ));
         }
-        let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+        let set = |name: &str| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let data =
+            set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
         let path = data.map(|data| data.join("fsb").join("history.sqlite"));
         let unset = "the data directory is not known: neither XDG_DATA_HOME nor HOME is set";
-        let path = path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))?;
+        let path =
+            path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))?;
         Ok(Location::File(path))
     }
 
@@ -140,7 +148,8 @@ struct AnalysisArguments {
 
 impl AnalysisArguments {
     fn theta(&self) -> anyhow::Result<f64> {
-        parse_percent(&self.theta).map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))
+        parse_percent(&self.theta)
+            .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))
     }
 
     /// Analyses all series by these rules.
@@ -151,12 +160,20 @@ impl AnalysisArguments {
 
     /// Checks that the index has the conditions of `--across`.
     fn check(&self, index: &Index) -> anyhow::Result<()> {
-        let known: BTreeSet<&String> = index.environments.values().flat_map(BTreeMap::keys).collect();
+        let known: BTreeSet<&String> = index
+            .environments
+            .values()
+            .flat_map(BTreeMap::keys)
+            .collect();
         for name in &self.across {
             if !known.contains(name) {
                 let names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 let message = format!("--across: no run has the condition '{name}'");
-                return Err(exit::advised(&code::INVALID_VALUE, message, format!("use one of {}", names.join(", "))));
+                return Err(exit::advised(
+                    &code::INVALID_VALUE,
+                    message,
+                    format!("use one of {}", names.join(", ")),
+                ));
             }
         }
         Ok(())
@@ -169,12 +186,20 @@ fn find_run<'i>(index: &'i Index, text: &str) -> anyhow::Result<&'i IndexedRun> 
     let found: Vec<&IndexedRun> = index
         .runs
         .values()
-        .filter(|run| run.id.starts_with(text) || path.as_ref().is_some_and(|path| run.source == *path))
+        .filter(|run| {
+            run.id.starts_with(text) || path.as_ref().is_some_and(|path| run.source == *path)
+        })
         .collect();
     match found[..] {
         [run] => Ok(run),
-        [] => Err(exit::failure(&UNKNOWN_RUN, format!("the history has no run '{text}'"))),
-        _ => Err(exit::failure(&UNKNOWN_RUN, format!("{} runs match '{text}'", found.len()))),
+        [] => Err(exit::failure(
+            &UNKNOWN_RUN,
+            format!("the history has no run '{text}'"),
+        )),
+        _ => Err(exit::failure(
+            &UNKNOWN_RUN,
+            format!("{} runs match '{text}'", found.len()),
+        )),
     }
 }
 
@@ -192,11 +217,19 @@ fn find_series(index: &Index, text: &str) -> anyhow::Result<IndexedSeries> {
     }
     match found[..] {
         [series] => Ok(series.clone()),
-        [] => Err(exit::failure(&UNKNOWN_SERIES, format!("the history has no series '{text}'"))),
+        [] => Err(exit::failure(
+            &UNKNOWN_SERIES,
+            format!("the history has no series '{text}'"),
+        )),
         _ => {
-            let named = found.iter().map(|series| format!("{} ({})", short(&series.id), series.key.name()));
+            let named = found
+                .iter()
+                .map(|series| format!("{} ({})", short(&series.id), series.key.name()));
             let named = show::some_of(&named.collect::<Vec<_>>(), SHOWN);
-            Err(exit::failure(&UNKNOWN_SERIES, format!("{} series match '{text}': {named}", found.len())))
+            Err(exit::failure(
+                &UNKNOWN_SERIES,
+                format!("{} series match '{text}': {named}", found.len()),
+            ))
         }
     }
 }
@@ -213,8 +246,9 @@ Examples:
 
 /// Add runs, or results of other tools, to the index
 ///
-/// RESULT is a run directory, a set of runs, or what fsb compare reads; NAME= names the system that another tool measured.
-/// A run that the index has already is replaced, so adding it again does no harm.
+/// RESULT is a run directory, a set of runs, or what fsb compare reads; NAME= names the system that
+/// another tool measured. A run that the index has already is replaced, so adding it again does no
+/// harm.
 #[derive(Debug, Args)]
 #[command(after_help = ADD_EXAMPLES)]
 #[command(override_usage = "fsb history add [OPTIONS] [NAME=]RESULT …")]
@@ -233,16 +267,37 @@ struct AddArguments {
 }
 
 fn add(arguments: &AddArguments) -> anyhow::Result<u8> {
-    let at = arguments.at.as_deref().map(|text| time("--at", text)).transpose()?;
-    let labels: Labels = arguments.label.iter().map(|text| label(text)).collect::<anyhow::Result<_>>()?;
-    let mut adding = Adding { store: arguments.store.open_or_create()?, waiting: Vec::new(), new: 0, known: 0 };
+    let at = arguments
+        .at
+        .as_deref()
+        .map(|text| time("--at", text))
+        .transpose()?;
+    let labels: Labels = arguments
+        .label
+        .iter()
+        .map(|text| label(text))
+        .collect::<anyhow::Result<_>>()?;
+    let mut adding = Adding {
+        store: arguments.store.open_or_create()?,
+        waiting: Vec::new(),
+        new: 0,
+        known: 0,
+    };
     let read = adding.read(&arguments.results, at.as_deref(), &labels);
     // The results before one that cannot be read are added.
     adding.commit()?;
     read?;
     let Adding { new, known, .. } = adding;
-    let again = if known > 0 { format!(", {known} replaced") } else { String::new() };
-    notify_change("added", new + known, &format!("{} added{again}", counted(new, "run")));
+    let again = if known > 0 {
+        format!(", {known} replaced")
+    } else {
+        String::new()
+    };
+    notify_change(
+        "added",
+        new + known,
+        &format!("{} added{again}", counted(new, "run")),
+    );
     Ok(exit::DONE)
 }
 
@@ -262,11 +317,21 @@ impl Adding {
     const RUNS: usize = 16;
 
     /// Reads results, and adds them whenever there are enough for a transaction.
-    fn read(&mut self, results: &[OsString], at: Option<&str>, labels: &Labels) -> anyhow::Result<()> {
+    fn read(
+        &mut self,
+        results: &[OsString],
+        at: Option<&str>,
+        labels: &Labels,
+    ) -> anyhow::Result<()> {
         for text in results {
             let (name, results) = sets::results_of(text)?;
             for found in results {
-                self.waiting.extend(entries(&found, name.as_deref().unwrap_or_default(), at, labels)?);
+                self.waiting.extend(entries(
+                    &found,
+                    name.as_deref().unwrap_or_default(),
+                    at,
+                    labels,
+                )?);
                 if self.waiting.len() >= Adding::RUNS {
                     self.commit()?;
                 }
@@ -283,27 +348,45 @@ impl Adding {
         let added = self.store.add_all(&self.waiting)?;
         self.new += added.iter().filter(|is_new| **is_new).count();
         self.known += added.iter().filter(|is_new| !**is_new).count();
-        self.waiting.drain(..).try_for_each(|entry| report_entry(&entry))
+        self.waiting
+            .drain(..)
+            .try_for_each(|entry| report_entry(&entry))
     }
 }
 
 fn time(option: &str, text: &str) -> anyhow::Result<String> {
     let zoned = text.parse::<Timestamp>();
-    let at = zoned.or_else(|_| text.parse::<DateTime>()?.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp()));
-    let at = at.map_err(|error| exit::failure(&code::INVALID_VALUE, format!("{option} {text}: {error}")))?;
+    let at = zoned.or_else(|_| {
+        text.parse::<DateTime>()?
+            .to_zoned(TimeZone::UTC)
+            .map(|zoned| zoned.timestamp())
+    });
+    let at = at.map_err(|error| {
+        exit::failure(&code::INVALID_VALUE, format!("{option} {text}: {error}"))
+    })?;
     Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 fn label(text: &str) -> anyhow::Result<(String, String)> {
-    let split = text.split_once('=').filter(|(name, value)| !name.trim().is_empty() && !value.is_empty());
+    let split = text
+        .split_once('=')
+        .filter(|(name, value)| !name.trim().is_empty() && !value.is_empty());
     let (name, value) = split.ok_or_else(|| {
-        exit::failure(&code::INVALID_VALUE, format!("--label {text}: write NAME=VALUE, such as commit=abc123"))
+        exit::failure(
+            &code::INVALID_VALUE,
+            format!("--label {text}: write NAME=VALUE, such as commit=abc123"),
+        )
     })?;
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
 /// Reads a run directory, or a file of another tool, which may hold several runs.
-fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyhow::Result<Vec<Entry>> {
+fn entries(
+    found: &Found,
+    name: &str,
+    at: Option<&str>,
+    labels: &Labels,
+) -> anyhow::Result<Vec<Entry>> {
     match found {
         Found::Run(path) => {
             if at.is_some() {
@@ -313,11 +396,16 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
             let contents = fsb_store::read(path)?;
             contents.warnings.iter().for_each(say_warning);
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
-            match series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone()) {
+            match series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone())
+            {
                 Ok(entry) => Ok(vec![entry]),
                 Err(why) => {
                     let text = format!("warning: {}: left out: {why}", path.display());
-                    notify(&notice::NOT_INDEXED, [("path", path.to_string_lossy().into())], &text);
+                    notify(
+                        &notice::NOT_INDEXED,
+                        [("path", path.to_string_lossy().into())],
+                        &text,
+                    );
                     Ok(Vec::new())
                 }
             }
@@ -331,9 +419,15 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
             let mut runs = fsb_compat::read_file(path)?;
             let mut entries = Vec::new();
             for run in &mut runs {
-                let line = |line: Option<u32>| line.map(|line| format!(":{line}")).unwrap_or_default();
+                let line =
+                    |line: Option<u32>| line.map(|line| format!(":{line}")).unwrap_or_default();
                 for remark in &run.warnings {
-                    say_warning(format!("{}{}: {}", path.display(), line(remark.line), remark.text));
+                    say_warning(format!(
+                        "{}{}: {}",
+                        path.display(),
+                        line(remark.line),
+                        remark.text
+                    ));
                 }
                 run.path = source.display().to_string();
                 let entry = series::entry_of_results(run, name, at, labels.clone());
@@ -351,7 +445,12 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
 fn report_entry(entry: &Entry) -> anyhow::Result<()> {
     let Entry { run, points, .. } = entry;
     let values = counted(points.len(), "value");
-    print(&format!("{}  {}  {values}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
+    print(&format!(
+        "{}  {}  {values}  {}\n",
+        short(&run.id),
+        minute(&run.at),
+        run.source.display()
+    ))?;
     report_left_out(entry);
     Ok(())
 }
@@ -359,8 +458,15 @@ fn report_entry(entry: &Entry) -> anyhow::Result<()> {
 fn report_left_out(Entry { run, left_out, .. }: &Entry) {
     if !left_out.is_empty() {
         let path = run.source.display();
-        let text = format!("warning: {path}: left out: {}", show::some_of(left_out, SHOWN));
-        notify(&notice::NOT_INDEXED, [("path", run.source.to_string_lossy().into())], &text);
+        let text = format!(
+            "warning: {path}: left out: {}",
+            show::some_of(left_out, SHOWN)
+        );
+        notify(
+            &notice::NOT_INDEXED,
+            [("path", run.source.to_string_lossy().into())],
+            &text,
+        );
     }
 }
 
@@ -383,11 +489,20 @@ struct ListArguments {
 fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
     let columns = terminal::columns(io::stdout());
-    let mut text = format!("{:8}  {:>5}  {:16}  {:>12}  series\n", "id", "runs", "last run", "last value");
+    let mut text = format!(
+        "{:8}  {:>5}  {:16}  {:>12}  series\n",
+        "id", "runs", "last run", "last value"
+    );
     for series in index.series_by_name()? {
-        let Some((last, runs)) = index.last_value(&series.id)? else { continue };
+        let Some((last, runs)) = index.last_value(&series.id)? else {
+            continue;
+        };
         let value = series.key.show(last.log_mean.exp());
-        let term = format!("{}  {runs:>5}  {}  {value:>12}  ", short(&series.id), minute(&last.at));
+        let term = format!(
+            "{}  {runs:>5}  {}  {value:>12}  ",
+            short(&series.id),
+            minute(&last.at)
+        );
         text += &entry(&term, &series.key.name(), columns);
         text.push('\n');
     }
@@ -405,8 +520,10 @@ Examples:
 
 /// Show one series: its levels, changes and environments
 ///
-/// A change is shown with its ratio, 95 % interval, the number of runs that were needed to find it, and the labels that
-/// differ. Without one, the change that would have been found half-way through the runs is shown. Runs in different environments (kernel, options, disk, version of fsb) are not compared for changes.
+/// A change is shown with its ratio, 95 % interval, the number of runs that were needed to find it,
+/// and the labels that differ. Without one, the change that would have been found half-way through
+/// the runs is shown. Runs in different environments (kernel, options, disk, version of fsb) are
+/// not compared for changes.
 #[derive(Debug, Args)]
 #[command(after_help = SHOW_EXAMPLES)]
 struct ShowArguments {
@@ -417,7 +534,12 @@ struct ShowArguments {
     #[arg(long)]
     points: bool,
     /// Format of the output: text or json
-    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     format: DocumentFormat,
     #[command(flatten)]
     rules: AnalysisArguments,
@@ -433,11 +555,20 @@ fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let found = index.analyse(find_series(&index, &arguments.series)?, &across, theta)?;
     match arguments.format {
         DocumentFormat::Json => {
-            let document =
-                Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found], unchanged: Vec::new() };
+            let document = Document {
+                schema: SCHEMA.to_owned(),
+                theta,
+                across,
+                series: vec![found],
+                unchanged: Vec::new(),
+            };
             print_data(&json_text(&document)?)?;
         }
-        DocumentFormat::Text => print(&series_text(&found, arguments.points, terminal::columns(io::stdout())))?,
+        DocumentFormat::Text => print(&series_text(
+            &found,
+            arguments.points,
+            terminal::columns(io::stdout()),
+        ))?,
     }
     Ok(exit::DONE)
 }
@@ -445,12 +576,27 @@ fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
 /// Returns the levels of a series in the order of time, with the changes between them.
 fn series_text(series: &SeriesHistory, with_points: bool, columns: usize) -> String {
     let key = &series.key;
-    let direction = if key.higher_is_better { "higher" } else { "lower" };
-    let machine = if key.machine.is_empty() { "machine not recorded" } else { &key.machine };
+    let direction = if key.higher_is_better {
+        "higher"
+    } else {
+        "lower"
+    };
+    let machine = if key.machine.is_empty() {
+        "machine not recorded"
+    } else {
+        &key.machine
+    };
     let mut text = format!("{}\n", key.name());
-    let about = format!("{}, {direction} is better; {machine}", key.metric.replace('_', " "));
+    let about = format!(
+        "{}, {direction} is better; {machine}",
+        key.metric.replace('_', " ")
+    );
     text += &entry(&format!("{}  ", short(&series.id)), &about, columns);
-    let _ = write!(text, "\n\n{:16}  {:8}  {:>5}  {:>12}\n", "first run", "run", "runs", "level");
+    let _ = write!(
+        text,
+        "\n\n{:16}  {:8}  {:>5}  {:>12}\n",
+        "first run", "run", "runs", "level"
+    );
     let mut levels: Vec<(usize, &LevelSpan)> = Vec::new();
     for (place, environment) in series.environments.iter().enumerate() {
         levels.extend(environment.levels.iter().map(|level| (place, level)));
@@ -458,7 +604,10 @@ fn series_text(series: &SeriesHistory, with_points: bool, columns: usize) -> Str
     levels.sort_by_key(|(_, level)| level.first);
     for (place, level) in levels {
         let environment = &series.environments[place];
-        let change = environment.changes.iter().find(|change| change.first_after == level.first);
+        let change = environment
+            .changes
+            .iter()
+            .find(|change| change.first_after == level.first);
         if let Some(change) = change {
             text += &indented(&change_text(series, change), columns);
         } else if let Some(since) = &environment.since {
@@ -466,22 +615,49 @@ fn series_text(series: &SeriesHistory, with_points: bool, columns: usize) -> Str
         }
         let first = &series.points[level.first];
         let mean = key.show(level.mean);
-        let _ = writeln!(text, "{}  {}  {:>5}  {mean:>12}", minute(&first.at), short(&first.run), level.runs);
+        let _ = writeln!(
+            text,
+            "{}  {}  {:>5}  {mean:>12}",
+            minute(&first.at),
+            short(&first.run),
+            level.runs
+        );
     }
     text.push('\n');
-    text += &show::wrapped(&variation_text(series.variation, series.within_sd, series.points.len()), columns);
+    text += &show::wrapped(
+        &variation_text(series.variation, series.within_sd, series.points.len()),
+        columns,
+    );
     text.push('\n');
     if let Some(level) = series.newest_level() {
-        text +=
-            &show::wrapped(&format!("Newest runs of one environment and level: {}.", unchanged_text(level)), columns);
+        text += &show::wrapped(
+            &format!(
+                "Newest runs of one environment and level: {}.",
+                unchanged_text(level)
+            ),
+            columns,
+        );
         text.push('\n');
     }
     if with_points {
-        let _ = write!(text, "\n{:16}  {:8}  {:>6}  {:>12}  labels\n", "run", "id", "blocks", "value");
+        let _ = write!(
+            text,
+            "\n{:16}  {:8}  {:>6}  {:>12}  labels\n",
+            "run", "id", "blocks", "value"
+        );
         for point in &series.points {
             let value = key.show(point.value);
-            let term = format!("{}  {}  {:>6}  {value:>12}  ", minute(&point.at), short(&point.run), point.blocks);
-            let labels: Vec<String> = point.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let term = format!(
+                "{}  {}  {:>6}  {value:>12}  ",
+                minute(&point.at),
+                short(&point.run),
+                point.blocks
+            );
+            let labels: Vec<String> = point
+                .labels
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             text += entry(&term, &labels.join(" "), columns).trim_end();
             text.push('\n');
         }
@@ -503,13 +679,19 @@ Examples:
 
 /// Show since when each series is slower or faster
 ///
-/// Prints the changes of all series, the newest first, and the changes of the environment, which are never called slower
-/// or faster. For each series without a change it prints the change that would have been found.
+/// Prints the changes of all series, the newest first, and the changes of the environment, which
+/// are never called slower or faster. For each series without a change it prints the change that
+/// would have been found.
 #[derive(Debug, Args)]
 #[command(after_help = CHANGES_EXAMPLES)]
 struct ChangesArguments {
     /// Format of the output: text or json
-    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     format: DocumentFormat,
     #[command(flatten)]
     rules: AnalysisArguments,
@@ -528,18 +710,24 @@ fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
 }
 
 fn changes_text(document: &Document, columns: usize) -> String {
-    // Lines with the time by which they are sorted. Series with the same change of environment share a line.
+    // Lines with the time by which they are sorted. Series with the same change of environment
+    // share a line.
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut environments: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for series in &document.series {
         for environment in &series.environments {
             for change in &environment.changes {
                 let name = format!("{} ({})", series.key.name(), short(&series.id));
-                lines.push((&series.points[change.first_after].at, format!("{name}: {}", change_text(series, change))));
+                lines.push((
+                    &series.points[change.first_after].at,
+                    format!("{name}: {}", change_text(series, change)),
+                ));
             }
             if let (Some(since), Some(level)) = (&environment.since, environment.levels.first()) {
                 let text = differences_text(&since.differences);
-                *environments.entry((&series.points[level.first].at, text)).or_default() += 1;
+                *environments
+                    .entry((&series.points[level.first].at, text))
+                    .or_default() += 1;
             }
         }
     }
@@ -553,7 +741,9 @@ fn changes_text(document: &Document, columns: usize) -> String {
         text.push('\n');
     }
     for series in document.series.iter().filter(|series| !series.is_changed()) {
-        let Some(level) = series.newest_level() else { continue };
+        let Some(level) = series.newest_level() else {
+            continue;
+        };
         let term = format!("{} ({}): ", series.key.name(), short(&series.id));
         text += &show::wrapped(&format!("{term}{}", unchanged_text(level)), columns);
         text.push('\n');
@@ -571,8 +761,9 @@ Examples:
 
 /// Show what differs between two runs of the index
 ///
-/// Prints the conditions and labels that differ, and the change of each series. Its interval follows from the variation
-/// between the other runs of the series: one run on each side cannot show it.
+/// Prints the conditions and labels that differ, and the change of each series. Its interval
+/// follows from the variation between the other runs of the series: one run on each side cannot
+/// show it.
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 struct DiffArguments {
@@ -583,7 +774,12 @@ struct DiffArguments {
     #[arg(value_name = "AFTER")]
     after: String,
     /// Format of the output: text or json
-    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
     format: DocumentFormat,
     /// Smallest change that matters
     #[arg(long, value_name = "P", default_value = "3%")]
@@ -593,10 +789,16 @@ struct DiffArguments {
 }
 
 fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
-    let rules = AnalysisArguments { theta: arguments.theta.clone(), across: Vec::new() };
+    let rules = AnalysisArguments {
+        theta: arguments.theta.clone(),
+        across: Vec::new(),
+    };
     let theta = rules.theta()?;
     let index = Index::read(arguments.store.open()?)?;
-    let (before, after) = (find_run(&index, &arguments.before)?, find_run(&index, &arguments.after)?);
+    let (before, after) = (
+        find_run(&index, &arguments.before)?,
+        find_run(&index, &arguments.after)?,
+    );
     let found = index.compare(before, after, theta)?;
     match arguments.format {
         DocumentFormat::Json => print_data(&json_text(&found)?)?,
@@ -615,9 +817,17 @@ fn diff_text(found: &RunsCompared, columns: usize) -> String {
     let labels = differences_text(&found.labels);
     let differing = found.conditions.iter().map(|condition| {
         let text = differences_text(std::slice::from_ref(&condition.difference));
-        if condition.targets.is_empty() { text } else { format!("{text} ({})", condition.targets.join(", ")) }
+        if condition.targets.is_empty() {
+            text
+        } else {
+            format!("{text} ({})", condition.targets.join(", "))
+        }
     });
-    for line in (!labels.is_empty()).then_some(labels).into_iter().chain(differing) {
+    for line in (!labels.is_empty())
+        .then_some(labels)
+        .into_iter()
+        .chain(differing)
+    {
         text += &entry("differs ", &line, columns);
         text.push('\n');
     }
@@ -625,9 +835,15 @@ fn diff_text(found: &RunsCompared, columns: usize) -> String {
         text += "the two runs have no series in common\n";
     }
     for series in &found.series {
-        let (before, after) = (series.key.show(series.before), series.key.show(series.after));
+        let (before, after) = (
+            series.key.show(series.before),
+            series.key.show(series.after),
+        );
         let _ = writeln!(text, "\n{}", series.key.name());
-        text += &indented(&format!("{before} → {after}  {}", compared_text(series)), columns);
+        text += &indented(
+            &format!("{before} → {after}  {}", compared_text(series)),
+            columns,
+        );
     }
     text
 }
@@ -645,7 +861,12 @@ Examples:
 #[command(after_help = EXPORT_EXAMPLES)]
 struct ExportArguments {
     /// Format: csv, or json with levels and changes
-    #[arg(long, value_name = "FORMAT", default_value = "csv", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "csv",
+        hide_possible_values = true
+    )]
     format: ExportFormat,
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
@@ -720,7 +941,9 @@ fn csv_text(document: &Document) -> anyhow::Result<String> {
             ])?;
         }
     }
-    Ok(String::from_utf8(table.into_inner().map_err(|error| error.into_error())?)?)
+    Ok(String::from_utf8(
+        table.into_inner().map_err(|error| error.into_error())?,
+    )?)
 }
 
 // `fsb history prune`.
@@ -750,10 +973,17 @@ struct PruneArguments {
 }
 
 fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
-    let before = arguments.before.as_deref().map(|text| time("--before", text)).transpose()?;
+    let before = arguments
+        .before
+        .as_deref()
+        .map(|text| time("--before", text))
+        .transpose()?;
     let index = Index::read(arguments.store.open()?)?;
-    let named =
-        arguments.run.iter().map(|text| Ok(find_run(&index, text)?.id.clone())).collect::<anyhow::Result<Vec<_>>>()?;
+    let named = arguments
+        .run
+        .iter()
+        .map(|text| Ok(find_run(&index, text)?.id.clone()))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let is_old = |run: &IndexedRun| before.as_ref().is_some_and(|before| run.at < *before);
     let is_missing = |run: &IndexedRun| arguments.missing && !run.source.exists();
     let goes = |run: &&IndexedRun| is_old(run) || named.contains(&run.id) || is_missing(run);
@@ -762,9 +992,18 @@ fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
     drop(index);
     arguments.store.open()?.remove(&ids)?;
     for run in &gone {
-        print(&format!("{}  {}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
+        print(&format!(
+            "{}  {}  {}\n",
+            short(&run.id),
+            minute(&run.at),
+            run.source.display()
+        ))?;
     }
-    notify_change("removed", gone.len(), &format!("{} removed from the index", counted(gone.len(), "run")));
+    notify_change(
+        "removed",
+        gone.len(),
+        &format!("{} removed from the index", counted(gone.len(), "run")),
+    );
     Ok(exit::DONE)
 }
 
@@ -778,7 +1017,8 @@ Examples:
 
 /// Read all runs of the index again from their directories
 ///
-/// Labels, and the times of results of other tools, are kept. A run whose directory does not exist any more stays as it is.
+/// Labels, and the times of results of other tools, are kept. A run whose directory does not exist
+/// any more stays as it is.
 #[derive(Debug, Args)]
 #[command(after_help = REBUILD_EXAMPLES)]
 struct RebuildArguments {
@@ -791,7 +1031,11 @@ fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<u8> {
     let mut read = 0;
     for run in store.runs()? {
         let is_own = run.source.is_dir();
-        let found = if is_own { Found::Run(run.source.clone()) } else { Found::File(run.source.clone()) };
+        let found = if is_own {
+            Found::Run(run.source.clone())
+        } else {
+            Found::File(run.source.clone())
+        };
         let at = (!is_own).then_some(run.at.as_str());
         let again = entries(&found, &run.name, at, &run.labels);
         let again = again.map(|entries| entries.into_iter().find(|entry| entry.run.id == run.id));
@@ -805,17 +1049,29 @@ fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<u8> {
         }
     }
     store.remove(&[])?;
-    notify_change("read", read, &format!("{} read again", counted(read, "run")));
+    notify_change(
+        "read",
+        read,
+        &format!("{} read again", counted(read, "run")),
+    );
     Ok(exit::DONE)
 }
 
 /// Prints how many runs of the index changed.
 fn notify_change(change: &str, runs: usize, text: &str) {
-    notify(&notice::INDEXED, [("change", change.into()), ("runs", runs.into())], text);
+    notify(
+        &notice::INDEXED,
+        [("change", change.into()), ("runs", runs.into())],
+        text,
+    );
 }
 
 /// Warns of a run that the index keeps as it is.
 fn stays(run: &IndexedRun, why: &str) {
     let text = format!("warning: {}: kept as it is: {why}", run.source.display());
-    notify(&notice::NOT_INDEXED, [("path", run.source.to_string_lossy().into())], &text);
+    notify(
+        &notice::NOT_INDEXED,
+        [("path", run.source.to_string_lossy().into())],
+        &text,
+    );
 }

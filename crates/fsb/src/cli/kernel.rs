@@ -50,7 +50,8 @@ enum Command {
     List,
     /// Fetch a kernel from a Debian package, without root
     ///
-    /// Follows a metapackage to its image package and leaves out drivers for devices that no guest has. Installs nothing.
+    /// Follows a metapackage to its image package and leaves out drivers for devices that no guest
+    /// has. Installs nothing.
     #[command(after_help = FETCH_EXAMPLES)]
     Fetch {
         /// Name of the package for apt-get download, or path of a .deb
@@ -75,20 +76,31 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// Unpacks those packages named as kernels that were not unpacked before, and prints progress.
 pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
-    let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
+    let in_vm = file
+        .place
+        .as_ref()
+        .is_some_and(|place| place.get_ref() == Place::Vm.name());
     if !in_vm {
         return Ok(());
     }
     result_owner::check_cache()?;
     kernel::tidy();
-    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
+    for text in file
+        .kernels
+        .iter()
+        .map(|text| text.get_ref())
+        .filter(|text| text.ends_with(".deb"))
+    {
         interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
     }
     Signals::catch(Second::Ends)?.let_go()
 }
 
-/// Runs `get` until it ends or a signal interrupts it. If interrupted, `get` removes the files that it began.
-fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
+/// Runs `get` until it ends or a signal interrupts it. If interrupted, `get` removes the files that
+/// it began.
+fn interruptible(
+    get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>,
+) -> anyhow::Result<Kernel> {
     let signals = Signals::catch(Second::Ends)?;
     get(&|| signals.is_interrupted()).map_err(|error| match signals.is_interrupted() {
         true => signals.failure("interrupted: nothing was fetched"),
@@ -99,7 +111,9 @@ fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::V
 fn list() -> anyhow::Result<()> {
     let kernels = kernel::list();
     if kernels.is_empty() {
-        return print("no kernel for a micro-VM here; fetch one: fsb kernel fetch linux-image-amd64\n");
+        return print(
+            "no kernel for a micro-VM here; fetch one: fsb kernel fetch linux-image-amd64\n",
+        );
     }
     print(&format!("{}\n", table(&kernels)))?;
     for error in kernels.iter().filter_map(|kernel| kernel.usable().err()) {
@@ -110,17 +124,29 @@ fn list() -> anyhow::Result<()> {
 
 fn table(kernels: &[Kernel]) -> String {
     let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+    table
+        .load_style(TableStyle::new())
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .force_no_tty();
     table.set_header(["release", "origin", "usable", "place"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        let row = [kernel.release.as_str(), kernel.origin.word(), usable, &place(kernel)];
+        let row = [
+            kernel.release.as_str(),
+            kernel.origin.word(),
+            usable,
+            &place(kernel),
+        ];
         table.add_row(row.map(visible::line));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns the path of a kernel: the directory of both image and modules, else the image.
@@ -154,11 +180,24 @@ mod tests {
             modules: modules.into(),
             origin: Origin::Fetched,
         };
-        let home = std::env::home_dir().unwrap().join(".cache/fsb/kernels/6.1.0-56-amd64");
-        let [image, modules] = ["vmlinuz", "modules"].map(|name| home.join(name).display().to_string());
+        let home = std::env::home_dir()
+            .unwrap()
+            .join(".cache/fsb/kernels/6.1.0-56-amd64");
+        let [image, modules] =
+            ["vmlinuz", "modules"].map(|name| home.join(name).display().to_string());
         let shown = table(&[kernel(&image, &modules)]);
-        assert!(shown.lines().nth(1).unwrap().ends_with("  ~/.cache/fsb/kernels/6.1.0-56-amd64"), "{shown}");
+        assert!(
+            shown
+                .lines()
+                .nth(1)
+                .unwrap()
+                .ends_with("  ~/.cache/fsb/kernels/6.1.0-56-amd64"),
+            "{shown}"
+        );
         assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
-        assert_eq!(place(&kernel("/boot/vmlinuz-6", "/lib/modules/6")), "/boot/vmlinuz-6");
+        assert_eq!(
+            place(&kernel("/boot/vmlinuz-6", "/lib/modules/6")),
+            "/boot/vmlinuz-6"
+        );
     }
 }

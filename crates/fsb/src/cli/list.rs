@@ -31,8 +31,8 @@ Examples:
 
 /// List file systems, media, workloads, suites and more
 ///
-/// The families are file-systems, media, controls, interference, workloads, backends, suites, plans, tools, exporters,
-/// metrics and formats.
+/// The families are file-systems, media, controls, interference, workloads, backends, suites,
+/// plans, tools, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -67,21 +67,36 @@ static FAMILIES: &[Family] = &[
         members: || {
             let here = doctor::file_systems();
             let about = |fs: &dyn fs::FileSystem| {
-                let driver = here.iter().find(|support| support.name == fs.name()).is_none_or(|support| support.driver);
-                let place = if driver { "" } else { "; no driver is loaded here: --in vm" };
+                let driver = here
+                    .iter()
+                    .find(|support| support.name == fs.name())
+                    .is_none_or(|support| support.driver);
+                let place = if driver {
+                    ""
+                } else {
+                    "; no driver is loaded here: --in vm"
+                };
                 match fs.tools() {
-                    Some(tools) => format!("{} (Debian package {}{place})", fs.about(), tools.package),
+                    Some(tools) => {
+                        format!("{} (Debian package {}{place})", fs.about(), tools.package)
+                    }
                     None => fs.about().to_owned(),
                 }
             };
-            fs::REGISTRY.iter().map(|fs| (fs.name().to_owned(), about(*fs))).collect()
+            fs::REGISTRY
+                .iter()
+                .map(|fs| (fs.name().to_owned(), about(*fs)))
+                .collect()
         },
     },
     Family {
         name: MEDIA,
         about: "Media that hold a file system",
         members: || {
-            medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect()
+            medium::REGISTRY
+                .iter()
+                .map(|medium| (medium.name().to_owned(), medium.about().to_owned()))
+                .collect()
         },
     },
     Family {
@@ -92,21 +107,29 @@ static FAMILIES: &[Family] = &[
                 let values: Vec<_> = control.values().iter().map(|value| value.name).collect();
                 format!("{} ({})", control.about(), values.join(", "))
             };
-            control::REGISTRY.iter().map(|control| (control.name().to_owned(), about(*control))).collect()
+            control::REGISTRY
+                .iter()
+                .map(|control| (control.name().to_owned(), about(*control)))
+                .collect()
         },
     },
     Family {
         name: "interference",
         about: "Interference that fsb watches during a trial",
         members: || {
-            watch::REGISTRY.iter().map(|source| (source.name().to_owned(), source.about().to_owned())).collect()
+            watch::REGISTRY
+                .iter()
+                .map(|source| (source.name().to_owned(), source.about().to_owned()))
+                .collect()
         },
     },
     Family {
         name: WORKLOADS,
         about: "Operations that fsb measures",
         members: || {
-            let pair = |workload: &&dyn fsb_engine::Workload| (workload.name().to_owned(), workload.about().to_owned());
+            let pair = |workload: &&dyn fsb_engine::Workload| {
+                (workload.name().to_owned(), workload.about().to_owned())
+            };
             fsb_engine::workload::REGISTRY.iter().map(pair).collect()
         },
     },
@@ -115,7 +138,9 @@ static FAMILIES: &[Family] = &[
         about: "Interfaces of the kernel that workloads use",
         members: || {
             let backends = fsb_engine::backend::REGISTRY.iter();
-            backends.map(|backend| (backend.name().to_owned(), backend.about().to_owned())).collect()
+            backends
+                .map(|backend| (backend.name().to_owned(), backend.about().to_owned()))
+                .collect()
         },
     },
     Family {
@@ -123,7 +148,9 @@ static FAMILIES: &[Family] = &[
         about: "Named lists of workloads, with their times",
         members: || {
             let suites = fsb_runner::suite::REGISTRY.iter();
-            suites.map(|suite| (suite.name.to_owned(), suite.about.to_owned())).collect()
+            suites
+                .map(|suite| (suite.name.to_owned(), suite.about.to_owned()))
+                .collect()
         },
     },
     Family {
@@ -131,54 +158,83 @@ static FAMILIES: &[Family] = &[
         about: "Shipped plans: fsb run NAME",
         members: || {
             let plans = fsb_runner::shipped_plan::REGISTRY.iter();
-            plans.map(|plan| (plan.name.to_owned(), plan.about.to_owned())).collect()
+            plans
+                .map(|plan| (plan.name.to_owned(), plan.about.to_owned()))
+                .collect()
         },
     },
     Family {
         name: TOOLS,
         about: "Tools whose results fsb compares",
-        members: || fsb_compat::TOOLS.iter().map(|tool| (tool.name.to_owned(), tool.about.to_owned())).collect(),
+        members: || {
+            fsb_compat::TOOLS
+                .iter()
+                .map(|tool| (tool.name.to_owned(), tool.about.to_owned()))
+                .collect()
+        },
     },
     Family {
         name: "exporters",
         about: "Tools that fsb writes plans for: fsb export NAME",
         members: || {
             let exporters = fsb_compat::export::EXPORTERS.iter();
-            exporters.map(|exporter| (exporter.name.to_owned(), exporter.about.to_owned())).collect()
+            exporters
+                .map(|exporter| (exporter.name.to_owned(), exporter.about.to_owned()))
+                .collect()
         },
     },
     Family {
         name: "metrics",
         about: "Values that fsb records of a trial",
         members: || {
-            let about = |kind: &metric::MetricKind| format!("{} [{}]", kind.about, kind.unit.name());
-            metric::REGISTRY.iter().map(|kind| (kind.name.to_owned(), about(kind))).collect()
+            let about =
+                |kind: &metric::MetricKind| format!("{} [{}]", kind.about, kind.unit.name());
+            metric::REGISTRY
+                .iter()
+                .map(|kind| (kind.name.to_owned(), about(kind)))
+                .collect()
         },
     },
     Family {
         name: ERRORS,
         about: "Error codes of --message-format json",
-        members: || code::all().map(|code| (code.name.to_owned(), code.meaning.to_owned())).collect(),
+        members: || {
+            code::all()
+                .map(|code| (code.name.to_owned(), code.meaning.to_owned()))
+                .collect()
+        },
     },
     Family {
         name: "formats",
         about: "Formats of a report",
         members: || {
             let formats = fsb_report::FORMATS.iter();
-            formats.map(|format| (format.name.to_owned(), format.about.to_owned())).collect()
+            formats
+                .map(|format| (format.name.to_owned(), format.about.to_owned()))
+                .collect()
         },
     },
 ];
 
 /// Returns the names of all families.
 pub fn families() -> Vec<String> {
-    FAMILIES.iter().map(|family| family.name.to_owned()).collect()
+    FAMILIES
+        .iter()
+        .map(|family| family.name.to_owned())
+        .collect()
 }
 
 /// Returns the names of all members of all families, each once.
 pub fn members() -> Vec<String> {
-    let members = FAMILIES.iter().filter(|family| family.name != ERRORS).flat_map(|family| (family.members)());
-    members.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+    let members = FAMILIES
+        .iter()
+        .filter(|family| family.name != ERRORS)
+        .flat_map(|family| (family.members)());
+    members
+        .map(|(name, _)| name)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// Runs the subcommand.
@@ -187,7 +243,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let rows = match (&arguments.family, &arguments.member) {
         (None, _) => FAMILIES
             .iter()
-            .map(|family| (family.name.to_owned(), format!("{} ({})", family.about, (family.members)().len())))
+            .map(|family| {
+                (
+                    family.name.to_owned(),
+                    format!("{} ({})", family.about, (family.members)().len()),
+                )
+            })
             .collect(),
         (Some(name), None) if name == SUITES => {
             print(&suites_text(terminal::columns(std::io::stdout())))?;
@@ -234,16 +295,26 @@ fn is_file_system(name: &str) -> bool {
 fn unknown_family(name: &str) -> anyhow::Error {
     let families = FAMILIES.iter().map(|family| family.name);
     // Users search for names as other programs spell them: random_read, ext5.
-    let members: Vec<String> = FAMILIES.iter().flat_map(|family| (family.members)()).map(|(name, _)| name).collect();
+    let members: Vec<String> = FAMILIES
+        .iter()
+        .flat_map(|family| (family.members)())
+        .map(|(name, _)| name)
+        .collect();
     let near = match name {
         "fs" => Some(FILE_SYSTEMS),
         "devices" | "disks" => Some(MEDIA),
-        _ => nearest::nearest(name, families.clone().chain(members.iter().map(String::as_str))),
+        _ => nearest::nearest(
+            name,
+            families.clone().chain(members.iter().map(String::as_str)),
+        ),
     };
     exit::failure(
         &code::UNKNOWN_FAMILY,
         match near {
-            Some(near) => format!("unknown name '{}': did you mean '{near}'?", nearest::shortened(name)),
+            Some(near) => format!(
+                "unknown name '{}': did you mean '{near}'?",
+                nearest::shortened(name)
+            ),
             None => nearest::unknown("family", name, families),
         },
     )
@@ -254,11 +325,16 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
     let mut found = Vec::new();
     for family in FAMILIES {
         found.extend(
-            (family.members)().into_iter().filter(|(known, _)| known == name).map(|(_, about)| (family, about)),
+            (family.members)()
+                .into_iter()
+                .filter(|(known, _)| known == name)
+                .map(|(_, about)| (family, about)),
         );
     }
     if found.is_empty() {
-        let Some(suite) = suite_of_machine(name) else { return Err(unknown_family(name)) };
+        let Some(suite) = suite_of_machine(name) else {
+            return Err(unknown_family(name));
+        };
         return of_any_family(suite);
     }
     for (family, about) in found {
@@ -270,7 +346,9 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
 /// Prints all that is known of one member: its line, and the table that it declares.
 fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
     let columns = terminal::columns(std::io::stdout());
-    let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == name && family.name == SUITES);
+    let suite = fsb_runner::suite::REGISTRY
+        .iter()
+        .find(|suite| suite.name == name && family.name == SUITES);
     let about = suite.map_or_else(|| about.to_owned(), suite_about);
     let details = match family.name {
         WORKLOADS => workload_details(name, columns),
@@ -280,15 +358,28 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         TOOLS => tool_details(name, columns),
         _ => String::new(),
     };
-    print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
+    print(&format!(
+        "{}\n{details}",
+        entry(&format!("{name} ({}): ", family.name), &about, columns)
+    ))?;
     Ok(exit::DONE)
 }
 
-/// Returns how the results of a tool are recognized, their units, and the part of them that is one run.
+/// Returns how the results of a tool are recognized, their units, and the part of them that is one
+/// run.
 fn tool_details(name: &str, columns: usize) -> String {
-    let Some(tool) = fsb_compat::TOOLS.iter().find(|tool| tool.name == name) else { return String::new() };
-    let facts = [("Recognized by: ", tool.looks_for), ("Values: ", tool.values), ("One run: ", tool.repetition)];
-    facts.into_iter().map(|(label, text)| entry(label, text, columns) + "\n").collect()
+    let Some(tool) = fsb_compat::TOOLS.iter().find(|tool| tool.name == name) else {
+        return String::new();
+    };
+    let facts = [
+        ("Recognized by: ", tool.looks_for),
+        ("Values: ", tool.values),
+        ("One run: ", tool.repetition),
+    ];
+    facts
+        .into_iter()
+        .map(|(label, text)| entry(label, text, columns) + "\n")
+        .collect()
 }
 
 // The suites, each with the time that it takes and the kind of machine that it emulates.
@@ -299,24 +390,50 @@ const TARGETS: [&str; 2] = ["ext4", "xfs"];
 /// Returns the text of `fsb list suites` in lines of at most `columns` columns.
 fn suites_text(columns: usize) -> String {
     let times: Vec<String> = suite::REGISTRY.iter().map(suite_time).collect();
-    let name = suite::REGISTRY.iter().map(|suite| suite.name.len()).max().unwrap_or(0);
-    let time = times.iter().map(|time| time.chars().count()).max().unwrap_or(0);
+    let name = suite::REGISTRY
+        .iter()
+        .map(|suite| suite.name.len())
+        .max()
+        .unwrap_or(0);
+    let time = times
+        .iter()
+        .map(|time| time.chars().count())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
     for (suite, took) in suite::REGISTRY.iter().zip(&times) {
-        text += &entry(&format!("{:name$}  {took:time$}  ", suite.name), suite.about, columns);
+        text += &entry(
+            &format!("{:name$}  {took:time$}  ", suite.name),
+            suite.about,
+            columns,
+        );
         text.push('\n');
     }
     text.push('\n');
-    let machines = || suite::REGISTRY.iter().filter_map(|suite| Some((suite.machine?, suite.name)));
-    let widest = machines().map(|(machine, _)| machine.len()).max().unwrap_or(0);
+    let machines = || {
+        suite::REGISTRY
+            .iter()
+            .filter_map(|suite| Some((suite.machine?, suite.name)))
+    };
+    let widest = machines()
+        .map(|(machine, _)| machine.len())
+        .max()
+        .unwrap_or(0);
     let targets = TARGETS.join(" ");
     for (machine, suite) in machines() {
         let emulation = format!("fsb run {targets} --suite {suite}  # an emulation");
         let commands = match program_of(machine) {
             None => vec![emulation],
-            Some((Program { plan, .. }, true)) => vec![format!("fsb run {targets} {plan}.toml"), emulation],
+            Some((Program { plan, .. }, true)) => {
+                vec![format!("fsb run {targets} {plan}.toml"), emulation]
+            }
             Some((Program { plan, command }, false)) => {
-                vec![emulation, format!("fsb run {targets} {plan}.toml  # needs {command}, which is not installed")]
+                vec![
+                    emulation,
+                    format!(
+                        "fsb run {targets} {plan}.toml  # needs {command}, which is not installed"
+                    ),
+                ]
             }
         };
         let mut asked = format!("A {machine}?");
@@ -345,15 +462,28 @@ fn program_of(machine: &str) -> Option<(Program, bool)> {
 
 /// Returns the description of one suite, with its time and its machine.
 fn suite_about(suite: &Suite) -> String {
-    let machine = suite.machine.map(|machine| format!(" It emulates the work of a {machine}.")).unwrap_or_default();
-    format!("{}{machine} Two file systems take {}.", suite.about, suite_time(suite))
+    let machine = suite
+        .machine
+        .map(|machine| format!(" It emulates the work of a {machine}."))
+        .unwrap_or_default();
+    format!(
+        "{}{machine} Two file systems take {}.",
+        suite.about,
+        suite_time(suite)
+    )
 }
 
 /// Returns the suite for a kind of machine as a user names it: `mail`, `a mail server?`.
 fn suite_of_machine(name: &str) -> Option<&'static str> {
-    let wanted = name.trim_start_matches("a ").trim_end_matches('?').to_lowercase();
+    let wanted = name
+        .trim_start_matches("a ")
+        .trim_end_matches('?')
+        .to_lowercase();
     let is_named = |machine: &str| machine == wanted || machine.split(' ').next() == Some(&wanted);
-    suite::REGISTRY.iter().find(|suite| suite.machine.is_some_and(is_named)).map(|suite| suite.name)
+    suite::REGISTRY
+        .iter()
+        .find(|suite| suite.machine.is_some_and(is_named))
+        .map(|suite| suite.name)
 }
 
 /// Returns text such as `up to 5 min`, `about 3 h`.
@@ -363,12 +493,18 @@ fn suite_time(suite: &Suite) -> String {
         suite: Some(suite.name.to_owned()),
         ..PlanFile::default()
     };
-    // A test checks that all shipped suites resolve; if one did not, the missing time would not matter.
-    let Ok(resolved) = plan.resolve(coordinator::cpus(), 1) else { return String::new() };
+    // A test checks that all shipped suites resolve; if one did not, the missing time would not
+    // matter.
+    let Ok(resolved) = plan.resolve(coordinator::cpus(), 1) else {
+        return String::new();
+    };
     match resolved.plan.repetition {
         Repetition::Budget { seconds }
         | Repetition::Precision { seconds, .. }
-        | Repetition::Blocks { seconds: Some(seconds), .. } => {
+        | Repetition::Blocks {
+            seconds: Some(seconds),
+            ..
+        } => {
             format!("up to {}", rough(Duration::from_secs_f64(seconds)))
         }
         Repetition::Blocks { .. } => match coordinator::new_record(resolved) {
@@ -395,12 +531,20 @@ fn rough(time: Duration) -> String {
 
 /// Returns the parameters of a workload, and how a plan sets them.
 fn workload_details(name: &str, columns: usize) -> String {
-    let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == name) else {
+    let Some(workload) = fsb_engine::workload::REGISTRY
+        .iter()
+        .find(|known| known.name() == name)
+    else {
         return String::new();
     };
     // Text, numbers and booleans have the same syntax in TOML and in JSON.
-    let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
-    let expressions = "Sizes and numbers may be expressions of the image's size: size/8, min(10000, size/64K).";
+    let example: String = workload
+        .example()
+        .iter()
+        .map(|(key, value)| format!("  {key} = {value}\n"))
+        .collect();
+    let expressions =
+        "Sizes and numbers may be expressions of the image's size: size/8, min(10000, size/64K).";
     format!(
         "\n{}\n{}\n\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
         parameters(workload.parameters(), columns),
@@ -411,53 +555,95 @@ fn workload_details(name: &str, columns: usize) -> String {
 /// Formats parameters under the headings of their groups, each with its help, values and default.
 fn parameters(mut parameters: Vec<Parameter>, columns: usize) -> String {
     parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
-    let width = parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0);
+    let width = parameters
+        .iter()
+        .map(|parameter| parameter.name.len())
+        .max()
+        .unwrap_or(0);
     let (mut text, mut group) = (String::new(), None);
     for parameter in &parameters {
         if group.replace(parameter.group) != Some(parameter.group) {
             text += &format!("{}:\n", parameter.group.title());
         }
-        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+        let needs = parameter
+            .needs
+            .map_or_else(String::new, |needs| format!("; {needs}"));
         let default = match (&parameter.default, parameter.default_text()) {
             (ParameterDefault::Required(_), _) => " [required]".to_owned(),
             (_, Some(default)) => format!(" [default: {default}]"),
             (_, None) => String::new(),
         };
-        let about = format!("{} ({}{needs}){default}", parameter.about, parameter.values());
-        text += &format!("{}\n", entry(&format!("  {:width$}  ", parameter.name), &about, columns));
+        let about = format!(
+            "{} ({}{needs}){default}",
+            parameter.about,
+            parameter.values()
+        );
+        text += &format!(
+            "{}\n",
+            entry(&format!("  {:width$}  ", parameter.name), &about, columns)
+        );
     }
     text
 }
 
 /// Returns the values of a control.
 fn control_details(name: &str) -> String {
-    let Ok(control) = control::find(name) else { return String::new() };
+    let Ok(control) = control::find(name) else {
+        return String::new();
+    };
     let values = control.values().iter().enumerate();
     let rows: Vec<_> = values
         .map(|(index, value)| {
             let default = if index == 0 { " [default]" } else { "" };
-            let kind = value.kind.as_ref().map_or_else(String::new, |kind| format!(" ({})", kind.values()));
-            (format!("  {}", value.name), format!("{}{kind}{default}", value.about))
+            let kind = value
+                .kind
+                .as_ref()
+                .map_or_else(String::new, |kind| format!(" ({})", kind.values()));
+            (
+                format!("  {}", value.name),
+                format!("{}{kind}{default}", value.about),
+            )
         })
         .collect();
     let scope = match control.scope() {
         Scope::Run => "Scope: the whole run.",
         Scope::Target => "Scope: targets of one run may have different values.",
     };
-    let excludes = control.excludes().map_or_else(String::new, |other| format!(" Not together with {other}."));
-    let example = control.values().last().map_or(control::KEEP, |value| value.name);
-    format!("\nValues:\n{}\n{scope}{excludes}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n", lines(&rows))
+    let excludes = control
+        .excludes()
+        .map_or_else(String::new, |other| format!(" Not together with {other}."));
+    let example = control
+        .values()
+        .last()
+        .map_or(control::KEEP, |value| value.name);
+    format!(
+        "\nValues:\n{}\n{scope}{excludes}\n\nIn a plan:\n  [controls]\n  {name} = \"{example}\"\n",
+        lines(&rows)
+    )
 }
 
-/// Returns the mount options of a file system, the options that `fsb choose` tries, and those that weaken durability.
+/// Returns the mount options of a file system, the options that `fsb choose` tries, and those that
+/// weaken durability.
 fn file_system_details(name: &str) -> String {
-    let Ok(file_system) = fs::find(name) else { return String::new() };
+    let Ok(file_system) = fs::find(name) else {
+        return String::new();
+    };
     let choice = |choice: &Choice| {
         let mkfs = choice.mkfs.join(" ");
         let mkfs = (!mkfs.is_empty()).then(|| format!("mkfs=\"{mkfs}\""));
-        let options: Vec<_> = choice.mount.iter().map(|option| (*option).to_owned()).chain(mkfs).collect();
-        let risk = choice.risk.map_or_else(String::new, |risk| format!("; {risk}"));
-        (format!("  {}", options.join(",")), format!("{}{risk}", choice.why))
+        let options: Vec<_> = choice
+            .mount
+            .iter()
+            .map(|option| (*option).to_owned())
+            .chain(mkfs)
+            .collect();
+        let risk = choice
+            .risk
+            .map_or_else(String::new, |risk| format!("; {risk}"));
+        (
+            format!("  {}", options.join(",")),
+            format!("{}{risk}", choice.why),
+        )
     };
     let hazard = |hazard: &Hazard| {
         let cause = match hazard.cause {
@@ -473,10 +659,21 @@ fn file_system_details(name: &str) -> String {
     };
     let choices = file_system.choices().iter().map(choice).collect();
     let hazards = file_system.hazards().iter().map(hazard).collect();
-    let common = fs::COMMON.iter().map(|option| option.name).collect::<Vec<_>>().join(", ");
+    let common = fs::COMMON
+        .iter()
+        .map(|option| option.name)
+        .collect::<Vec<_>>()
+        .join(", ");
     let common = match file_system.home() {
         fs::Home::Nowhere => String::new(),
-        _ => format!("\n{}\n", entry("Options of every file system: ", &common, terminal::columns(std::io::stdout()))),
+        _ => format!(
+            "\n{}\n",
+            entry(
+                "Options of every file system: ",
+                &common,
+                terminal::columns(std::io::stdout())
+            )
+        ),
     };
     options(file_system.options())
         + &common
@@ -486,9 +683,15 @@ fn file_system_details(name: &str) -> String {
 
 /// Returns the argument of a medium.
 fn medium_details(name: &str) -> String {
-    let Some(argument) = medium::find(name).ok().and_then(|medium| medium.argument()) else { return String::new() };
+    let Some(argument) = medium::find(name).ok().and_then(|medium| medium.argument()) else {
+        return String::new();
+    };
     let rows = [(format!("  {}", argument.form), argument.about.to_owned())];
-    format!("\nArgument:\n{}\nIn a target:\n  ext4{}\n", lines(&rows), argument.example)
+    format!(
+        "\nArgument:\n{}\nIn a target:\n  ext4{}\n",
+        lines(&rows),
+        argument.example
+    )
 }
 
 /// Formats options under the headings of their groups, each with its help, values and default.
@@ -503,9 +706,18 @@ fn options(options: &[DeclaredOption]) -> String {
         if group.replace(option.group) != Some(option.group) {
             text += &format!("\n{}:\n", option.group.title());
         }
-        let needs = option.needs.map_or_else(String::new, |needs| format!("; {needs}"));
-        let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
-        rows.push((format!("  {}", option.name), format!("{} ({}{needs}){default}", option.about, option.values())));
+        let needs = option
+            .needs
+            .map_or_else(String::new, |needs| format!("; {needs}"));
+        let default = if option.default.is_empty() {
+            String::new()
+        } else {
+            format!(" [default: {}]", option.default)
+        };
+        rows.push((
+            format!("  {}", option.name),
+            format!("{} ({}{needs}){default}", option.about, option.values()),
+        ));
     }
     text + &lines(&rows)
 }
@@ -514,7 +726,9 @@ fn options(options: &[DeclaredOption]) -> String {
 fn lines(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let columns = terminal::columns(std::io::stdout());
-    rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect()
+    rows.iter()
+        .map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -524,21 +738,34 @@ mod tests {
     #[test]
     fn times_are_as_rough_as_the_model() {
         let of = |seconds: u64| rough(Duration::from_secs(seconds));
-        assert_eq!([of(20), of(300), of(7199), of(8000), of(400_000)], ["20 s", "5 min", "120 min", "2 h", "5 days"]);
+        assert_eq!(
+            [of(20), of(300), of(7199), of(8000), of(400_000)],
+            ["20 s", "5 min", "120 min", "2 h", "5 days"]
+        );
     }
 
     #[test]
     fn a_machine_finds_its_suite() {
         let found = ["mail", "a mail server?", "Database", "build machine"].map(suite_of_machine);
-        assert_eq!(found, ["varmail", "varmail", "oltp", "untar-build"].map(Some));
-        assert_eq!((suite_of_machine("server"), suite_of_machine("")), (None, None));
+        assert_eq!(
+            found,
+            ["varmail", "varmail", "oltp", "untar-build"].map(Some)
+        );
+        assert_eq!(
+            (suite_of_machine("server"), suite_of_machine("")),
+            (None, None)
+        );
     }
 
     #[test]
     fn every_suite_has_its_time() {
         for suite in suite::REGISTRY {
             let time = suite_time(suite);
-            assert!(time.starts_with("up to ") || time.starts_with("about "), "{}: {time}", suite.name);
+            assert!(
+                time.starts_with("up to ") || time.starts_with("about "),
+                "{}: {time}",
+                suite.name
+            );
         }
     }
 }

@@ -26,7 +26,10 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
     let directory = &arguments.directory;
-    if let Some(name) = directory.to_str().filter(|name| root.find_subcommand(name).is_some() && !directory.is_dir()) {
+    if let Some(name) = directory
+        .to_str()
+        .filter(|name| root.find_subcommand(name).is_some() && !directory.is_dir())
+    {
         return Err(exit::advised(
             &code::DIRECTORY,
             format!("{name} is a command, and fsb man writes its pages into a directory"),
@@ -40,7 +43,8 @@ pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
             "name a directory for the pages",
         ));
     }
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
     root.build();
     write(&root, directory)?;
     Ok(exit::DONE)
@@ -48,10 +52,18 @@ pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
 
 /// Writes the pages of a command and of its subcommands.
 fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
-    let subcommands = || command.get_subcommands().filter(|inner| !inner.is_hide_set());
-    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    let subcommands = || {
+        command
+            .get_subcommands()
+            .filter(|inner| !inner.is_hide_set())
+    };
+    let name = command
+        .get_display_name()
+        .unwrap_or(command.get_name())
+        .to_owned();
     let path = directory.join(format!("{name}.1"));
-    std::fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+    std::fs::write(&path, page(command)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     subcommands().try_for_each(|inner| write(inner, directory))
 }
 
@@ -82,9 +94,13 @@ fn synopsis(command: &Command) -> Vec<u8> {
 
 /// Renders the sections after the options, such as the examples, with their line breaks.
 fn verbatim(command: &Command) -> Vec<u8> {
-    let Some(after) = command.get_after_help() else { return Vec::new() };
+    let Some(after) = command.get_after_help() else {
+        return Vec::new();
+    };
     let after = after.to_string();
-    let sections = after.split("\n\n").filter_map(|section| section.split_once(":\n"));
+    let sections = after
+        .split("\n\n")
+        .filter_map(|section| section.split_once(":\n"));
     let section = |(title, text): (&str, &str)| {
         let lines: String = text.lines().map(|line| escaped(line) + "\n").collect();
         format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
@@ -94,6 +110,10 @@ fn verbatim(command: &Command) -> Vec<u8> {
 
 /// Escapes a line for troff. A dot or an apostrophe at its beginning would be a command.
 fn escaped(line: &str) -> String {
-    let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+    let guard = if line.starts_with(['.', '\'']) {
+        "\\&"
+    } else {
+        ""
+    };
     format!("{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))
 }

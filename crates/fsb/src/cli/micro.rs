@@ -1,7 +1,7 @@
 //! `fsb micro`: the 2023 tool's own command line, on one directory.
 //!
-//! The options come from a table in `fsb-compat`, so that the command line and `settings.ini` cannot differ; the table
-//! is passed to clap.
+//! The options come from a table in `fsb-compat`, so that the command line and `settings.ini`
+//! cannot differ; the table is passed to clap.
 
 use std::fs::File;
 use std::io::Write;
@@ -37,8 +37,16 @@ use crate::{code, exit, result_owner, results};
 const SETTINGS: &str = "settings.ini";
 
 /// Options that only the complete help page lists.
-const RARE: [&str; 8] =
-    ["warmupCycleCount", "benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
+const RARE: [&str; 8] = [
+    "warmupCycleCount",
+    "benchmark",
+    "uid",
+    "gid",
+    "forceRootUser",
+    "minLogLevel",
+    "sink",
+    "logFile",
+];
 
 /// Options of fsb, not settings of the 2023 tool.
 const CONCURRENT: &str = "allow-concurrent";
@@ -64,7 +72,9 @@ Examples:
 /// Returns the heading of an option on the complete help page.
 fn heading_of(key: &str) -> &'static str {
     match key {
-        "output" | "benchmark" | "fileCount" | "blockSize" | "blockCount" | "random" => heading::WORKLOAD,
+        "output" | "benchmark" | "fileCount" | "blockSize" | "blockCount" | "random" => {
+            heading::WORKLOAD
+        }
         "iterations" | "runCount" | "useWarmup" | "warmupCycleCount" => heading::TIME,
         "exportOutput" | "minLogLevel" | "sink" | "logFile" => heading::OUTPUT,
         _ => heading::MACHINE,
@@ -87,14 +97,23 @@ impl Arguments {
     fn repetition(&self) -> RepetitionFile {
         let (precision, budget) = (self.precision.clone(), self.budget.clone());
         let blocks = precision.is_none().then_some(1);
-        RepetitionFile { blocks, precision, budget, sample_time: None }
+        RepetitionFile {
+            blocks,
+            precision,
+            budget,
+            sample_time: None,
+        }
     }
 }
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let benchmark = Arg::new("operation").value_name("create|read|write").conflicts_with("benchmark");
-        let concurrent = Arg::new(CONCURRENT).long(CONCURRENT).action(ArgAction::SetTrue);
+        let benchmark = Arg::new("operation")
+            .value_name("create|read|write")
+            .conflicts_with("benchmark");
+        let concurrent = Arg::new(CONCURRENT)
+            .long(CONCURRENT)
+            .action(ArgAction::SetTrue);
         let command = command
             .about(ABOUT)
             .long_about(format!("{ABOUT}\n\n{DETAILS}"))
@@ -102,27 +121,61 @@ impl Args for Arguments {
             .override_usage("fsb micro [create|read|write] [--output DIR] [OPTIONS]")
             .after_help(EXAMPLES);
         let command = KEYS.iter().fold(command, |command, key| {
-            let mut arg =
-                Arg::new(key.name).long(kebab(key.name)).alias(key.name).value_name(key.value).help(key.about);
+            let mut arg = Arg::new(key.name)
+                .long(kebab(key.name))
+                .alias(key.name)
+                .value_name(key.value)
+                .help(key.about);
             if key.name != kebab(key.name) {
                 arg = arg.alias(key.name);
             }
             if key.is_switch() {
                 arg = arg.num_args(0..=1).default_missing_value("true");
             }
-            command.arg(arg.help_heading(heading_of(key.name)).hide_short_help(RARE.contains(&key.name)))
+            command.arg(
+                arg.help_heading(heading_of(key.name))
+                    .hide_short_help(RARE.contains(&key.name)),
+            )
         });
-        let precision = Arg::new(PRECISION).long(PRECISION).value_name("P").help_heading(heading::TIME);
+        let precision = Arg::new(PRECISION)
+            .long(PRECISION)
+            .value_name("P")
+            .help_heading(heading::TIME);
         let command = command.arg(precision.help("Add blocks of cycles until mean is within ±P"));
-        let budget = Arg::new(BUDGET).long(BUDGET).value_name("TIME").requires(PRECISION).help_heading(heading::TIME);
-        let command = command.arg(budget.help("Time limit of --precision [default: 5m]").hide_short_help(true));
-        let report = Arg::new(REPORT).long(REPORT).value_name("FILE").value_parser(value_parser!(PathBuf));
-        let report = report.help("Report with diagrams, such as a.html").help_heading(heading::OUTPUT);
+        let budget = Arg::new(BUDGET)
+            .long(BUDGET)
+            .value_name("TIME")
+            .requires(PRECISION)
+            .help_heading(heading::TIME);
+        let command = command.arg(
+            budget
+                .help("Time limit of --precision [default: 5m]")
+                .hide_short_help(true),
+        );
+        let report = Arg::new(REPORT)
+            .long(REPORT)
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf));
+        let report = report
+            .help("Report with diagrams, such as a.html")
+            .help_heading(heading::OUTPUT);
         let command = command.arg(report.hide_short_help(true));
-        let about = Arg::new(HELP_OPTION).long(HELP_OPTION).value_name("NAME").help_heading(heading::OUTPUT);
-        let command = command.arg(about.help("Print help on one option and exit").hide_short_help(true));
+        let about = Arg::new(HELP_OPTION)
+            .long(HELP_OPTION)
+            .value_name("NAME")
+            .help_heading(heading::OUTPUT);
+        let command = command.arg(
+            about
+                .help("Print help on one option and exit")
+                .hide_short_help(true),
+        );
         let help = "Measure although another fsb measures";
-        command.arg(concurrent.help(help).help_heading(heading::MACHINE).hide_short_help(true))
+        command.arg(
+            concurrent
+                .help(help)
+                .help_heading(heading::MACHINE)
+                .hide_short_help(true),
+        )
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -145,7 +198,14 @@ impl FromArgMatches for Arguments {
         let (precision, budget) = (own(PRECISION), own(BUDGET));
         let report = matches.get_one::<PathBuf>(REPORT).cloned();
         let (help_option, allow_concurrent) = (own(HELP_OPTION), matches.get_flag(CONCURRENT));
-        Ok(Arguments { typed, precision, budget, report, help_option, allow_concurrent })
+        Ok(Arguments {
+            typed,
+            precision,
+            budget,
+            report,
+            help_option,
+            allow_concurrent,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -157,7 +217,12 @@ impl FromArgMatches for Arguments {
 fn kebab(camel: &str) -> String {
     camel
         .chars()
-        .flat_map(|c| c.is_ascii_uppercase().then_some('-').into_iter().chain([c.to_ascii_lowercase()]))
+        .flat_map(|c| {
+            c.is_ascii_uppercase()
+                .then_some('-')
+                .into_iter()
+                .chain([c.to_ascii_lowercase()])
+        })
         .collect()
 }
 
@@ -173,14 +238,18 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         result_owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
-    let report = Output { file: arguments.report.clone(), ..Output::default() };
+    let report = Output {
+        file: arguments.report.clone(),
+        ..Output::default()
+    };
     if let Some(path) = &arguments.report {
         // A wrong name is refused before the measurement.
         report.resolve()?;
         result_owner::check_option("--report", path, "results.html")?;
     }
     if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {
-        let text = "10 iterations or fewer run in one thread, as in Pokorný's tool: raise --iterations";
+        let text =
+            "10 iterations or fewer run in one thread, as in Pokorný's tool: raise --iterations";
         log.warn(&notice::ONE_THREAD, text)?;
     }
     if options.output.is_none() {
@@ -197,7 +266,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(code);
     }
     if let Repetition::Precision { half_width, .. } = requested {
-        let (cycles, asked) = (counted(options.run_count as usize, "cycle"), percent(half_width));
+        let (cycles, asked) = (
+            counted(options.run_count as usize, "cycle"),
+            percent(half_width),
+        );
         let text = format!("blocks of {cycles}, from {FEWEST_BLOCKS_JUDGED} on until ±{asked}");
         log.write(Level::Info, &text)?;
     }
@@ -213,15 +285,36 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// Returns the help on one option, with its forms on the command line and in the file of settings.
 fn help_on(name: &str) -> anyhow::Result<String> {
     let wanted = name.trim_start_matches('-');
-    let Some(key) = KEYS.iter().find(|key| key.name == wanted || kebab(key.name) == wanted) else {
+    let Some(key) = KEYS
+        .iter()
+        .find(|key| key.name == wanted || kebab(key.name) == wanted)
+    else {
         let message = unknown("option", wanted, KEYS.iter().map(|key| key.name));
         return Err(exit::failure(&code::INVALID_MICRO, message));
     };
-    let (name, value) = (key.name, if key.is_switch() { "true|false" } else { key.value });
+    let (name, value) = (
+        key.name,
+        if key.is_switch() {
+            "true|false"
+        } else {
+            key.value
+        },
+    );
     let lower = kebab(name);
-    let other = if lower == name { String::new() } else { format!(", --{lower} {value}") };
-    let without = if key.is_switch() { "\nWithout a value it means true." } else { "" };
-    Ok(format!("--{name} {value}{other}\n{SETTINGS}: {name} = {value}\n\n{}.{without}\n", key.about))
+    let other = if lower == name {
+        String::new()
+    } else {
+        format!(", --{lower} {value}")
+    };
+    let without = if key.is_switch() {
+        "\nWithout a value it means true."
+    } else {
+        ""
+    };
+    Ok(format!(
+        "--{name} {value}{other}\n{SETTINGS}: {name} = {value}\n\n{}.{without}\n",
+        key.about
+    ))
 }
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
@@ -232,19 +325,26 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
             .map_err(|error| exit::failure(&code::INVALID_INPUT, format!("{SETTINGS}: {error}")))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => {
-            return Err(exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {SETTINGS}: {error}")));
+            return Err(exit::failed_call(
+                &code::UNREADABLE,
+                &error,
+                format!("cannot read {SETTINGS}: {error}"),
+            ));
         }
     }
     for (name, value) in &arguments.typed {
-        options.set(name, value).map_err(|error| exit::failure(&code::INVALID_MICRO, format!("--{error}")))?;
+        options
+            .set(name, value)
+            .map_err(|error| exit::failure(&code::INVALID_MICRO, format!("--{error}")))?;
     }
     Ok(options)
 }
 
-// The trials of `fsb micro`: their phases in the log, and the pilot that chooses iterations and warm-up.
+// The trials of `fsb micro`: their phases in the log, and the pilot that chooses iterations and
+// warm-up.
 
-/// The duration of a cycle if fsb chooses the iterations: twice the least that the thesis asks for (section 4.4.3),
-/// because the pilot only estimates it.
+/// The duration of a cycle if fsb chooses the iterations: twice the least that the thesis asks for
+/// (section 4.4.3), because the pilot only estimates it.
 const CYCLE: Duration = Duration::from_millis(200);
 /// The cycles of the pilot trial, from which fsb chooses iterations and warm-up.
 const PILOT_CYCLES: u64 = 20;
@@ -255,7 +355,8 @@ const SHARED: u64 = 11;
 
 /// Returns the plan of one workload on one directory.
 fn plan(options: &Options, repetition: &RepetitionFile) -> anyhow::Result<Resolved> {
-    // The 2023 tool works in the directory of temporary files by default, so that it does not fill the current one.
+    // The 2023 tool works in the directory of temporary files by default, so that it does not fill
+    // the current one.
     let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
     // An absolute path cannot be mistaken for a file system.
     let target = result_owner::absolute(&output)?;
@@ -280,14 +381,24 @@ fn measure(
     turn: Turn,
 ) -> anyhow::Result<(RunRecord, Vec<Trial>)> {
     let resolved = plan(options, repetition)?;
-    let verbosity = Verbosity { quiet: options.min_log_level > Level::Info, verbose: false };
+    let verbosity = Verbosity {
+        quiet: options.min_log_level > Level::Info,
+        verbose: false,
+    };
     let progress = Progress::new(&resolved.plan.targets, false, verbosity);
-    let mut observer = EndTimes { progress, ended: Vec::new() };
+    let mut observer = EndTimes {
+        progress,
+        ended: Vec::new(),
+    };
     let made = coordinator::perform_unsaved(resolved, &mut NullJournal, &mut observer, turn);
     observer.progress.finish();
     let (record, mut trials) = made?;
     // Of many blocks, the phases are details.
-    let level = if trials.len() > 1 { Level::Debug } else { Level::Info };
+    let level = if trials.len() > 1 {
+        Level::Debug
+    } else {
+        Level::Info
+    };
     for (trial, ended) in trials.iter().zip(&observer.ended) {
         log_phases(trial, *ended, level, log)?;
     }
@@ -313,8 +424,8 @@ impl Journal for NullJournal {
     }
 }
 
-/// Shows the progress, and notes when trials end. The plan of the blocks is not shown, because the log says when they
-/// end.
+/// Shows the progress, and notes when trials end. The plan of the blocks is not shown, because the
+/// log says when they end.
 struct EndTimes {
     progress: Progress,
     ended: Vec<Timestamp>,
@@ -331,10 +442,13 @@ impl Observer for EndTimes {
     }
 }
 
-/// Logs when warm-up, cycles and clean-up of a trial began and ended. The lines carry these times, although they are
-/// written after the trial: a process that measures does not print.
+/// Logs when warm-up, cycles and clean-up of a trial began and ended. The lines carry these times,
+/// although they are written after the trial: a process that measures does not print.
 fn log_phases(trial: &Trial, ended: Timestamp, level: Level, log: &mut Log) -> anyhow::Result<()> {
-    let (spans, samples) = (&trial.observed.cycle_spans_ns, &trial.observed.seconds_per_iteration);
+    let (spans, samples) = (
+        &trial.observed.cycle_spans_ns,
+        &trial.observed.seconds_per_iteration,
+    );
     if trial.outcome != Outcome::Ok || spans.len() < samples.len() {
         return Ok(());
     }
@@ -343,19 +457,35 @@ fn log_phases(trial: &Trial, ended: Timestamp, level: Level, log: &mut Log) -> a
     let at = |ns: u64| before(now, Duration::from_nanos(now_ns.saturating_sub(ns)));
     let (warm_up, measured) = spans.split_at(spans.len() - samples.len());
     for (name, spans) in [("warm-up", warm_up), ("measurement", measured)] {
-        let (Some([begin, _]), Some([_, end])) = (spans.first(), spans.last()) else { continue };
-        log.write_at(at(*begin), level, &format!("{name} begins: {}", counted(spans.len(), "cycle")))?;
+        let (Some([begin, _]), Some([_, end])) = (spans.first(), spans.last()) else {
+            continue;
+        };
+        log.write_at(
+            at(*begin),
+            level,
+            &format!("{name} begins: {}", counted(spans.len(), "cycle")),
+        )?;
         if name != "warm-up" {
             for (number, (span, sample)) in (1..).zip(measured.iter().zip(samples)) {
-                let text =
-                    format!("cycle {number}: {:.3} µs per iteration, {:.3} ms", sample * 1e6, milliseconds(span));
+                let text = format!(
+                    "cycle {number}: {:.3} µs per iteration, {:.3} ms",
+                    sample * 1e6,
+                    milliseconds(span)
+                );
                 log.write_at(at(span[1]), Level::Debug, &text)?;
             }
         }
         log.write_at(at(*end), level, &format!("{name} ends"))?;
     }
-    let cleanup = trial.observed.spent_seconds.map_or(0.0, |spent| spent.cleanup);
-    log.write_at(before(ended, Duration::from_secs_f64(cleanup)), level, "clean-up begins")?;
+    let cleanup = trial
+        .observed
+        .spent_seconds
+        .map_or(0.0, |spent| spent.cleanup);
+    log.write_at(
+        before(ended, Duration::from_secs_f64(cleanup)),
+        level,
+        "clean-up begins",
+    )?;
     log.write_at(ended, level, "clean-up ends")
 }
 
@@ -368,11 +498,11 @@ fn milliseconds([start, end]: &[u64; 2]) -> f64 {
     end.saturating_sub(*start) as f64 * 1e-6
 }
 
-/// Chooses the iterations and the warm-up cycles that were not set, from a pilot trial without warm-up. Returns the exit
-/// code if the pilot fails.
+/// Chooses the iterations and the warm-up cycles that were not set, from a pilot trial without
+/// warm-up. Returns the exit code if the pilot fails.
 ///
-/// The iterations let a cycle last [`CYCLE`]. The warm-up is as long as that of the pilot, in iterations, and at least
-/// one cycle.
+/// The iterations let a cycle last [`CYCLE`]. The warm-up is as long as that of the pilot, in
+/// iterations, and at least one cycle.
 fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::Result<Option<u8>> {
     let chooses_iterations = !options.is_given("iterations");
     let chooses_warm_up = options.use_warmup && !options.is_given("warmupCycleCount");
@@ -382,9 +512,19 @@ fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::R
     if chooses_iterations && options.multi_threaded {
         options.iterations = options.iterations.max(SHARED);
     }
-    let pilot = Options { run_count: PILOT_CYCLES, use_warmup: false, ..options.clone() };
-    log.write(Level::Info, &format!("pilot: {PILOT_CYCLES} cycles of {}", iterations(&pilot)))?;
-    let once = RepetitionFile { blocks: Some(1), ..RepetitionFile::default() };
+    let pilot = Options {
+        run_count: PILOT_CYCLES,
+        use_warmup: false,
+        ..options.clone()
+    };
+    log.write(
+        Level::Info,
+        &format!("pilot: {PILOT_CYCLES} cycles of {}", iterations(&pilot)),
+    )?;
+    let once = RepetitionFile {
+        blocks: Some(1),
+        ..RepetitionFile::default()
+    };
     let (_, trials) = measure(&pilot, &once, log, turn)?;
     if let Some(code) = failure(&trials, log)? {
         return Ok(Some(code));
@@ -393,14 +533,23 @@ fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::R
     if chooses_iterations {
         let cycle = describe(&cycle_milliseconds(&trials))?.mean * 1e-3 / pilot.iterations as f64;
         let fewest = if options.multi_threaded { SHARED } else { 1 };
-        options.iterations = ((CYCLE.as_secs_f64() / cycle).ceil() as u64).clamp(fewest, MOST_ITERATIONS);
+        options.iterations =
+            ((CYCLE.as_secs_f64() / cycle).ceil() as u64).clamp(fewest, MOST_ITERATIONS);
     }
     if chooses_warm_up {
         let warm_up = warm_up_length(&observed.seconds_per_iteration)? as u64 * pilot.iterations;
         options.warmup_cycle_count = warm_up.div_ceil(options.iterations).max(1);
     }
-    let warm_up = if options.use_warmup { options.warmup_cycle_count } else { 0 };
-    let text = format!("chosen: {}, {} of warm-up", iterations(options), counted(warm_up as usize, "cycle"));
+    let warm_up = if options.use_warmup {
+        options.warmup_cycle_count
+    } else {
+        0
+    };
+    let text = format!(
+        "chosen: {}, {} of warm-up",
+        iterations(options),
+        counted(warm_up as usize, "cycle")
+    );
     log.write(Level::Info, &text)?;
     Ok(None)
 }
@@ -414,8 +563,13 @@ fn iterations(options: &Options) -> String {
 fn cycle_milliseconds(trials: &[Trial]) -> Vec<f64> {
     let of_trial = |trial: &Trial| {
         let spans = &trial.observed.cycle_spans_ns;
-        let warm_up = spans.len().saturating_sub(trial.observed.seconds_per_iteration.len());
-        spans[warm_up..].iter().map(milliseconds).collect::<Vec<_>>()
+        let warm_up = spans
+            .len()
+            .saturating_sub(trial.observed.seconds_per_iteration.len());
+        spans[warm_up..]
+            .iter()
+            .map(milliseconds)
+            .collect::<Vec<_>>()
     };
     trials.iter().flat_map(of_trial).collect()
 }
@@ -423,7 +577,9 @@ fn cycle_milliseconds(trials: &[Trial]) -> Vec<f64> {
 /// Logs the reason of the first trial that did not end well. Returns the exit code for it.
 fn failure(trials: &[Trial], log: &mut Log) -> anyhow::Result<Option<u8>> {
     trials.first().context("no trial was made")?;
-    let Some(failed) = trials.iter().find(|trial| trial.outcome != Outcome::Ok) else { return Ok(None) };
+    let Some(failed) = trials.iter().find(|trial| trial.outcome != Outcome::Ok) else {
+        return Ok(None);
+    };
     log.write(Level::Error, &failed.reason())?;
     Ok(Some(exit::TRIALS))
 }
@@ -431,33 +587,70 @@ fn failure(trials: &[Trial], log: &mut Log) -> anyhow::Result<Option<u8>> {
 // The results of `fsb micro`: statistics of the cycles, their precision and the exported samples.
 
 /// Logs the results, and writes the exported samples. Returns the exit code.
-fn finish(record: &RunRecord, trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<u8> {
+fn finish(
+    record: &RunRecord,
+    trials: &[Trial],
+    options: &Options,
+    log: &mut Log,
+) -> anyhow::Result<u8> {
     if let Some(code) = failure(trials, log)? {
         return Ok(code);
     }
-    let samples: Vec<f64> =
-        trials.iter().flat_map(|trial| trial.observed.seconds_per_iteration.iter().copied()).collect();
-    let blocks = if trials.len() > 1 { format!(" in {} blocks", trials.len()) } else { String::new() };
+    let samples: Vec<f64> = trials
+        .iter()
+        .flat_map(|trial| trial.observed.seconds_per_iteration.iter().copied())
+        .collect();
+    let blocks = if trials.len() > 1 {
+        format!(" in {} blocks", trials.len())
+    } else {
+        String::new()
+    };
     let cycles = counted(samples.len(), "cycle");
-    log.write(Level::Info, &format!("{}:\n  {cycles} of {}{blocks}", trials[0].workload, iterations(options)))?;
+    log.write(
+        Level::Info,
+        &format!(
+            "{}:\n  {cycles} of {}{blocks}",
+            trials[0].workload,
+            iterations(options)
+        ),
+    )?;
     for target in record.targets.values() {
         let kind = target.driver.as_deref().unwrap_or("unknown file system");
         // Each part has a line of its own, because the lines are long with time and level.
-        let place = target.device.as_ref().map(|device| format!(" on {}", device_text(device).replace(", ", "\n  ")));
-        log.write(Level::Info, &format!("directory: {kind}{}", place.unwrap_or_default()))?;
+        let place = target
+            .device
+            .as_ref()
+            .map(|device| format!(" on {}", device_text(device).replace(", ", "\n  ")));
+        log.write(
+            Level::Info,
+            &format!("directory: {kind}{}", place.unwrap_or_default()),
+        )?;
     }
     let microseconds: Vec<f64> = samples.iter().map(|sample| sample * 1e6).collect();
-    log.write(Level::Info, &statistics("time of an iteration", "µs", &microseconds)?)?;
-    log.write(Level::Info, &statistics("duration of a cycle", "ms", &cycle_milliseconds(trials))?)?;
+    log.write(
+        Level::Info,
+        &statistics("time of an iteration", "µs", &microseconds)?,
+    )?;
+    log.write(
+        Level::Info,
+        &statistics("duration of a cycle", "ms", &cycle_milliseconds(trials))?,
+    )?;
     log_precision(record, trials.len(), log)?;
     let mut affected = trials.iter().filter(|trial| !trial.interference.is_empty());
     if let Some(first) = affected.next() {
-        let causes: Vec<String> = first.interference.iter().map(fsb_report::interference_text).collect();
+        let causes: Vec<String> = first
+            .interference
+            .iter()
+            .map(fsb_report::interference_text)
+            .collect();
         let which = match trials.len() {
             1 => String::new(),
             all => format!(" in {} of {all} blocks, the first", affected.count() + 1),
         };
-        let text = format!("interference{which}: {}; measure again on an idle machine", causes.join(", "));
+        let text = format!(
+            "interference{which}: {}; measure again on an idle machine",
+            causes.join(", ")
+        );
         log.warn(&notice::MICRO_INTERFERENCE, &text)?;
     }
     if let Some(path) = &options.export_output {
@@ -466,8 +659,8 @@ fn finish(record: &RunRecord, trials: &[Trial], options: &Options, log: &mut Log
     Ok(exit::DONE)
 }
 
-/// Returns the statistics of the 2023 tool: mean, median, standard deviation, percentiles, and two intervals of the mean
-/// by Student's t, which take the cycles as independent.
+/// Returns the statistics of the 2023 tool: mean, median, standard deviation, percentiles, and two
+/// intervals of the mean by Student's t, which take the cycles as independent.
 fn statistics(title: &str, unit: &str, samples: &[f64]) -> anyhow::Result<String> {
     let all = describe(samples)?;
     let mut lines = vec![
@@ -478,7 +671,10 @@ fn statistics(title: &str, unit: &str, samples: &[f64]) -> anyhow::Result<String
     ];
     for percent in [5, 25, 75, 95] {
         let value = quantile(samples, f64::from(percent) / 100.0)?;
-        lines.push(format!("  {:<18}  {value:.3} {unit}", format!("{percent}th percentile")));
+        lines.push(format!(
+            "  {:<18}  {value:.3} {unit}",
+            format!("{percent}th percentile")
+        ));
     }
     for (name, level) in [("99 %", 0.99), ("99.9 %", 0.999)] {
         let interval = match t_interval(samples, level)? {
@@ -492,30 +688,46 @@ fn statistics(title: &str, unit: &str, samples: &[f64]) -> anyhow::Result<String
 
 /// Logs whether the blocks reached the precision of `--precision`.
 fn log_precision(record: &RunRecord, blocks: usize, log: &mut Log) -> anyhow::Result<()> {
-    let Repetition::Precision { half_width, seconds } = record.plan.repetition else { return Ok(()) };
+    let Repetition::Precision {
+        half_width,
+        seconds,
+    } = record.plan.repetition
+    else {
+        return Ok(());
+    };
     let (asked, blocks) = (percent(half_width), counted(blocks, "block"));
     let shortfall = match &record.stop_reason {
         Some(StopReason::Precise { reached, .. }) => {
-            let reached = reached.map_or_else(String::new, |reached| format!("±{} ", percent(reached)));
+            let reached =
+                reached.map_or_else(String::new, |reached| format!("±{} ", percent(reached)));
             let text = format!(
                 "precision {reached}reached after {blocks}\n  (±{asked} requested)\n  It is that of the 95 % interval of \
                  the mean\n  of blocks, which allows for stopping early;\n  the intervals of cycles do not."
             );
             return log.write(Level::Info, &text);
         }
-        Some(StopReason::BudgetWouldBePassed { shortfall, .. } | StopReason::Imprecise { shortfall, .. }) => shortfall,
+        Some(
+            StopReason::BudgetWouldBePassed { shortfall, .. }
+            | StopReason::Imprecise { shortfall, .. },
+        ) => shortfall,
         _ => &None,
     };
-    let found = match shortfall.as_ref().and_then(|shortfall| shortfall.widest.half_width) {
+    let found = match shortfall
+        .as_ref()
+        .and_then(|shortfall| shortfall.widest.half_width)
+    {
         Some(found) => format!("the 95 % interval of their mean is ±{}", percent(found)),
         None => format!("the mean is judged from {FEWEST_BLOCKS_JUDGED} on"),
     };
     let budget = show_duration(Duration::from_secs_f64(seconds));
-    let text = format!("precision ±{asked} not reached: {budget} held {blocks}, and {found}; raise --budget");
+    let text = format!(
+        "precision ±{asked} not reached: {budget} held {blocks}, and {found}; raise --budget"
+    );
     log.warn(&notice::MICRO_IMPRECISE, &text)
 }
 
-// The log of the 2023 tool: results and warnings, with time and level, on the console and in a file.
+// The log of the 2023 tool: results and warnings, with time and level, on the console and in a
+// file.
 
 /// The 2023 tool's log: results and warnings to the requested sinks.
 struct Log {
@@ -531,8 +743,16 @@ impl Log {
             let failure = format!("cannot write --logFile {}", path.display());
             result_owner::append(path).map_err(|error| result_owner::unwritable(failure, error))
         };
-        let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;
-        Ok(Log { least: options.min_log_level, console: options.sinks.console, file })
+        let file = options
+            .sinks
+            .file
+            .then(|| open(&options.log_file))
+            .transpose()?;
+        Ok(Log {
+            least: options.min_log_level,
+            console: options.sinks.console,
+            file,
+        })
     }
 
     /// Writes text with the current time.
@@ -577,10 +797,13 @@ impl Log {
 /// Returns the lines of a text, each with time and level.
 fn stamped(time: Timestamp, level: Level, text: &str) -> String {
     let time = time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
-    text.lines().map(|line| format!("{time} [{}] {line}\n", level_name(level))).collect()
+    text.lines()
+        .map(|line| format!("{time} [{}] {line}\n", level_name(level)))
+        .collect()
 }
 
-/// Returns the text of a message on standard error: people read it with time and level, programs without.
+/// Returns the text of a message on standard error: people read it with time and level, programs
+/// without.
 fn for_stderr<'t>(lines: &'t str, text: &'t str) -> &'t str {
     match message::format() {
         MessageFormat::Text => lines.trim_end(),

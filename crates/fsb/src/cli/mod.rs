@@ -127,7 +127,10 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     cli.color.choose();
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
-        return Err(exit::failure(&code::MISSING, "no command follows --: write one, or leave out --"));
+        return Err(exit::failure(
+            &code::MISSING,
+            "no command follows --: write one, or leave out --",
+        ));
     }
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
@@ -172,8 +175,8 @@ fn takes_command(command: &Command) -> bool {
     matches!(command, Command::Run(_) | Command::Choose(_))
 }
 
-/// Returns whether the last argument is the first `--`. clap ignores it, so a script whose variable is empty would
-/// measure the default suite.
+/// Returns whether the last argument is the first `--`. clap ignores it, so a script whose variable
+/// is empty would measure the default suite.
 fn ends_with_dashes(arguments: &[OsString]) -> bool {
     arguments.iter().position(|argument| argument == "--") == arguments.len().checked_sub(1)
 }
@@ -183,7 +186,8 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Returns the definition of the command line. Parser, help, completions and manual pages come from it.
+/// Returns the definition of the command line. Parser, help, completions and manual pages come from
+/// it.
 fn tree() -> clap::Command {
     help::with_help(Cli::command())
 }
@@ -191,12 +195,20 @@ fn tree() -> clap::Command {
 /// Returns the definition for manual pages and completions, without hidden subcommands.
 fn documented() -> clap::Command {
     let tree = tree();
-    let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
+    let visible = tree
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
     let visible: Vec<_> = visible.cloned().map(wholly_unabridged).collect();
-    let global = tree.get_arguments().filter(|argument| argument.is_global_set());
+    let global = tree
+        .get_arguments()
+        .filter(|argument| argument.is_global_set());
     // clap cannot remove a subcommand.
     clap::Command::new("fsb")
-        .args(global.cloned().map(|argument| argument.hide_short_help(false)))
+        .args(
+            global
+                .cloned()
+                .map(|argument| argument.hide_short_help(false)),
+        )
         .about(tree.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(EXAMPLES)
@@ -205,7 +217,8 @@ fn documented() -> clap::Command {
         .subcommands(visible)
 }
 
-/// Prints an error of the parser and returns the exit code. Help and version are answers; all else is a wrong request.
+/// Prints an error of the parser and returns the exit code. Help and version are answers; all else
+/// is a wrong request.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -213,7 +226,9 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             let _ = error.print();
             return ExitCode::from(exit::DONE);
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if message::format() == MessageFormat::Text => {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            if message::format() == MessageFormat::Text =>
+        {
             let _ = error.print();
         }
         _ => {
@@ -232,13 +247,14 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 
 /// Returns an error of the parser as a message for programs.
 fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
-    let is_empty =
-        matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty());
+    let is_empty = matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty());
     let code = match error.kind() {
         ErrorKind::InvalidValue if is_empty => &code::MISSING,
         ErrorKind::InvalidSubcommand => &code::UNKNOWN_COMMAND,
         ErrorKind::UnknownArgument => &code::UNKNOWN_OPTION,
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::InvalidUtf8 => &code::INVALID_VALUE,
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::InvalidUtf8 => {
+            &code::INVALID_VALUE
+        }
         ErrorKind::ArgumentConflict => &code::CONFLICT,
         ErrorKind::MissingRequiredArgument
         | ErrorKind::MissingSubcommand
@@ -248,10 +264,19 @@ fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
     };
     let text = error.to_string();
     // For a missing subcommand clap prints help, which does not mention that one is missing.
-    let usage = text.lines().find(|line| line.starts_with("Usage: ")).filter(|_| !text.starts_with("error: "));
+    let usage = text
+        .lines()
+        .find(|line| line.starts_with("Usage: "))
+        .filter(|_| !text.starts_with("error: "));
     let usage = usage.map(|usage| format!("a subcommand is missing. {usage}"));
-    let first = usage.as_deref().unwrap_or_else(|| text.split("\n\n").next().unwrap_or_default());
-    let lines: Vec<&str> = first.lines().map(str::trim).filter(|line| !line.starts_with("[possible values")).collect();
+    let first = usage
+        .as_deref()
+        .unwrap_or_else(|| text.split("\n\n").next().unwrap_or_default());
+    let lines: Vec<&str> = first
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("[possible values"))
+        .collect();
     let message = lines.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     // The text of Rust's number parser.
@@ -290,8 +315,16 @@ mod tests {
     /// Returns `fsb` and all its subcommands, as prepared for a page, with their full names.
     fn commands(page: Page) -> Vec<(String, clap::Command)> {
         fn collect(command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
-            found.push((command.get_bin_name().unwrap_or(command.get_name()).to_owned(), command.clone()));
-            command.get_subcommands().for_each(|inner| collect(inner, found));
+            found.push((
+                command
+                    .get_bin_name()
+                    .unwrap_or(command.get_name())
+                    .to_owned(),
+                command.clone(),
+            ));
+            command
+                .get_subcommands()
+                .for_each(|inner| collect(inner, found));
         }
         let mut root = super::page(tree(), page);
         root.build();
@@ -303,7 +336,13 @@ mod tests {
 
     fn page_of(name: &str, page: Page) -> String {
         let commands = commands(page);
-        text(&commands.iter().find(|(found, _)| found == name).expect("a command").1)
+        text(
+            &commands
+                .iter()
+                .find(|(found, _)| found == name)
+                .expect("a command")
+                .1,
+        )
     }
 
     #[test]
@@ -312,7 +351,8 @@ mod tests {
         insta::assert_snapshot!("run_short", page_of("fsb run", Page::Short));
     }
 
-    /// The page of the book has the complete help of every command. INSTA_UPDATE=always writes it, as it does snapshots.
+    /// The page of the book has the complete help of every command. INSTA_UPDATE=always writes it,
+    /// as it does snapshots.
     #[test]
     fn the_page_of_all_commands_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
@@ -320,14 +360,24 @@ mod tests {
         let section = |(name, command): (String, clap::Command)| {
             let text = text(&command);
             let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-            format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
+            format!(
+                "\n## {name}\n\n```text\n{}\n```\n",
+                lines.join("\n").trim_end()
+            )
         };
-        let page = introduction.to_owned() + &commands(Page::Complete).into_iter().map(section).collect::<String>();
+        let page = introduction.to_owned()
+            + &commands(Page::Complete)
+                .into_iter()
+                .map(section)
+                .collect::<String>();
         if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
             std::fs::write(path, &page).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == page, "docs/command-line.md: INSTA_UPDATE=always cargo test -p fsb --bin fsb page_of_all");
+        assert!(
+            found == page,
+            "docs/command-line.md: INSTA_UPDATE=always cargo test -p fsb --bin fsb page_of_all"
+        );
     }
 
     #[test]
@@ -338,11 +388,20 @@ mod tests {
                 continue;
             }
             let text = text(&command);
-            assert!(text.lines().count() <= 24, "{name}: {} lines\n{text}", text.lines().count());
+            assert!(
+                text.lines().count() <= 24,
+                "{name}: {} lines\n{text}",
+                text.lines().count()
+            );
             let wide = text.lines().find(|line| line.chars().count() > 80);
             assert!(wide.is_none(), "{name}: {wide:?}");
-            let is_abridged = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
-            assert!(!is_abridged || text.contains("--help"), "{name} does not mention --help\n{text}");
+            let is_abridged = command
+                .get_arguments()
+                .any(clap::Arg::is_hide_short_help_set);
+            assert!(
+                !is_abridged || text.contains("--help"),
+                "{name} does not mention --help\n{text}"
+            );
         }
     }
 
@@ -357,10 +416,18 @@ mod tests {
                     Some(long) => format!("--{long}"),
                     None => argument.get_value_names().expect("a value name")[0].to_string(),
                 };
-                let is_word = |line: &str| line.split([' ', '=', '[', ']', '<', '>']).any(|word| word == shown);
-                let listed = text.lines().any(|line| line.starts_with("  ") && is_word(line));
+                let is_word = |line: &str| {
+                    line.split([' ', '=', '[', ']', '<', '>'])
+                        .any(|word| word == shown)
+                };
+                let listed = text
+                    .lines()
+                    .any(|line| line.starts_with("  ") && is_word(line));
                 assert!(listed, "{name}: {shown} is not in\n{text}");
-                assert!(!argument.is_hide_set() && !argument.is_hide_long_help_set(), "{name}: {shown} is hidden");
+                assert!(
+                    !argument.is_hide_set() && !argument.is_hide_long_help_set(),
+                    "{name}: {shown} is hidden"
+                );
                 assert!(argument.get_help().is_some(), "{name}: {shown} has no help");
             }
         }
@@ -382,8 +449,15 @@ mod tests {
     fn calls(line: &str) -> Vec<Vec<String>> {
         let mut calls = Vec::new();
         let mut words = Vec::new();
-        for word in shlex::split(line).expect("a shell line").into_iter().chain(["|".to_owned()]) {
-            if let Some(inner) = word.strip_prefix("$(").and_then(|word| word.strip_suffix(')')) {
+        for word in shlex::split(line)
+            .expect("a shell line")
+            .into_iter()
+            .chain(["|".to_owned()])
+        {
+            if let Some(inner) = word
+                .strip_prefix("$(")
+                .and_then(|word| word.strip_suffix(')'))
+            {
                 calls.extend(self::calls(inner));
             }
             let ends_list = word.ends_with(';');
@@ -396,7 +470,11 @@ mod tests {
             }
         }
         for call in &mut calls {
-            call.truncate(call.iter().position(|word| word == ">").unwrap_or(call.len()));
+            call.truncate(
+                call.iter()
+                    .position(|word| word == ">")
+                    .unwrap_or(call.len()),
+            );
             if call.first().is_some_and(|word| word == "sudo") {
                 call.remove(0);
             }
@@ -413,7 +491,9 @@ mod tests {
             let lines: Vec<&str> = section.take_while(|line| !line.is_empty()).collect();
             assert!(lines.len() >= 3, "{name}: {} examples\n{text}", lines.len());
             for line in lines {
-                let example = line.strip_prefix("  ").filter(|example| !example.starts_with(' '));
+                let example = line
+                    .strip_prefix("  ")
+                    .filter(|example| !example.starts_with(' '));
                 let example = example.unwrap_or_else(|| panic!("{name}: indentation of {line:?}"));
                 let (shell, _comment) = example.split_once("  ").unwrap_or((example, ""));
                 let calls = calls(shell);
@@ -436,13 +516,28 @@ mod tests {
     fn manual_pages_hold_every_option() {
         let mut root = documented();
         root.build();
-        for command in root.get_subcommands().flat_map(|command| [command].into_iter().chain(command.get_subcommands()))
+        for command in root
+            .get_subcommands()
+            .flat_map(|command| [command].into_iter().chain(command.get_subcommands()))
         {
-            let page = String::from_utf8(man::page(command).expect("a page")).expect("UTF-8").replace("\\*(Aq", "'");
+            let page = String::from_utf8(man::page(command).expect("a page"))
+                .expect("UTF-8")
+                .replace("\\*(Aq", "'");
             for option in command.get_opts() {
-                let long = format!("\\-\\-{}", option.get_long().expect("a long name").replace('-', "\\-"));
-                let help = option.get_help().expect("help").to_string().replace('-', "\\-");
-                assert!(page.contains(&long), "{}: {long} is not in\n{page}", command.get_name());
+                let long = format!(
+                    "\\-\\-{}",
+                    option.get_long().expect("a long name").replace('-', "\\-")
+                );
+                let help = option
+                    .get_help()
+                    .expect("help")
+                    .to_string()
+                    .replace('-', "\\-");
+                assert!(
+                    page.contains(&long),
+                    "{}: {long} is not in\n{page}",
+                    command.get_name()
+                );
                 assert!(page.contains(&help), "{help} is not in\n{page}");
             }
         }

@@ -17,17 +17,24 @@ fn workload(option: &str, text: &str) -> anyhow::Result<WorkloadSpec> {
     let name = parts.next().unwrap_or_default();
     let mut params = Params::new();
     for part in parts {
-        let pair = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
+        let pair = part
+            .split_once('=')
+            .map(|(key, value)| (key.trim(), value.trim()));
+        let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && !value.is_empty())
+        else {
             return Err(exit::advised(
                 &code::INVALID_VALUE,
                 format!("{option} {text}: '{part}' is not PARAM=VALUE"),
                 format!("'fsb list workloads {name}' lists its parameters"),
             ));
         };
-        let list = value.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-        let value =
-            list.map_or_else(|| scalar(value), |inner| inner.split(',').map(|item| scalar(item.trim())).collect());
+        let list = value
+            .strip_prefix('[')
+            .and_then(|inner| inner.strip_suffix(']'));
+        let value = list.map_or_else(
+            || scalar(value),
+            |inner| inner.split(',').map(|item| scalar(item.trim())).collect(),
+        );
         if params.insert(key.to_owned(), value).is_some() {
             let message = format!("{option} {text}: '{key}' is given twice");
             return Err(exit::failure(&code::INVALID_VALUE, message));
@@ -42,14 +49,21 @@ fn scalar(text: &str) -> Value {
         && let Ok(table) = toml::from_str::<Params>(&format!("value = {text}"))
     {
         // A value with a line break could hold further keys.
-        return if table.len() == 1 { table.into_values().next().unwrap_or_default() } else { Value::from(text) };
+        return if table.len() == 1 {
+            table.into_values().next().unwrap_or_default()
+        } else {
+            Value::from(text)
+        };
     }
     let is_plain = |value: &Value| value.is_number() || value.is_boolean();
-    serde_json::from_str(text).ok().filter(is_plain).unwrap_or_else(|| Value::from(text))
+    serde_json::from_str(text)
+        .ok()
+        .filter(is_plain)
+        .unwrap_or_else(|| Value::from(text))
 }
 
-/// Returns the parts between commas that are not in a list or a table, trimmed. A list or a table begins with a bracket or
-/// a brace at the beginning of a value.
+/// Returns the parts between commas that are not in a list or a table, trimmed. A list or a table
+/// begins with a bracket or a brace at the beginning of a value.
 fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut before, mut is_quoted) = (0_usize, ' ', false);
     let parts = text.split(move |c: char| {
@@ -69,12 +83,16 @@ fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
 
 /// Parses the workloads of all `--workload` options.
 pub fn workloads(texts: &[String]) -> anyhow::Result<Vec<WorkloadSpec>> {
-    texts.iter().map(|text| workload("--workload", text)).collect()
+    texts
+        .iter()
+        .map(|text| workload("--workload", text))
+        .collect()
 }
 
 /// Parses the workload of `--background`.
 pub fn background(text: &str) -> anyhow::Result<Background> {
-    Background::try_from(workload("--background", text)?).map_err(|why| anyhow::anyhow!("--background: {why}"))
+    Background::try_from(workload("--background", text)?)
+        .map_err(|why| anyhow::anyhow!("--background: {why}"))
 }
 
 /// Returns whether an argument names a plan.
@@ -87,7 +105,9 @@ pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     let text = plan_text(path)?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
     if plan.name.is_none() {
-        plan.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        plan.name = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
     }
     Ok(plan)
 }
@@ -100,16 +120,25 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
     };
     let name = path.to_string_lossy();
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(exit::failed_call(&code::PLAN_UNREADABLE, &error, format!("cannot read the plan {name}: {error}")));
+        return Err(exit::failed_call(
+            &code::PLAN_UNREADABLE,
+            &error,
+            format!("cannot read the plan {name}: {error}"),
+        ));
     }
     if let Some(plan) = shipped_plan::find(&name) {
         return Ok(plan.text.to_owned());
     }
-    let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name)) {
+    let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name))
+    {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'fsb list plans' lists the shipped plans".to_owned(),
     };
-    Err(exit::failed_call(&code::PLAN_UNREADABLE, &error, format!("cannot read the plan {name}: {error}; {advice}")))
+    Err(exit::failed_call(
+        &code::PLAN_UNREADABLE,
+        &error,
+        format!("cannot read the plan {name}: {error}; {advice}"),
+    ))
 }
 
 #[cfg(test)]
@@ -119,14 +148,25 @@ mod tests {
     #[test]
     fn lists_and_tables_may_hold_commas() {
         let workload = |text: &str| workload("--workload", text);
-        let read =
-            workload(r#"read,data={compressible="60%", duplicate="10%"},block_size=[4K, 64K],threads=2"#).unwrap();
+        let read = workload(
+            r#"read,data={compressible="60%", duplicate="10%"},block_size=[4K, 64K],threads=2"#,
+        )
+        .unwrap();
         let expected = serde_json::json!({
             "data": { "compressible": "60%", "duplicate": "10%" }, "block_size": ["4K", "64K"], "threads": 2,
         });
-        assert_eq!((read.name.as_str(), serde_json::to_value(&read.params).unwrap()), ("read", expected));
+        assert_eq!(
+            (
+                read.name.as_str(),
+                serde_json::to_value(&read.params).unwrap()
+            ),
+            ("read", expected)
+        );
         let read = workload("read,label=a{b,threads=2").unwrap();
-        assert_eq!((&read.params["label"], &read.params["threads"]), (&"a{b".into(), &2.into()));
+        assert_eq!(
+            (&read.params["label"], &read.params["threads"]),
+            (&"a{b".into(), &2.into())
+        );
         assert!(workload("read,data={broken").is_ok_and(|read| read.params["data"] == "{broken"));
     }
 }

@@ -1,8 +1,9 @@
 //! `fsb postmark`: PostMark's command language, operations and text, on our engine.
 //!
-//! `fsb-compat` defines the meaning of the commands, the operations that follow from them, and the printed text; the
-//! engine makes the calls on files. This module joins both. It checks a whole file of commands before anything is
-//! changed, and each run again right before it starts. It removes the files of a run however the run ends.
+//! `fsb-compat` defines the meaning of the commands, the operations that follow from them, and the
+//! printed text; the engine makes the calls on files. This module joins both. It checks a whole
+//! file of commands before anything is changed, and each run again right before it starts. It
+//! removes the files of a run however the run ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -41,13 +42,14 @@ Examples:
 
 /// Simulate a mail server with PostMark's commands and report
 ///
-/// Reads PostMark's commands from FILE, or else from .pmrc if it exists, and then from standard input, one per line.
-/// Files: set size LOW HIGH, set number N, set subdirectories N, set location [+-]DIR [WEIGHT]. Work: set seed N, set
-/// transactions N, set read BYTES, set write BYTES, set buffering true|false, set bias read 0..10, set bias create
-/// 0..10. Control: set report verbose|terse, show, run [FILE], load FILE, quit.
+/// Reads PostMark's commands from FILE, or else from .pmrc if it exists, and then from standard
+/// input, one per line. Files: set size LOW HIGH, set number N, set subdirectories N, set location
+/// [+-]DIR [WEIGHT]. Work: set seed N, set transactions N, set read BYTES, set write BYTES, set
+/// buffering true|false, set bias read 0..10, set bias create 0..10. Control: set report
+/// verbose|terse, show, run [FILE], load FILE, quit.
 ///
-/// With the same seed, fsb repeats the operations of PostMark 1.53 file by file. It makes files in the locations and
-/// removes them when a run ends. It refuses names that exist.
+/// With the same seed, fsb repeats the operations of PostMark 1.53 file by file. It makes files in
+/// the locations and removes them when a run ends. It refuses names that exist.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "fsb postmark [OPTIONS] [FILE]")]
 pub struct Arguments {
@@ -100,27 +102,43 @@ struct PostmarkSession {
 impl PostmarkSession {
     /// Returns a session with PostMark's initial settings.
     fn new(verify: bool, turn: Turn) -> PostmarkSession {
-        PostmarkSession { settings: Settings::default(), verify, turn, failed: false }
+        PostmarkSession {
+            settings: Settings::default(),
+            verify,
+            turn,
+            failed: false,
+        }
     }
 
     /// Prints the banner.
     fn greet(&self) -> anyhow::Result<()> {
-        results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))
+        results::print(&print::banner(&format!(
+            "fsb {}",
+            env!("CARGO_PKG_VERSION")
+        )))
     }
 
     /// Returns the exit code of the program.
     fn code(&self) -> u8 {
-        if self.failed { exit::TRIALS } else { exit::DONE }
+        if self.failed {
+            exit::TRIALS
+        } else {
+            exit::DONE
+        }
     }
 
-    /// Checks a file of commands without executing it, so that fsb reports its errors before the first run.
+    /// Checks a file of commands without executing it, so that fsb reports its errors before the
+    /// first run.
     fn check(&self, script: &Script) -> anyhow::Result<()> {
         check_script(script, &mut self.settings.clone(), 1).map(drop)
     }
 
     /// Executes the commands of a file. Returns whether it ended without `quit`.
     fn follow(&mut self, script: &Script) -> anyhow::Result<bool> {
-        results::print(&format!("Reading configuration from file '{}'\n", script.path.display()))?;
+        results::print(&format!(
+            "Reading configuration from file '{}'\n",
+            script.path.display()
+        ))?;
         for (index, line) in script.lines.iter().enumerate() {
             if !self.perform(line, &script.place(index))? {
                 return Ok(false);
@@ -129,21 +147,29 @@ impl PostmarkSession {
         Ok(true)
     }
 
-    /// Executes the commands of standard input. After an error a terminal gets the message and the next prompt; a pipe
-    /// ends the session.
+    /// Executes the commands of standard input. After an error a terminal gets the message and the
+    /// next prompt; a pipe ends the session.
     fn converse(&mut self) -> anyhow::Result<()> {
         let (input, typed) = (io::stdin(), io::stdin().is_terminal());
         for number in 1.. {
             results::print(print::PROMPT)?;
             let mut line = String::new();
-            let read = input.lock().read_line(&mut line).context("cannot read commands from standard input")?;
+            let read = input
+                .lock()
+                .read_line(&mut line)
+                .context("cannot read commands from standard input")?;
             if read == 0 {
                 break;
             }
             match self.perform(&line, &format!("standard input:{number}")) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) if typed && error.downcast_ref::<Failure>().is_some_and(Failure::may_be_tried_again) => {
+                Err(error)
+                    if typed
+                        && error
+                            .downcast_ref::<Failure>()
+                            .is_some_and(Failure::may_be_tried_again) =>
+                {
                     say(&format!("{error:#}"));
                 }
                 Err(error) => return Err(error),
@@ -162,7 +188,10 @@ impl PostmarkSession {
             }
             Command::Show(file) => {
                 let directory = std::env::current_dir().unwrap_or_default();
-                emit(file.as_deref(), &self.settings.show(&directory.to_string_lossy()))?;
+                emit(
+                    file.as_deref(),
+                    &self.settings.show(&directory.to_string_lossy()),
+                )?;
             }
             Command::Help(beginning) => results::print(&print::help(beginning.as_deref()))?,
             Command::Load(path) => {
@@ -189,18 +218,27 @@ impl PostmarkSession {
             RunResult::Failed(why) => {
                 self.failed = true;
                 if let Some((why, errno)) = why {
-                    let fields = [("place", place.into()), ("reason", why.as_str().into()), ("errno", errno.into())];
+                    let fields = [
+                        ("place", place.into()),
+                        ("reason", why.as_str().into()),
+                        ("errno", errno.into()),
+                    ];
                     notify(&notice::RUN_FAILED, fields, &format!("{place}: run: {why}"));
                 }
                 Ok(())
             }
-            RunResult::Interrupted => Err(signals.failure("interrupted: the files of this run are removed")),
+            RunResult::Interrupted => {
+                Err(signals.failure("interrupted: the files of this run are removed"))
+            }
         }
     }
 }
 
 fn wrong(place: &str, error: &str) -> anyhow::Error {
-    exit::failure(&code::INVALID_POSTMARK, format!("{place}: {error}; {LANGUAGE_NEXT}"))
+    exit::failure(
+        &code::INVALID_POSTMARK,
+        format!("{place}: {error}; {LANGUAGE_NEXT}"),
+    )
 }
 
 /// Checks a file of commands. Returns whether it ends without `quit`.
@@ -234,9 +272,12 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
 
 /// Prints the text, or appends it to a file.
 fn emit(file: Option<&str>, text: &str) -> anyhow::Result<()> {
-    let Some(path) = file else { return results::print(text) };
+    let Some(path) = file else {
+        return results::print(text);
+    };
     let mut file = result_owner::append(Path::new(path))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("cannot write to {path}"))
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("cannot write to {path}"))
 }
 
 /// The lines of a file.
@@ -253,10 +294,14 @@ fn read_script(path: &Path) -> anyhow::Result<Script> {
     let other = |kind| wrong_kind::failure(path, kind, "fsb postmark", &code::INVALID_POSTMARK);
     let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(|error| {
         let message = format!("cannot read commands from {}: {error}", path.display());
-        other(identify_file(path)).unwrap_or_else(|| exit::failed_call(&code::UNREADABLE, &error, message))
+        other(identify_file(path))
+            .unwrap_or_else(|| exit::failed_call(&code::UNREADABLE, &error, message))
     })?;
     other(identify(text.as_bytes())).map_or(Ok(()), Err)?;
-    Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
+    Ok(Script {
+        path: path.to_owned(),
+        lines: text.lines().map(str::to_owned).collect(),
+    })
 }
 
 impl Script {
@@ -272,7 +317,8 @@ impl Script {
 enum RunResult {
     /// The run finished; its report.
     Report(String),
-    /// The run failed; the reason and the name of the kernel's error, unless they were printed already.
+    /// The run failed; the reason and the name of the kernel's error, unless they were printed
+    /// already.
     Failed(Option<(String, Option<&'static str>)>),
     /// A signal interrupted the run.
     Interrupted,
@@ -303,7 +349,10 @@ impl Work for Runs {
     // The files of a run that is interrupted are removed.
     const HEEDS_INTERRUPTION: bool = true;
 
-    fn perform(task: Asked, requester: &mut Requester<'_, Moment>) -> Result<Self::Answer, EngineError> {
+    fn perform(
+        task: Asked,
+        requester: &mut Requester<'_, Moment>,
+    ) -> Result<Self::Answer, EngineError> {
         let Asked { settings, verify } = task;
         let (text, twister) = source(&settings);
         let mut pool = pool(&settings, twister);
@@ -315,13 +364,23 @@ impl Work for Runs {
             text: (!verify).then_some(text.as_slice()),
         };
         let interrupted = requester.interrupted();
-        let ended = fsb_engine::postmark::run(&options, &mut pool, &interrupted, &mut |moment| requester.tell(moment));
-        Ok(ended.map(|times| Done { times, tally: *pool.tally() }))
+        let ended = fsb_engine::postmark::run(&options, &mut pool, &interrupted, &mut |moment| {
+            requester.tell(moment)
+        });
+        Ok(ended.map(|times| Done {
+            times,
+            tally: *pool.tally(),
+        }))
     }
 }
 
 /// Makes the files, works on them, removes them, and prints its progress.
-fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyhow::Result<RunResult> {
+fn run(
+    settings: &Settings,
+    verify: bool,
+    turn: Turn,
+    signals: &Signals,
+) -> anyhow::Result<RunResult> {
     let mut lock = turn.take("fsb postmark")?;
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
@@ -330,7 +389,10 @@ fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyh
         }
     };
     let rights = rights(settings)?;
-    let asked = Asked { settings: settings.clone(), verify };
+    let asked = Asked {
+        settings: settings.clone(),
+        verify,
+    };
     let ended = perform(&asked, rights, signals, &mut tell);
     warn_of_concurrent(&mut lock);
     let Done { times, tally } = match ended {
@@ -341,8 +403,15 @@ fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyh
         }
         Ok(Err(error @ (Ended::Failed(_) | Ended::Left { .. }))) => {
             results::print("\n")?;
-            let left = if matches!(error, Ended::Failed(_)) { ". The files of this run are removed" } else { "" };
-            return Ok(RunResult::Failed(Some((format!("{error}{left}"), error.errno_name()))));
+            let left = if matches!(error, Ended::Failed(_)) {
+                ". The files of this run are removed"
+            } else {
+                ""
+            };
+            return Ok(RunResult::Failed(Some((
+                format!("{error}{left}"),
+                error.errno_name(),
+            ))));
         }
         Err(error) => {
             results::print("\n")?;
@@ -351,7 +420,10 @@ fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyh
                 Ok(()) => ". The files of this run are removed".to_owned(),
                 Err(why) => format!("; and its files are not all removed: {why}"),
             };
-            return Ok(RunResult::Failed(Some((format!("{error}{left}"), error.errno()))));
+            return Ok(RunResult::Failed(Some((
+                format!("{error}{left}"),
+                error.errno(),
+            ))));
         }
     };
     printed?;
@@ -397,7 +469,10 @@ fn tell(moment: Moment) -> anyhow::Result<()> {
         Moment::OutOfFiles => print::OUT_OF_FILES,
         Moment::Deleting => print::DELETING,
         Moment::RemovingDirectories => print::REMOVING_DIRECTORIES,
-        Moment::MadeDirectories | Moment::Transacted | Moment::Deleted | Moment::RemovedDirectories => print::DONE,
+        Moment::MadeDirectories
+        | Moment::Transacted
+        | Moment::Deleted
+        | Moment::RemovedDirectories => print::DONE,
     };
     results::print(text)
 }
@@ -410,14 +485,20 @@ const NOTE: u64 = 512;
 
 /// Returns the directories that the settings name for the files of a run.
 fn locations(settings: &Settings) -> Vec<PathBuf> {
-    settings.locations.iter().map(|location| PathBuf::from(&location.path)).collect()
+    settings
+        .locations
+        .iter()
+        .map(|location| PathBuf::from(&location.path))
+        .collect()
 }
 
 /// Returns the user whose privileges create the files.
 fn rights(settings: &Settings) -> anyhow::Result<Rights> {
     let locations = locations(settings);
     let here = locations.is_empty().then_some(Path::new("."));
-    Ok(Rights::over(locations.iter().map(PathBuf::as_path).chain(here))?)
+    Ok(Rights::over(
+        locations.iter().map(PathBuf::as_path).chain(here),
+    )?)
 }
 
 /// Checks that the directories can hold the files, that the names are free, and that the files fit.
@@ -432,23 +513,38 @@ fn check_run(settings: &Settings) -> anyhow::Result<()> {
 
 /// Checks that the report can be appended to the file.
 fn check_report(file: Option<&str>) -> anyhow::Result<()> {
-    let Some(path) = file.map(Path::new) else { return Ok(()) };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(path) = file.map(Path::new) else {
+        return Ok(());
+    };
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let shown = path.display();
     if path.is_dir() {
-        return Err(exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: it is a directory")));
+        return Err(exit::failure(
+            &code::UNWRITABLE,
+            format!("cannot add a report to {shown}: it is a directory"),
+        ));
     }
     if !parent.is_dir() {
         return Err(exit::failure(
             &code::UNWRITABLE,
-            format!("cannot add a report to {shown}: no directory {}", parent.display()),
+            format!(
+                "cannot add a report to {shown}: no directory {}",
+                parent.display()
+            ),
         ));
     }
     let failure = format!("cannot add a report to {shown}");
     result_owner::check(path).map_err(|error| result_owner::unwritable(failure, error))?;
     let writable = if path.exists() { path } else { parent };
-    let denied =
-        |_| exit::failure(&code::OUTPUT_FAILED, format!("cannot add a report to {shown}: it may not be written"));
+    let denied = |_| {
+        exit::failure(
+            &code::OUTPUT_FAILED,
+            format!("cannot add a report to {shown}: it may not be written"),
+        )
+    };
     rustix::fs::access(writable, Access::WRITE_OK).map_err(denied)
 }
 
@@ -468,14 +564,24 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
         )
     })?;
     let entries = std::fs::read_dir(directory).map_err(|error| {
-        exit::failed_call(&code::DIRECTORY_NOT_WRITABLE, &error, format!("location {shown} cannot be read: {error}"))
+        exit::failed_call(
+            &code::DIRECTORY_NOT_WRITABLE,
+            &error,
+            format!("location {shown} cannot be read: {error}"),
+        )
     })?;
-    let taken = entries.flatten().map(|entry| entry.file_name()).find(|name| is_ours(name, settings));
+    let taken = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .find(|name| is_ours(name, settings));
     match taken {
         None => Ok(()),
         Some(name) => Err(exit::failure_about(
             &code::DIRECTORY,
-            [("path", shown.to_string().into()), ("name", name.to_string_lossy().into())],
+            [
+                ("path", shown.to_string().into()),
+                ("name", name.to_string_lossy().into()),
+            ],
             format!(
                 "'{}' is in {shown} already, and a run makes and removes a file or directory of that name: \
              name another location, or remove it",
@@ -485,18 +591,26 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
     }
 }
 
-/// Removes the files of a run whose worker could not remove them. Their names were free when the run began.
+/// Removes the files of a run whose worker could not remove them. Their names were free when the
+/// run began.
 fn remove_left(settings: &Settings) -> io::Result<()> {
     for directory in directories(settings) {
-        for entry in std::fs::read_dir(directory)?.flatten().filter(|entry| is_ours(&entry.file_name(), settings)) {
+        for entry in std::fs::read_dir(directory)?
+            .flatten()
+            .filter(|entry| is_ours(&entry.file_name(), settings))
+        {
             if !entry.file_type()?.is_dir() {
                 std::fs::remove_file(entry.path())?;
                 continue;
             }
-            // A run makes only numbered files in it. `remove_dir` reports a directory that holds anything else, which
-            // stays.
+            // A run makes only numbered files in it. `remove_dir` reports a directory that holds
+            // anything else, which stays.
             for file in std::fs::read_dir(entry.path())?.flatten() {
-                if file.file_name().to_str().is_some_and(|name| name.parse::<u64>().is_ok()) {
+                if file
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| name.parse::<u64>().is_ok())
+                {
                     std::fs::remove_file(file.path())?;
                 }
             }
@@ -509,7 +623,11 @@ fn remove_left(settings: &Settings) -> io::Result<()> {
 /// Returns the directories of the files: the working directory if the settings name none.
 fn directories(settings: &Settings) -> Vec<PathBuf> {
     let named = locations(settings);
-    if named.is_empty() { vec![PathBuf::from(".")] } else { named }
+    if named.is_empty() {
+        vec![PathBuf::from(".")]
+    } else {
+        named
+    }
 }
 
 /// Returns whether a run would create a file or directory of that name.
@@ -519,9 +637,14 @@ fn is_ours(name: &OsStr, settings: &Settings) -> bool {
         let plain = text == "0" || !text.starts_with(['0', '+']);
         text.parse::<u64>().ok().filter(|_| plain)
     };
-    let Some(name) = name.to_str() else { return false };
+    let Some(name) = name.to_str() else {
+        return false;
+    };
     if shape.subdirectories > 1 {
-        return name.strip_prefix('s').and_then(number).is_some_and(|number| number < u64::from(shape.subdirectories));
+        return name
+            .strip_prefix('s')
+            .and_then(number)
+            .is_some_and(|number| number < u64::from(shape.subdirectories));
     }
     let most = u64::from(shape.number) + u64::from(shape.transactions);
     number(name).is_some_and(|number| (1..=most).contains(&number))
@@ -530,25 +653,39 @@ fn is_ours(name: &OsStr, settings: &Settings) -> bool {
 fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<()> {
     let (mut rooms, mut devices) = (BTreeMap::new(), Vec::new());
     for path in directories {
-        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(FreeSpace::at(path)) else { return Ok(()) };
+        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(FreeSpace::at(path)) else {
+            return Ok(());
+        };
         devices.push(metadata.dev());
         rooms.entry(metadata.dev()).or_insert(room);
     }
     let shape = &settings.shape;
     // No pool holds more; most hold far less, and then it is worth going through the operations.
     let places = 2 * u64::from(shape.number);
-    let subdirectories = if shape.subdirectories > 1 { u64::from(shape.subdirectories) } else { 0 };
+    let subdirectories = if shape.subdirectories > 1 {
+        u64::from(shape.subdirectories)
+    } else {
+        0
+    };
     let directories_made = subdirectories * directories.len() as u64;
-    let most =
-        Need { bytes: places * taken(shape.size_high) + directories_made * BLOCK, files: places + directories_made };
+    let most = Need {
+        bytes: places * taken(shape.size_high) + directories_made * BLOCK,
+        files: places + directories_made,
+    };
     if rooms.values().all(|room| room.holds(most)) {
         return Ok(());
     }
     // If not even the first files fit, the operations, which may be many, need not be simulated.
     let least = u64::from(shape.number) * taken(shape.size_low);
     if least > rooms.values().map(|room| room.bytes).sum() {
-        let need = Need { bytes: least, files: u64::from(shape.number) };
-        return rooms.values().next().map_or(Ok(()), |room| Err(too_much(need, room)));
+        let need = Need {
+            bytes: least,
+            files: u64::from(shape.number),
+        };
+        return rooms
+            .values()
+            .next()
+            .map_or(Ok(()), |room| Err(too_much(need, room)));
     }
     for (device, mut need) in peaks(settings, &devices) {
         need.bytes += directories_made * BLOCK;
@@ -563,7 +700,10 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
 fn too_much(need: Need, room: &FreeSpace) -> anyhow::Error {
     exit::failure(
         &code::NO_SPACE,
-        format!("this run {}: 'set number' and 'set size' make it smaller", room.lacks(need)),
+        format!(
+            "this run {}: 'set number' and 'set size' make it smaller",
+            room.lacks(need)
+        ),
     )
 }
 
@@ -575,19 +715,39 @@ fn taken(size: u32) -> u64 {
 /// Returns the peak need on each device. The operations of a run follow from its settings alone.
 fn peaks(settings: &Settings, devices: &[u64]) -> BTreeMap<u64, Need> {
     let mut pool = pool(settings, source(settings).1);
-    let mut now: BTreeMap<u64, Need> = devices.iter().map(|device| (*device, Need::default())).collect();
+    let mut now: BTreeMap<u64, Need> = devices
+        .iter()
+        .map(|device| (*device, Need::default()))
+        .collect();
     let mut most = now.clone();
     let mut follow = |operation: Option<Operation>| {
-        let Some(Operation { act, file, bytes }) = operation else { return };
+        let Some(Operation { act, file, bytes }) = operation else {
+            return;
+        };
         let device = devices[file.location as usize];
-        let (Some(need), Some(peak)) = (now.get_mut(&device), most.get_mut(&device)) else { return };
+        let (Some(need), Some(peak)) = (now.get_mut(&device), most.get_mut(&device)) else {
+            return;
+        };
         match act {
-            Act::Create => *need = Need { bytes: need.bytes + taken(bytes), files: need.files + 1 },
+            Act::Create => {
+                *need = Need {
+                    bytes: need.bytes + taken(bytes),
+                    files: need.files + 1,
+                }
+            }
             Act::Append { at } => need.bytes = need.bytes + taken(at + bytes) - taken(at),
-            Act::Delete => *need = Need { bytes: need.bytes - taken(bytes), files: need.files - 1 },
+            Act::Delete => {
+                *need = Need {
+                    bytes: need.bytes - taken(bytes),
+                    files: need.files - 1,
+                }
+            }
             Act::Read => {}
         }
-        *peak = Need { bytes: peak.bytes.max(need.bytes), files: peak.files.max(need.files) };
+        *peak = Need {
+            bytes: peak.bytes.max(need.bytes),
+            files: peak.files.max(need.files),
+        };
     };
     for _ in 0..settings.shape.number {
         follow(pool.create());

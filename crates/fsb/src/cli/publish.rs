@@ -1,4 +1,5 @@
-//! `fsb publish`: one file with the report of a run and the run itself, without what identifies the host.
+//! `fsb publish`: one file with the report of a run and the run itself, without what identifies the
+//! host.
 
 use std::path::{Path, PathBuf};
 
@@ -27,10 +28,11 @@ Examples:
 
 /// Publish a run as one page that others can compare
 ///
-/// The page holds the report, the record of the run and every trial. The commands report and compare read them from it.
-/// Names of the host, the command line of its kernel, users, serial numbers and paths are removed. So are commands,
-/// their output, names that you gave, and sentences that may quote any of these. The page lists what was removed. Models
-/// of processor and disks, kernel, distribution, versions and options stay, because results depend on them.
+/// The page holds the report, the record of the run and every trial. The commands report and
+/// compare read them from it. Names of the host, the command line of its kernel, users, serial
+/// numbers and paths are removed. So are commands, their output, names that you gave, and sentences
+/// that may quote any of these. The page lists what was removed. Models of processor and disks,
+/// kernel, distribution, versions and options stay, because results depend on them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_args(|argument| argument.help_heading(None::<&'static str>).hide_short_help(false)))]
@@ -48,23 +50,39 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let keep = arguments.keep.iter().map(|word| identifying(word)).collect::<anyhow::Result<Vec<_>>>()?;
+    let keep = arguments
+        .keep
+        .iter()
+        .map(|word| identifying(word))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(output) = &arguments.output {
         check_output(output)?;
     }
     let directory = results::given_or_last(arguments.directory.as_deref(), "publish")?;
     if fsb_store::is_page(&directory) {
         let message = format!("{} is a published page already", directory.display());
-        return Err(exit::advised(&code::CONFLICT, message, "copy it, or name the directory of a run"));
+        return Err(exit::advised(
+            &code::CONFLICT,
+            message,
+            "copy it, or name the directory of a run",
+        ));
     }
-    let fsb_store::Contents { mut record, mut trials, warnings } = fsb_store::read(&directory)?;
+    let fsb_store::Contents {
+        mut record,
+        mut trials,
+        warnings,
+    } = fsb_store::read(&directory)?;
     warnings.iter().for_each(say_warning);
     if record.plan.race.is_some() {
         let message = "the result of fsb choose has no page";
         let help = "publish its winner against others: fsb run, then fsb publish";
         return Err(exit::advised(&code::CONFLICT, message, help));
     }
-    let vocabulary = Vocabulary { parameter: &is_plain_parameter, control: &is_plain_control, plan: &is_shipped };
+    let vocabulary = Vocabulary {
+        parameter: &is_plain_parameter,
+        control: &is_plain_control,
+        plan: &is_shipped,
+    };
     let mut anonymiser = Anonymiser::new(vocabulary, keep.iter().copied());
     anonymiser.record(&mut record);
     trials.iter_mut().for_each(|trial| anonymiser.trial(trial));
@@ -76,12 +94,22 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let element = fsb_store::page_element(&publication, &record, &trials)?;
     let removed: Vec<String> = publication.removed.iter().map(Removal::line).collect();
-    let run = PublishedRun { element: &element, removed: &removed, kept: &publication.kept };
+    let run = PublishedRun {
+        element: &element,
+        removed: &removed,
+        kept: &publication.kept,
+    };
     let summary = results::summary(&record, &trials);
     let report = Report::of_run(&summary, &trials);
-    let started = record.segments.first().map(|segment| segment.started.as_str()).unwrap_or_default();
-    let output =
-        arguments.output.clone().unwrap_or_else(|| default_output(started, &coordinator::run_name(&record.plan)));
+    let started = record
+        .segments
+        .first()
+        .map(|segment| segment.started.as_str())
+        .unwrap_or_default();
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| default_output(started, &coordinator::run_name(&record.plan)));
     result_owner::replace_with(&output, |file| html::write_published(&report, &run, file))?;
     print(&listed(&output, &removed, &publication.kept))?;
     Ok(exit::DONE)
@@ -89,10 +117,18 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// Returns the class of values of that name.
 fn identifying(word: &str) -> anyhow::Result<Identifying> {
-    let known = Identifying::ALL.into_iter().find(|class| class.name() == word);
+    let known = Identifying::ALL
+        .into_iter()
+        .find(|class| class.name() == word);
     known.ok_or_else(|| {
         let names = Identifying::ALL.into_iter().map(Identifying::name);
-        exit::failure(&code::INVALID_VALUE, format!("--keep: {}", nearest::unknown("class of values", word, names)))
+        exit::failure(
+            &code::INVALID_VALUE,
+            format!(
+                "--keep: {}",
+                nearest::unknown("class of values", word, names)
+            ),
+        )
     })
 }
 
@@ -110,8 +146,13 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 
 /// Returns a path such as `20261120T150405Z-ext4-xfs.html`.
 fn default_output(started: &str, targets: &str) -> PathBuf {
-    let time: String = started.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
-    let names = [time.as_str(), targets].into_iter().filter(|part| !part.is_empty());
+    let time: String = started
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .collect();
+    let names = [time.as_str(), targets]
+        .into_iter()
+        .filter(|part| !part.is_empty());
     format!("{}.html", names.collect::<Vec<_>>().join("-")).into()
 }
 
@@ -121,7 +162,9 @@ fn listed(output: &Path, removed: &[String], kept: &[String]) -> String {
     let mut text = format!("{}\n", output.display());
     match removed {
         [] => text += "removed: nothing\n",
-        removed => removed.iter().for_each(|line| text += &format!("{}\n", entry("removed: ", line, columns))),
+        removed => removed
+            .iter()
+            .for_each(|line| text += &format!("{}\n", entry("removed: ", line, columns))),
     }
     if !kept.is_empty() {
         text += &format!("{}\n", entry("kept: ", &kept.join(", "), columns));
@@ -133,8 +176,15 @@ fn listed(output: &Path, removed: &[String], kept: &[String]) -> String {
 
 /// Returns whether values of the parameter are words, numbers, sizes and the like.
 fn is_plain_parameter(workload: &str, parameter: &str) -> bool {
-    let found = workload::REGISTRY.iter().find(|member| member.name() == workload);
-    let declared = found.and_then(|member| member.parameters().into_iter().find(|known| known.name == parameter));
+    let found = workload::REGISTRY
+        .iter()
+        .find(|member| member.name() == workload);
+    let declared = found.and_then(|member| {
+        member
+            .parameters()
+            .into_iter()
+            .find(|known| known.name == parameter)
+    });
     declared.is_some_and(|declared| match declared.kind {
         ParameterKind::Size(_)
         | ParameterKind::Number(_)
@@ -158,7 +208,8 @@ fn is_plain_parameter(workload: &str, parameter: &str) -> bool {
     })
 }
 
-/// Returns whether values of the control are words and numbers: those of `services` are names of units.
+/// Returns whether values of the control are words and numbers: those of `services` are names of
+/// units.
 fn is_plain_control(name: &str) -> bool {
     name != "services" && control::find(name).is_ok()
 }
@@ -166,7 +217,9 @@ fn is_plain_control(name: &str) -> bool {
 /// Returns whether a suite or a plan of the program has this name.
 fn is_shipped(name: &str) -> bool {
     let own = format!("name = \"{name}\"");
-    let is_named =
-        |plan: &ShippedPlan| plan.name.strip_suffix(".toml") == Some(name) || plan.text.lines().any(|line| line == own);
-    suite::REGISTRY.iter().any(|suite| suite.name == name) || shipped_plan::REGISTRY.iter().any(is_named)
+    let is_named = |plan: &ShippedPlan| {
+        plan.name.strip_suffix(".toml") == Some(name) || plan.text.lines().any(|line| line == own)
+    };
+    suite::REGISTRY.iter().any(|suite| suite.name == name)
+        || shipped_plan::REGISTRY.iter().any(is_named)
 }

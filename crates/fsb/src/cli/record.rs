@@ -44,8 +44,8 @@ impl From<By> for Method {
 
 /// Record a program's file calls, to replay them elsewhere
 ///
-/// The trace holds the calls on files below --root, with names, sizes and holes, but without contents. 'fsb trace show'
-/// summarizes it, and 'fsb run --trace' replays it on any target.
+/// The trace holds the calls on files below --root, with names, sizes and holes, but without
+/// contents. 'fsb trace show' summarizes it, and 'fsb run --trace' replays it on any target.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "fsb record [OPTIONS] [-- COMMAND…]")]
 pub struct Arguments {
@@ -86,7 +86,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => Subject::Program(arguments.command.clone()),
     };
     let root = root(arguments)?;
-    let output = arguments.output.clone().unwrap_or_else(|| default_output(&subject));
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| default_output(&subject));
     let (path, part) = (&output, part(&output));
     let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if is_there && !arguments.overwrite {
@@ -107,18 +110,29 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             Subject::Program(words) => shown(words),
             Subject::Process(pid) => format!("process {pid}"),
         },
-        root: if arguments.anonymous { String::new() } else { root.to_string_lossy().into_owned() },
+        root: if arguments.anonymous {
+            String::new()
+        } else {
+            root.to_string_lossy().into_owned()
+        },
         fsb: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
-        time: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        time: jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string(),
         anonymous: arguments.anonymous,
         ..Header::default()
     };
-    // The program inherits descriptors, as under strace and perf: `3<file` and `<(…)` work. Under sudo it runs as
-    // another user than the invoking one and inherits none.
+    // The program inherits descriptors, as under strace and perf: `3<file` and `<(…)` work. Under
+    // sudo it runs as another user than the invoking one and inherits none.
     let passes_descriptors = InvokingUser::current().is_none();
-    let request = RecordRequest { subject, root: root.clone(), method: arguments.by.into(), passes_descriptors };
+    let request = RecordRequest {
+        subject,
+        root: root.clone(),
+        method: arguments.by.into(),
+        passes_descriptors,
+    };
     let _awake = fsb_testbed::control::stay_awake();
     let outcome = match fsb_record::record(&request, header, BufWriter::new(file)) {
         // A program that did not start has printed the reason.
@@ -126,10 +140,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             forget(made)?;
             return Ok(exit::REQUEST);
         }
-        // Calls that the recorder missed may have used files below the root. The trace is then marked as incomplete.
-        Ok(RecordOutcome { is_root_used: false, used_outside: Some(used), totals, .. })
-            if totals.incomplete.is_empty() =>
-        {
+        // Calls that the recorder missed may have used files below the root. The trace is then
+        // marked as incomplete.
+        Ok(RecordOutcome {
+            is_root_used: false,
+            used_outside: Some(used),
+            totals,
+            ..
+        }) if totals.incomplete.is_empty() => {
             forget(made)?;
             return Err(nothing_inside(arguments, &root, &used));
         }
@@ -144,29 +162,45 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             exit::failed_call(
                 &code::OUTPUT_FAILED,
                 &error,
-                format!("cannot rename {} to {}: {error}", made.display(), path.display()),
+                format!(
+                    "cannot rename {} to {}: {error}",
+                    made.display(),
+                    path.display()
+                ),
             )
         };
         result_owner::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
     print(path, &outcome);
-    Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
+    Ok(if outcome.code.is_some_and(|code| code != 0) {
+        exit::TRIALS
+    } else {
+        exit::DONE
+    })
 }
 
 /// Returns `make.trace` for a command, `process-4711.trace` for a process.
 fn default_output(subject: &Subject) -> PathBuf {
     let name = match subject {
-        Subject::Program(words) => {
-            words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default().to_owned()
-        }
+        Subject::Program(words) => words
+            .first()
+            .map(Path::new)
+            .and_then(Path::file_name)
+            .unwrap_or_default()
+            .to_owned(),
         Subject::Process(pid) => format!("process-{pid}").into(),
     };
     Path::new(&name).with_added_extension("trace")
 }
 
-/// Returns the error for a program that used no file below the root, with the directory that it did use.
+/// Returns the error for a program that used no file below the root, with the directory that it did
+/// use.
 fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Error {
-    let output: String = arguments.output.iter().map(|output| format!(" -o {}", output.display())).collect();
+    let output: String = arguments
+        .output
+        .iter()
+        .map(|output| format!(" -o {}", output.display()))
+        .collect();
     let subject = match arguments.pid {
         Some(pid) => format!("--pid {pid}"),
         None => format!("-- {}", shown(&arguments.command)),
@@ -177,15 +211,23 @@ fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Er
         root.display(),
         used.display()
     );
-    let fields = [("root", root.to_string_lossy().into()), ("directory", used.to_string_lossy().into())];
+    let fields = [
+        ("root", root.to_string_lossy().into()),
+        ("directory", used.to_string_lossy().into()),
+    ];
     exit::failure_about(&code::NOT_RECORDED, fields, message)
 }
 
 fn shown(words: &[OsString]) -> String {
-    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
-/// Returns the path of the new trace while it is incomplete and an existing trace is to be replaced.
+/// Returns the path of the new trace while it is incomplete and an existing trace is to be
+/// replaced.
 fn part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
@@ -194,30 +236,52 @@ fn part(path: &Path) -> PathBuf {
 
 /// Removes an empty trace, but only if it is a regular file.
 fn forget(path: &Path) -> anyhow::Result<()> {
-    let removed =
-        result_owner::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
+    let removed = result_owner::looking(|| {
+        if std::fs::metadata(path)?.is_file() {
+            std::fs::remove_file(path)
+        } else {
+            Ok(())
+        }
+    });
     removed?.map_err(|error| {
-        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot remove {}: {error}", path.display()))
+        exit::failed_call(
+            &code::OUTPUT_FAILED,
+            &error,
+            format!("cannot remove {}: {error}", path.display()),
+        )
     })
 }
 
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
-    let of_process = || arguments.pid.map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")));
-    let named = arguments.root.clone().or_else(of_process).unwrap_or_else(|| PathBuf::from("."));
-    let real = std::fs::canonicalize(&named).map_err(|error| match (&arguments.root, arguments.pid) {
-        (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => {
-            exit::advised(&code::UNREADABLE, format!("no process {pid}"), "find its number with pgrep NAME")
-        }
-        (None, _) => {
-            exit::failed_call(&code::UNREADABLE, &error, format!("the working directory {}: {error}", named.display()))
-        }
-        (Some(_), _) => exit::advised_call(
-            &code::UNREADABLE,
-            &error,
-            format!("--root {}: {error}", named.display()),
-            "name the directory whose files the program uses",
-        ),
-    })?;
+    let of_process = || {
+        arguments
+            .pid
+            .map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")))
+    };
+    let named = arguments
+        .root
+        .clone()
+        .or_else(of_process)
+        .unwrap_or_else(|| PathBuf::from("."));
+    let real =
+        std::fs::canonicalize(&named).map_err(|error| match (&arguments.root, arguments.pid) {
+            (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => exit::advised(
+                &code::UNREADABLE,
+                format!("no process {pid}"),
+                "find its number with pgrep NAME",
+            ),
+            (None, _) => exit::failed_call(
+                &code::UNREADABLE,
+                &error,
+                format!("the working directory {}: {error}", named.display()),
+            ),
+            (Some(_), _) => exit::advised_call(
+                &code::UNREADABLE,
+                &error,
+                format!("--root {}: {error}", named.display()),
+                "name the directory whose files the program uses",
+            ),
+        })?;
     if real.is_dir() {
         Ok(real)
     } else {
@@ -248,9 +312,11 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
             format!("eBPF cannot record the calls: {error}"),
             "eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use --by ptrace",
         ),
-        RecordError::Kept { ref source, .. } => {
-            exit::failed_call(&code::NOT_RECORDED, source, format!("{error}; the program did not start"))
-        }
+        RecordError::Kept { ref source, .. } => exit::failed_call(
+            &code::NOT_RECORDED,
+            source,
+            format!("{error}; the program did not start"),
+        ),
         RecordError::Trace(error) => super::trace::unwritten(output, &error),
     }
 }
@@ -258,7 +324,13 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
 /// Prints the counts and the cost of the recording.
 fn print(output: &Path, outcome: &RecordOutcome) {
     let totals = &outcome.totals;
-    let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_whole(count)) };
+    let calls = |count: u64| {
+        if count == 1 {
+            "1 call".to_owned()
+        } else {
+            format!("{} calls", show_whole(count))
+        }
+    };
     let fields = [
         ("path", output.to_string_lossy().into()),
         ("calls", totals.calls.into()),
@@ -270,7 +342,11 @@ fn print(output: &Path, outcome: &RecordOutcome) {
         "{}: {} of {} in {}, {}; {} outside the root left out",
         output.display(),
         calls(totals.calls),
-        if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) },
+        if totals.tasks == 1 {
+            "1 thread".to_owned()
+        } else {
+            format!("{} threads", totals.tasks)
+        },
         show_seconds(outcome.seconds),
         show_bytes(outcome.bytes as f64),
         calls(totals.outside)
@@ -280,7 +356,11 @@ fn print(output: &Path, outcome: &RecordOutcome) {
     say(&format!(
         "recording stopped the program {} times{}, {} each: about {} in all, which a replay leaves out",
         show_whole(outcome.stops),
-        if outcome.by_ebpf { " and saw the rest by eBPF" } else { "" },
+        if outcome.by_ebpf {
+            " and saw the rest by eBPF"
+        } else {
+            ""
+        },
         show_seconds(stop),
         show_seconds(outcome.stops as f64 * stop)
     ));

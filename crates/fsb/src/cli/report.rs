@@ -53,7 +53,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     if let Some(choice) = Choice::from_run(&run.record, &run.trials) {
         if arguments.figures.is_some() {
-            return Err(exit::failure(&code::CONFLICT, "--figures: a choice is text or json and has no figures"));
+            return Err(exit::failure(
+                &code::CONFLICT,
+                "--figures: a choice is text or json and has no figures",
+            ));
         }
         arguments.output.of_choice()?;
         arguments.output.emit_choice(&choice)?;
@@ -75,12 +78,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// Writes every figure as SVG and PNG, and prints the names of the files.
 fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
-    let made = result_owner::result_owner().act(|| std::fs::create_dir_all(directory)).and_then(|made| made);
+    let made = result_owner::result_owner()
+        .act(|| std::fs::create_dir_all(directory))
+        .and_then(|made| made);
     made.map_err(|error| {
-        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot make {}: {error}", directory.display()))
+        exit::failed_call(
+            &code::OUTPUT_FAILED,
+            &error,
+            format!("cannot make {}: {error}", directory.display()),
+        )
     })?;
     for figure in figures(report) {
-        let [svg, png] = ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
+        let [svg, png] =
+            ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
         result_owner::replace(&svg, figure.svg().as_bytes())?;
         result_owner::replace_with(&png, |file| figure.write_png(file))?;
         results::print(&format!("{}\n{}\n", svg.display(), png.display()))?;
@@ -129,8 +139,15 @@ fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
         if targets.is_empty() {
             let message = nearest::unknown("target", name, names.iter().map(String::as_str));
             // The run directory is easily put behind the option.
-            let first = if Path::new(name).is_dir() { "; the run directory comes before --commands" } else { "" };
-            return Err(exit::failure(&code::UNKNOWN_TARGET, format!("--commands: {message}{first}")));
+            let first = if Path::new(name).is_dir() {
+                "; the run directory comes before --commands"
+            } else {
+                ""
+            };
+            return Err(exit::failure(
+                &code::UNKNOWN_TARGET,
+                format!("--commands: {message}{first}"),
+            ));
         }
     }
     results::print(&commands::text(&run.record, &targets))

@@ -1,7 +1,7 @@
 //! `fsb serve`: the history in a browser, and with `--allow-runs` runs from a browser.
 //!
-//! With `--allow-runs`, this process is the helper, which makes runs. It starts the web process with the rights of an
-//! ordinary user, and answers its requests over a pair of sockets.
+//! With `--allow-runs`, this process is the helper, which makes runs. It starts the web process
+//! with the rights of an ordinary user, and answers its requests over a pair of sockets.
 
 mod client;
 mod form;
@@ -27,11 +27,13 @@ use fsb_history::Location;
 use fsb_report::choice::Choice;
 use fsb_report::show::{self, counted};
 use fsb_report::{Report, html};
-use fsb_serve::{Control, Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files};
+use fsb_serve::{
+    Control, Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files,
+};
 use fsb_sys::InvokingUser;
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, geteuid, getrlimit, kill_process, set_dumpable_behavior,
-    set_parent_process_death_signal, setrlimit,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, geteuid, getrlimit, kill_process,
+    set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,10 +62,11 @@ pub const WEB_ARGUMENT: &str = "__serve-web";
 
 /// Show the history in a browser: changes, series, runs, comparisons
 ///
-/// Serves pages and JSON that only read: changes in words, series with charts, reports and comparisons of runs, and a matrix
-/// over kernels. /api/openapi.json describes the JSON. It has no login, so everybody who reaches the address sees
-/// the history. With --allow-runs, the printed address holds a token that also permits to plan, start, watch and stop
-/// runs: on loop images, in memory, and on what --wipe and --directory name. Ctrl-C ends it.
+/// Serves pages and JSON that only read: changes in words, series with charts, reports and
+/// comparisons of runs, and a matrix over kernels. /api/openapi.json describes the JSON. It has no
+/// login, so everybody who reaches the address sees the history. With --allow-runs, the printed
+/// address holds a token that also permits to plan, start, watch and stop runs: on loop images, in
+/// memory, and on what --wipe and --directory name. Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -78,14 +81,25 @@ pub struct Arguments {
     /// Write the pages as files to this directory instead, without search and comparisons
     #[arg(long = "static", value_name = "DIR", conflicts_with_all = ["listen", "host", "allow_runs"])]
     files: Option<PathBuf>,
-    /// Let who has the printed token make runs with the rights of this command; loopback addresses only
+    /// Let who has the printed token make runs with the rights of this command; loopback addresses
+    /// only
     #[arg(long, conflicts_with = "host")]
     allow_runs: bool,
     /// With --allow-runs: runs may overwrite this block device; repeatable
-    #[arg(long, value_name = "DEVICE", requires = "allow_runs", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "DEVICE",
+        requires = "allow_runs",
+        hide_short_help = true
+    )]
     wipe: Vec<PathBuf>,
     /// With --allow-runs: runs may measure this directory; repeatable
-    #[arg(long, value_name = "DIR", requires = "allow_runs", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "allow_runs",
+        hide_short_help = true
+    )]
     directory: Vec<PathBuf>,
 }
 
@@ -102,8 +116,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let (listener, listen) = bind(arguments.listen)?;
     if !listen.ip().is_loopback() {
-        let text = "warning: everybody who reaches this address sees the history: fsb serve has no login";
-        notify(&notice::OPEN_TO_ALL, [("address", listen.to_string().into())], text);
+        let text =
+            "warning: everybody who reaches this address sees the history: fsb serve has no login";
+        notify(
+            &notice::OPEN_TO_ALL,
+            [("address", listen.to_string().into())],
+            text,
+        );
     }
     serve_at(listener, listen, site, &arguments.host, None)
 }
@@ -112,14 +131,25 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 fn bind(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen).map_err(|error| {
         let help = "choose another port: --listen 127.0.0.1:0 takes any free one";
-        exit::advised_call(&code::UNABLE, &error, format!("cannot listen on {listen}: {error}"), help)
+        exit::advised_call(
+            &code::UNABLE,
+            &error,
+            format!("cannot listen on {listen}: {error}"),
+            help,
+        )
     })?;
-    let listen = listener.local_addr().map_err(|error| failed(listen, &error))?;
+    let listen = listener
+        .local_addr()
+        .map_err(|error| failed(listen, &error))?;
     Ok((listener, listen))
 }
 
 fn failed(listen: SocketAddr, error: &io::Error) -> anyhow::Error {
-    exit::failed_call(&code::SYSTEM, error, format!("cannot serve on {listen}: {error}"))
+    exit::failed_call(
+        &code::SYSTEM,
+        error,
+        format!("cannot serve on {listen}: {error}"),
+    )
 }
 
 /// Serves until a signal comes.
@@ -154,35 +184,56 @@ const NOBODY: (u32, u32) = (65_534, 65_534);
 fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     let listen = arguments.listen;
     if !listen.ip().is_loopback() {
-        let message = format!("--allow-runs listens on loopback addresses only, and {listen} is not one");
+        let message =
+            format!("--allow-runs listens on loopback addresses only, and {listen} is not one");
         let help = "from another machine, use a tunnel: ssh -L 8080:127.0.0.1:8080 HOST";
         return Err(exit::advised(&code::CONFLICT, message, help));
     }
     // A link is followed only now, because it may lead to another device later.
     let device = |path: &PathBuf| {
-        let failed = |error| exit::failure(&code::INVALID_VALUE, format!("--wipe {}: {error}", path.display()));
+        let failed = |error| {
+            exit::failure(
+                &code::INVALID_VALUE,
+                format!("--wipe {}: {error}", path.display()),
+            )
+        };
         path.canonicalize().map_err(failed)
     };
-    let directories = arguments.directory.iter().map(|directory| result_owner::absolute(directory));
+    let directories = arguments
+        .directory
+        .iter()
+        .map(|directory| result_owner::absolute(directory));
     let permitted = Permitted {
-        wipe: arguments.wipe.iter().map(device).collect::<Result<_, _>>()?,
+        wipe: arguments
+            .wipe
+            .iter()
+            .map(device)
+            .collect::<Result<_, _>>()?,
         directories: directories.collect::<Result<_, _>>()?,
         images: std::env::current_dir()?,
     };
-    let mut helper =
-        Helper::new(permitted.clone(), &RunReports).map_err(|why| exit::failure(&code::INVALID_VALUE, why))?;
+    let mut helper = Helper::new(permitted.clone(), &RunReports)
+        .map_err(|why| exit::failure(&code::INVALID_VALUE, why))?;
     make_store(&arguments.store)?;
     let signals = Signals::catch(Second::Waits)?;
     let (own, of_web) = UnixStream::pair()?;
-    let web = WebArguments { store: arguments.store.clone(), listen, permitted };
+    let web = WebArguments {
+        store: arguments.store.clone(),
+        listen,
+        permitted,
+    };
     let mut command = Command::new("/proc/self/exe");
-    command.arg(WEB_ARGUMENT).arg(serde_json::to_string(&web)?).stdin(Stdio::from(OwnedFd::from(of_web)));
+    command
+        .arg(WEB_ARGUMENT)
+        .arg(serde_json::to_string(&web)?)
+        .stdin(Stdio::from(OwnedFd::from(of_web)));
     if geteuid().is_root() {
         let (uid, gid) = InvokingUser::current().map_or(NOBODY, |user| (user.uid, user.gid));
         command.uid(uid).gid(gid);
     }
     let mut web = command.spawn()?;
-    // The command has a copy of the end of the web process. The helper ends when all copies are closed.
+    // The command has a copy of the end of the web process. The helper ends when all copies are
+    // closed.
     drop(command);
     let served = helper.serve(Connection::new(own, LONGEST_REQUEST)?, &signals);
     // A web process that has already ended is a zombie, which ignores the signal.
@@ -191,16 +242,24 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     served?;
     match status.code() {
         Some(code) => Ok(u8::try_from(code).unwrap_or(exit::MACHINE)),
-        None => Err(exit::failure(&code::SYSTEM, format!("the web process ended: {status}"))),
+        None => Err(exit::failure(
+            &code::SYSTEM,
+            format!("the web process ended: {status}"),
+        )),
     }
 }
 
-/// Makes the store of a first run, or brings it up to date, if only root can write to its directory. The web process only
-/// reads it, and makes all other stores itself.
+/// Makes the store of a first run, or brings it up to date, if only root can write to its
+/// directory. The web process only reads it, and makes all other stores itself.
 fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
     // Also refuses a store that cannot be named before a process is started.
-    let Location::File(path) = store.location()? else { return Ok(()) };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Location::File(path) = store.location()? else {
+        return Ok(());
+    };
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     if !geteuid().is_root() || Rights::over([directory]).ok() != Some(Rights::Own) {
         return Ok(());
     }
@@ -208,7 +267,9 @@ fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
         && let Some(closed) = closed_directory(&path)
     {
         let shown = closed.display();
-        let message = format!("the pages are served by user nobody, who cannot enter {shown}, where the store is");
+        let message = format!(
+            "the pages are served by user nobody, who cannot enter {shown}, where the store is"
+        );
         let help = "name a store in a directory that all users can enter, or start the server with sudo from a user";
         return Err(exit::advised(&code::UNABLE, message, help));
     }
@@ -217,30 +278,49 @@ fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
     if is_new {
         let readable = Permissions::from_mode(0o644);
         std::fs::set_permissions(&path, readable).map_err(|error| {
-            exit::failed_call(&code::UNWRITABLE, &error, format!("cannot make {} readable: {error}", path.display()))
+            exit::failed_call(
+                &code::UNWRITABLE,
+                &error,
+                format!("cannot make {} readable: {error}", path.display()),
+            )
         })?;
     }
     Ok(())
 }
 
-/// Returns the outermost directory of a path that only its owner and group can enter, if there is one.
+/// Returns the outermost directory of a path that only its owner and group can enter, if there is
+/// one.
 fn closed_directory(path: &Path) -> Option<PathBuf> {
     const ENTER: u32 = 0o001;
     let path = std::path::absolute(path).ok()?;
     let directories: Vec<&Path> = path.ancestors().skip(1).collect();
-    let is_closed =
-        |directory: &&Path| std::fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & ENTER == 0);
-    directories.into_iter().rev().find(is_closed).map(Path::to_owned)
+    let is_closed = |directory: &&Path| {
+        std::fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & ENTER == 0)
+    };
+    directories
+        .into_iter()
+        .rev()
+        .find(is_closed)
+        .map(Path::to_owned)
 }
 
-/// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is the parent.
+/// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is
+/// the parent.
 pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
-    // Other processes of the same user, such as services that share an account, must not trace this one to send requests.
+    // Other processes of the same user, such as services that share an account, must not trace this
+    // one to send requests.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     // Without the helper, no page can start or stop a run.
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
-    let text = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
-    let WebArguments { store, listen, permitted } = serde_json::from_str(text)?;
+    let text = arguments
+        .first()
+        .and_then(|text| text.to_str())
+        .unwrap_or_default();
+    let WebArguments {
+        store,
+        listen,
+        permitted,
+    } = serde_json::from_str(text)?;
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // A first run has no history yet. One that only root can write exists by now.
     if !matches!(store.location()?, Location::File(path) if path.exists()) {
@@ -249,12 +329,13 @@ pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
     let site = Site::open(store.location()?, Box::new(RunReports))?.allowing_runs();
     let (listener, listen) = bind(listen)?;
     let client = HelperClient::new(stream, permitted)?;
-    let control = Control::new(Box::new(client), listen.port()).map_err(|error| failed(listen, &error))?;
+    let control =
+        Control::new(Box::new(client), listen.port()).map_err(|error| failed(listen, &error))?;
     serve_at(listener, listen, site, &[], Some(control))
 }
 
-/// Raises the limit on open files as far as the kernel permits, and returns the limits of connections. Each connection needs
-/// an open file.
+/// Raises the limit on open files as far as the kernel permits, and returns the limits of
+/// connections. Each connection needs an open file.
 fn limits() -> Limits {
     /// Files of the store, of runs that are read, and of the process itself.
     const OWN_FILES: u64 = 128;
@@ -264,13 +345,22 @@ fn limits() -> Limits {
     let current = match files.current {
         Some(current) if current < wanted => {
             let allowed = files.maximum.map_or(wanted, |most| wanted.min(most));
-            let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum: files.maximum });
+            let raised = setrlimit(
+                Resource::Nofile,
+                Rlimit {
+                    current: Some(allowed),
+                    maximum: files.maximum,
+                },
+            );
             if raised.is_ok() { allowed } else { current }
         }
         _ => wanted,
     };
     let connections = current.saturating_sub(OWN_FILES).max(1);
-    Limits { connections: limits.connections.min(connections as usize), ..limits }
+    Limits {
+        connections: limits.connections.min(connections as usize),
+        ..limits
+    }
 }
 
 /// Writes the pages as files.
@@ -278,36 +368,62 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
     let mut store = |name: &str, content: &[u8]| {
         let path = directory.join(name);
         if let Some(parent) = path.parent() {
-            result_owner::result_owner().act(|| std::fs::create_dir_all(parent)).and_then(|made| made)?;
+            result_owner::result_owner()
+                .act(|| std::fs::create_dir_all(parent))
+                .and_then(|made| made)?;
         }
         result_owner::replace(&path, content).map_err(io::Error::other)
     };
     let (files, left_out) = write_files(site, &mut store).map_err(|error| match error {
         WriteError::Page(Problem::Store(error)) => error.into(),
         WriteError::Page(problem) => anyhow::Error::new(problem),
-        WriteError::File(error) => {
-            exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot write to {}: {error}", directory.display()))
-        }
+        WriteError::File(error) => exit::failed_call(
+            &code::OUTPUT_FAILED,
+            &error,
+            format!("cannot write to {}: {error}", directory.display()),
+        ),
     })?;
     if !left_out.is_empty() {
         const SHOWN: usize = 3;
-        let text =
-            format!("warning: {} left out: {}", counted(left_out.len(), "report"), show::some_of(&left_out, SHOWN));
-        notify(&notice::REPORTS_LEFT_OUT, [("reports", left_out.len().into())], &text);
+        let text = format!(
+            "warning: {} left out: {}",
+            counted(left_out.len(), "report"),
+            show::some_of(&left_out, SHOWN)
+        );
+        notify(
+            &notice::REPORTS_LEFT_OUT,
+            [("reports", left_out.len().into())],
+            &text,
+        );
     }
-    let text = format!("{} written to {}", counted(files, "file"), directory.display());
-    notify(&notice::PAGES, [("files", files.into()), ("path", directory.to_string_lossy().into())], &text);
+    let text = format!(
+        "{} written to {}",
+        counted(files, "file"),
+        directory.display()
+    );
+    notify(
+        &notice::PAGES,
+        [
+            ("files", files.into()),
+            ("path", directory.to_string_lossy().into()),
+        ],
+        &text,
+    );
     Ok(exit::DONE)
 }
 
-/// Renders reports from run directories for each request. Another user could have written a stored page.
+/// Renders reports from run directories for each request. Another user could have written a stored
+/// page.
 struct RunReports;
 
 impl Reports for RunReports {
     fn run(&self, source: &Path) -> Result<String, String> {
         let run = stored::read(source).map_err(|error| error.to_string())?;
         if Choice::from_run(&run.record, &run.trials).is_some() {
-            return Err(format!("A race has no page: fsb report {} prints it.", source.display()));
+            return Err(format!(
+                "A race has no page: fsb report {} prints it.",
+                source.display()
+            ));
         }
         let summary = results::summary_of_shown(&run.record, &run.trials);
         let summary = match fsb_store::is_page(source) {
@@ -328,6 +444,7 @@ impl Reports for RunReports {
             }
             text
         };
-        compare::page(&[set("before", before), set("after", after)]).map_err(|error| format!("{error:#}"))
+        compare::page(&[set("before", before), set("after", after)])
+            .map_err(|error| format!("{error:#}"))
     }
 }

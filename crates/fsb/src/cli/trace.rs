@@ -13,7 +13,10 @@ use fsb_report::visible;
 use fsb_trace::document::{BUSIEST, Document};
 use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
-use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer, reduce};
+use fsb_trace::{
+    CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer,
+    reduce,
+};
 
 use crate::message::{notify, say, say_warning};
 use crate::results::{DocumentFormat, json_text, print_data};
@@ -78,7 +81,10 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
         match reader.next_part() {
             Ok(Some(TracePart::Calls(block))) => {
                 calls += block.len();
-                duration = block.iter().map(fsb_trace::Call::end_ns).fold(duration, u64::max);
+                duration = block
+                    .iter()
+                    .map(fsb_trace::Call::end_ns)
+                    .fold(duration, u64::max);
             }
             Ok(Some(TracePart::End(totals))) => ended = Some(*totals),
             Ok(Some(TracePart::Initial(_))) => {}
@@ -96,7 +102,9 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
     while let Ok(Some(part)) = reader.next_part() {
         match part {
             TracePart::Initial(states) => summary.initial(&states),
-            TracePart::Calls(block) => block.iter().for_each(|call| summary.add(call, reader.names())),
+            TracePart::Calls(block) => block
+                .iter()
+                .for_each(|call| summary.add(call, reader.names())),
             TracePart::End(_) => {}
         }
     }
@@ -104,18 +112,33 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let (header, names) = (reader.header(), reader.names());
     let text = match arguments.format {
         DocumentFormat::Text => summary_text(header, &totals, &summary, names, duration),
-        DocumentFormat::Json => json_text(&Document::new(header, &totals, &summary, names, duration))?,
+        DocumentFormat::Json => {
+            json_text(&Document::new(header, &totals, &summary, names, duration))?
+        }
     };
     print_data(&text)?;
     Ok(exit::DONE)
 }
 
-fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, duration: u64) -> String {
+fn summary_text(
+    header: &Header,
+    totals: &Totals,
+    summary: &Summary,
+    names: &Names,
+    duration: u64,
+) -> String {
     let mut out = String::new();
-    let what =
-        if header.program.is_empty() { "a program".to_owned() } else { visible::line(&header.program).into_owned() };
+    let what = if header.program.is_empty() {
+        "a program".to_owned()
+    } else {
+        visible::line(&header.program).into_owned()
+    };
     let seconds = duration as f64 * 1e-9;
-    let threads = if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) };
+    let threads = if totals.tasks == 1 {
+        "1 thread".to_owned()
+    } else {
+        format!("{} threads", totals.tasks)
+    };
     let _ = writeln!(
         out,
         "{what}: {} calls of {threads} in {}, seen by {} on Linux {}",
@@ -132,16 +155,30 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
         summary.with_holes
     );
     for reason in &totals.incomplete {
-        let _ = writeln!(out, "Incomplete: {} were not recorded.", visible::line(&reason.to_string()));
+        let _ = writeln!(
+            out,
+            "Incomplete: {} were not recorded.",
+            visible::line(&reason.to_string())
+        );
     }
     for note in &totals.notes {
         let _ = writeln!(out, "Note: {note}.");
     }
     if totals.outside > 0 {
-        let _ = writeln!(out, "{} calls on files outside its root are left out.", show_whole(totals.outside));
+        let _ = writeln!(
+            out,
+            "{} calls on files outside its root are left out.",
+            show_whole(totals.outside)
+        );
     }
-    if let Some(woken) = summary.kinds.get(&(CallKind::Woken, CallKind::Woken.about().name)) {
-        let (times, waited) = (show_whole(woken.calls), show_seconds(woken.ns as f64 * 1e-9));
+    if let Some(woken) = summary
+        .kinds
+        .get(&(CallKind::Woken, CallKind::Woken.about().name))
+    {
+        let (times, waited) = (
+            show_whole(woken.calls),
+            show_seconds(woken.ns as f64 * 1e-9),
+        );
         let _ = writeln!(
             out,
             "Its threads woke each other {times} times, after {waited} of waiting; a replay repeats these waits."
@@ -157,13 +194,29 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
 }
 
 fn kinds(out: &mut String, summary: &Summary) {
-    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "time");
-    let mut kinds: Vec<_> = summary.kinds.iter().filter(|((kind, _), _)| kind.is_replayed()).collect();
+    let _ = writeln!(
+        out,
+        "\n{:<16}{:>10}{:>8}{:>12}{:>10}",
+        "call", "count", "failed", "moved", "time"
+    );
+    let mut kinds: Vec<_> = summary
+        .kinds
+        .iter()
+        .filter(|((kind, _), _)| kind.is_replayed())
+        .collect();
     kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.calls));
     for ((_, name), of) in kinds {
-        let moved = if of.bytes > 0 { show_bytes(of.bytes as f64) } else { String::new() };
+        let moved = if of.bytes > 0 {
+            show_bytes(of.bytes as f64)
+        } else {
+            String::new()
+        };
         let time = show_seconds(of.ns as f64 * 1e-9);
-        let _ = writeln!(out, "{:<16}{:>10}{:>8}{moved:>12}{time:>10}", name, of.calls, of.failed);
+        let _ = writeln!(
+            out,
+            "{:<16}{:>10}{:>8}{moved:>12}{time:>10}",
+            name, of.calls, of.failed
+        );
     }
 }
 
@@ -180,10 +233,20 @@ fn direction(out: &mut String, what: &str, direction: &Direction) {
 
 /// Prints one line per power of two, with a bar.
 fn bars(out: &mut String, sizes: &Sizes, show: &dyn Fn(u64) -> String) {
-    let most = sizes.steps().iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+    let most = sizes
+        .steps()
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .unwrap_or(1)
+        .max(1);
     for (size, count) in sizes.steps() {
         let bar = "█".repeat((40 * count / most) as usize);
-        let bar = if bar.is_empty() && count > 0 { "▏".to_owned() } else { bar };
+        let bar = if bar.is_empty() && count > 0 {
+            "▏".to_owned()
+        } else {
+            bar
+        };
         let _ = writeln!(out, "  from {:>10} {count:>9} {bar}", show(size));
     }
 }
@@ -202,7 +265,9 @@ fn syncs(out: &mut String, summary: &Summary) {
             show_bytes(durable.sum as f64 / durable.count as f64),
             show_seconds(summary.durable_times.quantile(0.5) as f64 * 1e-9)
         );
-        bars(out, &summary.durable_times, &|ns| show_seconds(ns as f64 * 1e-9));
+        bars(out, &summary.durable_times, &|ns| {
+            show_seconds(ns as f64 * 1e-9)
+        });
     }
     if syncs.count == 0 {
         if durable.count == 0 {
@@ -211,11 +276,19 @@ fn syncs(out: &mut String, summary: &Summary) {
         return;
     }
     let writes = summary.plain_writes;
-    let other = if durable.count > 0 { "other writes" } else { "writes" };
+    let other = if durable.count > 0 {
+        "other writes"
+    } else {
+        "writes"
+    };
     let _ = writeln!(
         out,
         "\n{}, one each {:.1} {other}, {} between two (median); each takes {} (median)",
-        if syncs.count == 1 { "1 sync".to_owned() } else { format!("{} syncs", show_whole(syncs.count)) },
+        if syncs.count == 1 {
+            "1 sync".to_owned()
+        } else {
+            format!("{} syncs", show_whole(syncs.count))
+        },
         writes as f64 / syncs.count as f64,
         show_bytes(summary.between_syncs.quantile(0.5) as f64),
         show_seconds(syncs.quantile(0.5) as f64 * 1e-9)
@@ -236,7 +309,11 @@ fn files(out: &mut String, summary: &Summary, names: &Names) {
     );
     for (name, file) in summary.files.busiest(BUSIEST) {
         let name = String::from_utf8_lossy(names.get(name)).into_owned();
-        let name = if name.is_empty() { ".".to_owned() } else { visible::line(&name).into_owned() };
+        let name = if name.is_empty() {
+            ".".to_owned()
+        } else {
+            visible::line(&name).into_owned()
+        };
         let _ = writeln!(
             out,
             "  {:>10} read {:>10} written {:>7} calls  {name}",
@@ -253,11 +330,28 @@ fn timeline(out: &mut String, summary: &Summary, seconds: f64) {
     let slice = seconds / summary.timeline.len() as f64;
     let _ = writeln!(out, "\nover {}:", show_seconds(seconds));
     for (at, what) in [(0, "calls"), (1, "bytes")] {
-        let most = summary.timeline.iter().map(|both| both[at]).max().unwrap_or(0);
-        let step = |count: u64| (u128::from(count) * 8).div_ceil(u128::from(most.max(1))).min(8) as usize;
-        let line: String = summary.timeline.iter().map(|both| STEPS[step(both[at])]).collect();
+        let most = summary
+            .timeline
+            .iter()
+            .map(|both| both[at])
+            .max()
+            .unwrap_or(0);
+        let step = |count: u64| {
+            (u128::from(count) * 8)
+                .div_ceil(u128::from(most.max(1)))
+                .min(8) as usize
+        };
+        let line: String = summary
+            .timeline
+            .iter()
+            .map(|both| STEPS[step(both[at])])
+            .collect();
         let rate = most as f64 / slice.max(1e-9);
-        let rate = if at == 0 { format!("{}/s", show_count(rate)) } else { format!("{}/s", show_bytes(rate)) };
+        let rate = if at == 0 {
+            format!("{}/s", show_count(rate))
+        } else {
+            format!("{}/s", show_bytes(rate))
+        };
         let _ = writeln!(out, "  {what} |{line}| up to {rate}");
     }
 }
@@ -272,8 +366,9 @@ Examples:
 
 /// Reduce a trace to a flow with the same mix of operations
 ///
-/// A flow holds operations with their frequencies, and files with their sizes. It holds no names, no order and no times, so
-/// it can be published. A plan contains it as flow = """…""" of the workload flow.
+/// A flow holds operations with their frequencies, and files with their sizes. It holds no names,
+/// no order and no times, so it can be published. A plan contains it as flow = """…""" of the
+/// workload flow.
 #[derive(Debug, Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
 struct ReduceArguments {
@@ -290,7 +385,10 @@ fn reduce_trace(arguments: &ReduceArguments) -> anyhow::Result<u8> {
     let mut reader = open(&arguments.file)?;
     let mut reduction = Reduction::default();
     let mut totals = None;
-    while let Some(part) = reader.next_part().map_err(|error| unread(&arguments.file, &error))? {
+    while let Some(part) = reader
+        .next_part()
+        .map_err(|error| unread(&arguments.file, &error))?
+    {
         match part {
             TracePart::Initial(states) => reduction.initial(&states),
             TracePart::Calls(calls) => calls.iter().for_each(|call| reduction.add(call)),
@@ -316,7 +414,8 @@ Examples:
 
 /// Convert a log of strace, fio or blkparse to a trace
 ///
-/// Reads the output of 'strace -f -ttt -T', of fio's write_iolog (versions 2 and 3), and of blkparse.
+/// Reads the output of 'strace -f -ttt -T', of fio's write_iolog (versions 2 and 3), and of
+/// blkparse.
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_EXAMPLES)]
 struct ImportArguments {
@@ -337,14 +436,25 @@ struct ImportArguments {
 /// Runs the subcommand.
 fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
     let unread = |error| unread(&arguments.file, &error);
-    let mut file = fsb_store::input::open_or_pipe(&arguments.file).map_err(|error| unread(error.into()))?;
+    let mut file =
+        fsb_store::input::open_or_pipe(&arguments.file).map_err(|error| unread(error.into()))?;
     let mut head = Vec::new();
-    (&mut file).take(import::HEAD as u64).read_to_end(&mut head)?;
+    (&mut file)
+        .take(import::HEAD as u64)
+        .read_to_end(&mut head)?;
     let importer = import::find(&head).map_err(|error| {
-        let other = wrong_kind::failure(&arguments.file, identify(&head), "fsb trace import", error.code());
+        let other = wrong_kind::failure(
+            &arguments.file,
+            identify(&head),
+            "fsb trace import",
+            error.code(),
+        );
         other.unwrap_or_else(|| unread(error))
     })?;
-    let mut from: Box<dyn BufRead> = Box::new(BufReader::with_capacity(1 << 20, Cursor::new(head).chain(file)));
+    let mut from: Box<dyn BufRead> = Box::new(BufReader::with_capacity(
+        1 << 20,
+        Cursor::new(head).chain(file),
+    ));
     let header = Header {
         by: importer.name.to_owned(),
         fsb: env!("CARGO_PKG_VERSION").to_owned(),
@@ -355,10 +465,23 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
     let root = fsb_trace::normal(b"/", root);
     let output = output(&arguments.output)?;
     let mut writer = Writer::new(BufWriter::new(output), &header)?;
-    let Imported { tasks, outside, incomplete, notes, skipped } =
-        (importer.read)(&mut *from, &root, &mut writer).map_err(unread)?;
-    let known = Totals { tasks, outside, incomplete, notes, ..Totals::default() };
-    let (_, totals, bytes) = writer.finish(known).map_err(|error| unwritten(&arguments.output, &error))?;
+    let Imported {
+        tasks,
+        outside,
+        incomplete,
+        notes,
+        skipped,
+    } = (importer.read)(&mut *from, &root, &mut writer).map_err(unread)?;
+    let known = Totals {
+        tasks,
+        outside,
+        incomplete,
+        notes,
+        ..Totals::default()
+    };
+    let (_, totals, bytes) = writer
+        .finish(known)
+        .map_err(|error| unwritten(&arguments.output, &error))?;
     if totals.calls == 0 {
         say("it has no call on a file below --root");
     }
@@ -368,7 +491,11 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
         show_whole(totals.calls),
         importer.name,
         bytes / totals.calls.max(1),
-        if skipped > 0 { format!("; {skipped} lines without a call") } else { String::new() }
+        if skipped > 0 {
+            format!("; {skipped} lines without a call")
+        } else {
+            String::new()
+        }
     ));
     tell(&totals);
     Ok(exit::DONE)
@@ -380,17 +507,24 @@ fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
     let file = fsb_store::input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
     Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| {
         let kind = identify_file(path).filter(|_| matches!(error, TraceError::NotATrace));
-        wrong_kind::failure(path, kind, "fsb trace show", error.code()).unwrap_or_else(|| unread(path, &error))
+        wrong_kind::failure(path, kind, "fsb trace show", error.code())
+            .unwrap_or_else(|| unread(path, &error))
     })
 }
 
 /// Opens the output file of a trace and truncates it.
 pub fn output(path: &Path) -> anyhow::Result<std::fs::File> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     if result_owner::looking(|| path.is_dir() || !directory.is_dir())? {
         return Err(exit::advised(
             &code::UNWRITABLE,
-            format!("cannot write {}: it is a directory, or its directory does not exist", path.display()),
+            format!(
+                "cannot write {}: it is a directory, or its directory does not exist",
+                path.display()
+            ),
             "name a file in a directory that exists with -o",
         ));
     }
@@ -403,10 +537,19 @@ pub fn output(path: &Path) -> anyhow::Result<std::fs::File> {
 
 /// Prints the notes on a trace that was written.
 pub fn tell(totals: &Totals) {
-    totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
+    totals
+        .notes
+        .iter()
+        .for_each(|note| say(&format!("note: {note}")));
     for reason in &totals.incomplete {
-        let text = format!("incomplete: {reason} were not recorded; fsb run replays the trace only with --force");
-        notify(&notice::INCOMPLETE_TRACE, [("reason", serde_json::to_value(reason).unwrap_or_default())], &text);
+        let text = format!(
+            "incomplete: {reason} were not recorded; fsb run replays the trace only with --force"
+        );
+        notify(
+            &notice::INCOMPLETE_TRACE,
+            [("reason", serde_json::to_value(reason).unwrap_or_default())],
+            &text,
+        );
     }
 }
 

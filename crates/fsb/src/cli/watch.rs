@@ -20,8 +20,8 @@ Examples:
 
 /// Show a run while it is measured: table, intervals, interference, time left
 ///
-/// Reads the directory that another fsb writes, and shows it anew after each trial until the run ends. Ctrl-C ends only the
-/// view. Without a terminal, it prints the present state once.
+/// Reads the directory that another fsb writes, and shows it anew after each trial until the run
+/// ends. Ctrl-C ends only the view. Without a terminal, it prints the present state once.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -71,9 +71,19 @@ fn follow(run: &mut WatchedRun, mut live: LiveRun) -> anyhow::Result<LiveRun> {
 
 /// Returns as much of a text as the terminal has room for.
 fn fitted(text: &str) -> String {
-    let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout()) else { return text.to_owned() };
+    let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout()) else {
+        return text.to_owned();
+    };
     let (rows, columns) = (usize::from(size.ws_row), usize::from(size.ws_col));
-    let line = |line: &str| line.chars().take(columns.saturating_sub(1)).collect::<String>();
-    let lines: Vec<String> = text.lines().take(rows.saturating_sub(1)).map(line).collect();
+    let line = |line: &str| {
+        line.chars()
+            .take(columns.saturating_sub(1))
+            .collect::<String>()
+    };
+    let lines: Vec<String> = text
+        .lines()
+        .take(rows.saturating_sub(1))
+        .map(line)
+        .collect();
     lines.join("\n")
 }

@@ -11,7 +11,11 @@ use crate::results;
 
 /// Returns the judge of a run.
 pub(super) fn for_run(record: &RunRecord) -> Box<dyn Judge> {
-    if record.plan.race.is_some() { Box::new(Race) } else { Box::new(Intervals) }
+    if record.plan.race.is_some() {
+        Box::new(Race)
+    } else {
+        Box::new(Intervals)
+    }
 }
 
 /// Ends cells at interim analyses, and a run when its intervals are as narrow as the plan asks for.
@@ -21,41 +25,81 @@ impl Judge for Intervals {
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let of_ratios = record.plan.targets.len() > 1;
         if record.interim_analyses.contains(&made) {
-            return Judgment { settled: results::analyse_interim(record, trials), ..Judgment::default() };
+            return Judgment {
+                settled: results::analyse_interim(record, trials),
+                ..Judgment::default()
+            };
         }
-        let Repetition::Precision { half_width, .. } = record.plan.repetition else { return Judgment::default() };
+        let Repetition::Precision { half_width, .. } = record.plan.repetition else {
+            return Judgment::default();
+        };
         if !record.interim_analyses.is_empty() || made < FEWEST_BLOCKS_JUDGED {
             return Judgment::default();
         }
         match results::widest_interval(record, trials) {
             None => stopped(StopReason::NoValues { blocks: made }),
-            Some(widest) if widest.is_within(half_width) => {
-                stopped(StopReason::Precise { blocks: made, half_width, of_ratios, reached: widest.half_width })
-            }
-            Some(widest) => Judgment { shortfall: Some(Shortfall { widest, half_width }), ..Judgment::default() },
+            Some(widest) if widest.is_within(half_width) => stopped(StopReason::Precise {
+                blocks: made,
+                half_width,
+                of_ratios,
+                reached: widest.half_width,
+            }),
+            Some(widest) => Judgment {
+                shortfall: Some(Shortfall { widest, half_width }),
+                ..Judgment::default()
+            },
         }
     }
 
-    fn reason(&self, record: &RunRecord, ending: Ending, made: u32, judgment: Judgment) -> StopReason {
+    fn reason(
+        &self,
+        record: &RunRecord,
+        ending: Ending,
+        made: u32,
+        judgment: Judgment,
+    ) -> StopReason {
         let (planned, shortfall) = (record.blocks_planned.unwrap_or(1), judgment.shortfall);
         match (ending, record.plan.repetition) {
-            (Ending::Hopeless { failed }, _) => StopReason::Hopeless { blocks: made, failed },
-            (Ending::Settled, Repetition::Precision { half_width, .. }) => {
-                StopReason::Precise { blocks: made, half_width, of_ratios: true, reached: None }
-            }
+            (Ending::Hopeless { failed }, _) => StopReason::Hopeless {
+                blocks: made,
+                failed,
+            },
+            (Ending::Settled, Repetition::Precision { half_width, .. }) => StopReason::Precise {
+                blocks: made,
+                half_width,
+                of_ratios: true,
+                reached: None,
+            },
             (Ending::Settled, _) => StopReason::Decided { blocks: made },
-            (Ending::Cut, _) => StopReason::BudgetCut { blocks: made, planned },
-            (Ending::WouldBePassed, _) => StopReason::BudgetWouldBePassed { blocks: made, planned, shortfall },
-            (Ending::Planned { .. }, Repetition::Precision { .. }) => {
-                StopReason::Imprecise { blocks: planned, shortfall }
+            (Ending::Cut, _) => StopReason::BudgetCut {
+                blocks: made,
+                planned,
+            },
+            (Ending::WouldBePassed, _) => StopReason::BudgetWouldBePassed {
+                blocks: made,
+                planned,
+                shortfall,
+            },
+            (Ending::Planned { .. }, Repetition::Precision { .. }) => StopReason::Imprecise {
+                blocks: planned,
+                shortfall,
+            },
+            (Ending::Planned { open, workloads }, Repetition::Budget { .. })
+                if !record.interim_analyses.is_empty() =>
+            {
+                StopReason::Undecided {
+                    blocks: planned,
+                    open,
+                    workloads,
+                }
             }
-            (Ending::Planned { open, workloads }, Repetition::Budget { .. }) if !record.interim_analyses.is_empty() => {
-                StopReason::Undecided { blocks: planned, open, workloads }
+            (Ending::Planned { .. }, Repetition::Budget { .. }) => StopReason::BudgetPlanned {
+                blocks: planned,
+                most: planned == MOST_BLOCKS,
+            },
+            (Ending::Planned { .. }, Repetition::Blocks { .. }) => {
+                StopReason::Requested { blocks: planned }
             }
-            (Ending::Planned { .. }, Repetition::Budget { .. }) => {
-                StopReason::BudgetPlanned { blocks: planned, most: planned == MOST_BLOCKS }
-            }
-            (Ending::Planned { .. }, Repetition::Blocks { .. }) => StopReason::Requested { blocks: planned },
         }
     }
 }
@@ -69,13 +113,30 @@ impl Judge for Race {
     }
 
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
-        let ended = |reason| stopped(StopReason::Race { rounds: made, reason });
+        let ended = |reason| {
+            stopped(StopReason::Race {
+                rounds: made,
+                reason,
+            })
+        };
         let shown = ReportTrial::all(trials);
         let replay = Replay::from_run(record, &shown);
-        if let Some(error) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
-            return ended(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
+        if let Some(error) = replay
+            .without_loss
+            .get(&0)
+            .cloned()
+            .or_else(|| failed_at_warm_up(record, &shown))
+        {
+            return ended(RaceEnd::BaselineFailed {
+                target: record.plan.targets[0].name.clone(),
+                error,
+            });
         }
-        let in_first_stage = record.plan.race.as_ref().is_some_and(|race| replay.blocks.len() < race.first_stage.len());
+        let in_first_stage = record
+            .plan
+            .race
+            .as_ref()
+            .is_some_and(|race| replay.blocks.len() < race.first_stage.len());
         if !in_first_stage && replay.race.left().len() < 2 && replay.race.race_rounds() > 0 {
             return ended(RaceEnd::OthersSlower);
         }
@@ -88,31 +149,59 @@ impl Judge for Race {
         }
         let name = |candidate: usize| record.plan.targets[candidate].name.clone();
         Judgment {
-            targets: Some(drawn.iter().map(|drawn| (name(drawn.candidate), drawn.slice)).collect()),
+            targets: Some(
+                drawn
+                    .iter()
+                    .map(|drawn| (name(drawn.candidate), drawn.slice))
+                    .collect(),
+            ),
             standing: Some(
-                Choice::from_run(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default(),
+                Choice::from_run(record, &shown)
+                    .map(|choice| choice::standing(&choice))
+                    .unwrap_or_default(),
             ),
             ..Judgment::default()
         }
     }
 
-    fn reason(&self, _record: &RunRecord, _ending: Ending, made: u32, _judgment: Judgment) -> StopReason {
-        StopReason::Race { rounds: made, reason: RaceEnd::Budget }
+    fn reason(
+        &self,
+        _record: &RunRecord,
+        _ending: Ending,
+        made: u32,
+        _judgment: Judgment,
+    ) -> StopReason {
+        StopReason::Race {
+            rounds: made,
+            reason: RaceEnd::Budget,
+        }
     }
 }
 
 fn stopped(reason: StopReason) -> Judgment {
-    Judgment { stop: Some(reason), ..Judgment::default() }
+    Judgment {
+        stop: Some(reason),
+        ..Judgment::default()
+    }
 }
 
-/// Returns the error of the baseline if it gave no value in warm-up: then no block would have a result.
+/// Returns the error of the baseline if it gave no value in warm-up: then no block would have a
+/// result.
 fn failed_at_warm_up(record: &RunRecord, trials: &[ReportTrial]) -> Option<String> {
     let reference = &record.plan.targets.first()?.name;
-    let own = || trials.iter().filter(|trial| trial.what.target == *reference && !trial.superseded);
+    let own = || {
+        trials
+            .iter()
+            .filter(|trial| trial.what.target == *reference && !trial.superseded)
+    };
     let is_good = |trial: &ReportTrial| trial.outcome == fsb_model::Outcome::Ok;
     if own().any(is_good) {
         return None;
     }
     let bad = own().next()?;
-    Some(format!("{}: {}", bad.what.workload, bad.extras().error.as_deref().unwrap_or("it gave no value")))
+    Some(format!(
+        "{}: {}",
+        bad.what.workload,
+        bad.extras().error.as_deref().unwrap_or("it gave no value")
+    ))
 }

@@ -86,8 +86,8 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     turn.take(&command_line())
 }
 
-/// Refuses traced blocks that would explain nothing, or that this machine cannot make. A virtual machine traces its samples
-/// itself.
+/// Refuses traced blocks that would explain nothing, or that this machine cannot make. A virtual
+/// machine traces its samples itself.
 fn check_explain(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
     if !plan.explain {
@@ -100,17 +100,31 @@ fn check_explain(record: &RunRecord) -> anyhow::Result<()> {
     if plan.place == Place::Vm || !LocalTestbed::may_leave(&schedule::setup(record)) {
         return Ok(());
     }
-    can_trace().map_err(|why| exit::advised(&code::NOT_TRACED, format!("--explain: {why}"), privilege::advice()))
+    can_trace().map_err(|why| {
+        exit::advised(
+            &code::NOT_TRACED,
+            format!("--explain: {why}"),
+            privilege::advice(),
+        )
+    })
 }
 
-/// Refuses consent to overwrite a device that no target is on: such a run would measure another medium.
+/// Refuses consent to overwrite a device that no target is on: such a run would measure another
+/// medium.
 fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
     let specs = record.plan.targets.iter().filter_map(Target::file_system);
-    let arguments = specs.flat_map(|spec| spec.media()).filter_map(|medium| medium.argument.as_deref());
-    let measured: Vec<&Path> = arguments.flat_map(|argument| argument.split('+')).map(Path::new).collect();
+    let arguments = specs
+        .flat_map(|spec| spec.media())
+        .filter_map(|medium| medium.argument.as_deref());
+    let measured: Vec<&Path> = arguments
+        .flat_map(|argument| argument.split('+'))
+        .map(Path::new)
+        .collect();
     let number = |path: &Path| record.devices.get(path);
     let is_measured = |wiped: &Path| {
-        measured.iter().any(|path| *path == wiped || number(wiped).is_some_and(|own| number(path) == Some(own)))
+        measured.iter().any(|path| {
+            *path == wiped || number(wiped).is_some_and(|own| number(path) == Some(own))
+        })
     };
     match record.plan.wipe.iter().find(|wiped| !is_measured(wiped)) {
         None => Ok(()),
@@ -131,22 +145,25 @@ fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
     }
 }
 
-/// Checks a plan that is only printed. The plan may be for another machine: a requirement that this machine lacks is a
-/// note, and only a wrong request is an error.
+/// Checks a plan that is only printed. The plan may be for another machine: a requirement that this
+/// machine lacks is a note, and only a wrong request is an error.
 pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
     /// Requests that are wrong on this machine alone.
     const OF_MACHINE: [&str; 2] = ["target/no-directory", "device/"];
-    let Err(error) = checked(resolved) else { return Ok(()) };
+    let Err(error) = checked(resolved) else {
+        return Ok(());
+    };
     let name = exit::error_code(&error).name;
-    if exit::code(&error) == exit::REQUEST && !OF_MACHINE.iter().any(|area| name.starts_with(area)) {
+    if exit::code(&error) == exit::REQUEST && !OF_MACHINE.iter().any(|area| name.starts_with(area))
+    {
         return Err(error);
     }
     say(&format!("note: this machine cannot run the plan: {error}"));
     Ok(())
 }
 
-/// Returns the run of a plan, its work, and the conditions that the user must know. Checks the plan against its budget and
-/// this machine, and changes nothing.
+/// Returns the run of a plan, its work, and the conditions that the user must know. Checks the plan
+/// against its budget and this machine, and changes nothing.
 pub fn checked(mut resolved: Resolved) -> anyhow::Result<(RunRecord, Work, Vec<Warning>)> {
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
@@ -156,7 +173,13 @@ pub fn checked(mut resolved: Resolved) -> anyhow::Result<(RunRecord, Work, Vec<W
 }
 
 /// Starts a run in the new directory `out`.
-pub fn start(resolved: Resolved, out: &Path, output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
+pub fn start(
+    resolved: Resolved,
+    out: &Path,
+    output: &Output,
+    verbosity: Verbosity,
+    turn: Turn,
+) -> anyhow::Result<u8> {
     start_in_set(resolved, out, output, verbosity, turn, || Ok(()))
 }
 
@@ -173,10 +196,18 @@ pub fn start_in_set(
     turn.wait(&command_line())?;
     let (record, work, trials) = begin(resolved)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
+    let directory = RunDirectory::create(out, &record, result_owner(), &holder())
+        .map_err(advise_on_unwritable)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
+    run_and_show(
+        stage,
+        agent,
+        directory,
+        (record, work, trials),
+        output,
+        verbosity,
+    )
 }
 
 /// Returns a new run of the plan.
@@ -187,9 +218,13 @@ pub fn begin(mut resolved: Resolved) -> anyhow::Result<Begun> {
     Ok((record, work, Vec::new()))
 }
 
-/// Returns the run in a directory as it continues, and the number of its trials that are retried. Consent to wipe a device
-/// is not remembered: its name may belong to another disk by now.
-pub fn begin_again(contents: Contents, path: &Path, wipe: &[PathBuf]) -> anyhow::Result<(Begun, usize)> {
+/// Returns the run in a directory as it continues, and the number of its trials that are retried.
+/// Consent to wipe a device is not remembered: its name may belong to another disk by now.
+pub fn begin_again(
+    contents: Contents,
+    path: &Path,
+    wipe: &[PathBuf],
+) -> anyhow::Result<(Begun, usize)> {
     let (mut record, trials, again) = resumable(contents, path)?;
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
@@ -202,7 +237,13 @@ pub fn begin_again(contents: Contents, path: &Path, wipe: &[PathBuf]) -> anyhow:
 }
 
 /// Resumes the run in `path`.
-pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosity, turn: Turn) -> anyhow::Result<u8> {
+pub fn resume(
+    path: &Path,
+    wipe: &[PathBuf],
+    output: &Output,
+    verbosity: Verbosity,
+    turn: Turn,
+) -> anyhow::Result<u8> {
     let claim = Claim::take(path, result_owner(), &holder())?;
     let contents = claim.read()?;
     if contents.record.plan.place == Place::Vm {
@@ -211,28 +252,51 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
     }
     if let Some(host) = &contents.record.on {
         let message = format!("{}: the run was made on {host}", path.display());
-        return Err(exit::advised(&code::OTHER_HOST, message, format!("add --on {host}")));
+        return Err(exit::advised(
+            &code::OTHER_HOST,
+            message,
+            format!("add --on {host}"),
+        ));
     }
     turn.wait(&command_line())?;
     let ((record, work, trials), again) = begin_again(contents, path, wipe)?;
     let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
     for warning in &contents.warnings {
-        notify(&notice::JOURNAL, [("path", path.to_string_lossy().into())], &format!("warning: {warning}"));
+        notify(
+            &notice::JOURNAL,
+            [("path", path.to_string_lossy().into())],
+            &format!("warning: {warning}"),
+        );
     }
     directory.rewrite_trials(&trials)?;
     if !verbosity.quiet {
         say_retried(again);
     }
     let (stage, agent) = Stage::set(lock, &record)?;
-    run_and_show(stage, agent, directory, (record, work, trials), output, verbosity)
+    run_and_show(
+        stage,
+        agent,
+        directory,
+        (record, work, trials),
+        output,
+        verbosity,
+    )
 }
 
 /// Prints how many trials of an unfinished block are retried.
 pub fn say_retried(again: usize) {
-    let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
+    let trials = if again == 1 {
+        "trial of the unfinished block is"
+    } else {
+        "trials of the unfinished block are"
+    };
     if again > 0 {
-        notify(&notice::BLOCK_RETRIED, [("trials", again.into())], &format!("{again} {trials} retried"));
+        notify(
+            &notice::BLOCK_RETRIED,
+            [("trials", again.into())],
+            &format!("{again} {trials} retried"),
+        );
     }
 }
 
@@ -249,7 +313,11 @@ fn run_and_show(
     verbosity: Verbosity,
 ) -> anyhow::Result<u8> {
     let mut journal = DirectoryJournal(directory);
-    let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), verbosity);
+    let mut progress = Progress::new(
+        &begun.0.plan.targets,
+        begun.0.plan.race.is_some(),
+        verbosity,
+    );
     let ended = measure(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
     if ended.is_err() {
@@ -268,7 +336,8 @@ fn run_and_show(
         }
         Err(error) => {
             let failure = saved(&mut stage, &mut directory, error);
-            // The run was torn down already: dropping it would wait for the kernel while the user waits.
+            // The run was torn down already: dropping it would wait for the kernel while the user
+            // waits.
             stage.leave();
             Err(failure)
         }
@@ -299,7 +368,8 @@ fn measure(
     })
 }
 
-/// Makes a run that another machine stores: its record and trials go to `journal` alone. Returns the exit code.
+/// Makes a run that another machine stores: its record and trials go to `journal` alone. Returns
+/// the exit code.
 pub fn perform_streamed(
     (record, work, trials): Begun,
     journal: &mut dyn Journal,
@@ -342,7 +412,10 @@ pub fn perform_unsaved(
     let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
     match measure(agent, journal, observer, (record, work, Vec::new()), false) {
         Ok(made) => {
-            stage.undo_rest().iter().for_each(|warning| warn(warning, &say));
+            stage
+                .undo_rest()
+                .iter()
+                .for_each(|warning| warn(warning, &say));
             warn_of_concurrent(&mut stage.lock);
             Ok(made)
         }
@@ -351,7 +424,12 @@ pub fn perform_unsaved(
 }
 
 /// Writes the report of a complete run and shows it. Returns the exit code.
-pub fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+pub fn show(
+    directory: &RunDirectory,
+    record: &RunRecord,
+    trials: &[Trial],
+    output: &Output,
+) -> anyhow::Result<u8> {
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
@@ -378,7 +456,9 @@ fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
     let path = directory.path().display().to_string();
     directory.restore()?;
     let now = directory.path().display();
-    Ok(Some(format!("{path} was deleted during the run; fsb wrote the results again, to {now}")))
+    Ok(Some(format!(
+        "{path} was deleted during the run; fsb wrote the results again, to {now}"
+    )))
 }
 
 /// Ends an unfinished run: shows the saved results and the command that resumes the run.
@@ -392,15 +472,26 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         Ok(Some(restored)) => message += &format!("\n{restored}"),
         Err(error) => message += &format!("\n{error:#}: the results of the run are lost"),
     }
-    message += &keep_partial(directory, concurrent(&mut stage.lock), goes_on.then_some(""));
+    message += &keep_partial(
+        directory,
+        concurrent(&mut stage.lock),
+        goes_on.then_some(""),
+    );
     Failure { message, ..failure }.into()
 }
 
-/// Writes the report of an unfinished run. Returns the text about it that follows the error: the saved trials, and the
-/// command with `options` that resumes the run, unless it would end in the same way.
-pub fn keep_partial(directory: &mut RunDirectory, warnings: Vec<Warning>, options: Option<&str>) -> String {
+/// Writes the report of an unfinished run. Returns the text about it that follows the error: the
+/// saved trials, and the command with `options` that resumes the run, unless it would end in the
+/// same way.
+pub fn keep_partial(
+    directory: &mut RunDirectory,
+    warnings: Vec<Warning>,
+    options: Option<&str>,
+) -> String {
     let path = directory.path().display().to_string();
-    let Ok(mut contents) = directory.read() else { return String::new() };
+    let Ok(mut contents) = directory.read() else {
+        return String::new();
+    };
     contents.record.warnings.extend(warnings);
     let mut text = String::new();
     // Ignore errors of the partial report: they must not hide the reason.
@@ -413,7 +504,12 @@ pub fn keep_partial(directory: &mut RunDirectory, warnings: Vec<Warning>, option
     }
     if let Some(options) = options {
         // Warm-up trials are not results.
-        let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
+        let saved = match contents
+            .trials
+            .iter()
+            .filter(|trial| trial.counts())
+            .count()
+        {
             0 => format!("no trial is finished; the run directory is {path}"),
             1 => format!("1 trial is saved in {path}"),
             saved => format!("{saved} trials are saved in {path}"),
@@ -425,7 +521,8 @@ pub fn keep_partial(directory: &mut RunDirectory, warnings: Vec<Warning>, option
 
 // Starts a race: checks which candidates this machine accepts, then creates the run directory.
 
-/// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out and printed.
+/// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are
+/// left out and printed.
 pub fn choose(
     mut resolved: Resolved,
     out: &Path,
@@ -449,12 +546,21 @@ pub fn choose(
     leave_out_refused(&mut record, &work)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
+    let directory = RunDirectory::create(out, &record, result_owner(), &holder())
+        .map_err(advise_on_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    run_and_show(stage, agent, directory, (record, work, Vec::new()), output, verbosity)
+    run_and_show(
+        stage,
+        agent,
+        directory,
+        (record, work, Vec::new()),
+        output,
+        verbosity,
+    )
 }
 
-/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline is one of the request.
+/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline is
+/// one of the request.
 fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> {
     let alone = |at: usize| {
         let mut alone = record.clone();
@@ -464,35 +570,59 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
     let ask = |at: usize| -> anyhow::Result<()> {
         let record = alone(at);
         if record.plan.place == Place::Host {
-            LocalTestbed::new(Owner::current()).check(&schedule::setup(&record)).map_err(advise_on_refused)?;
+            LocalTestbed::new(Owner::current())
+                .check(&schedule::setup(&record))
+                .map_err(advise_on_refused)?;
         }
         space::check_run(&record, work)
     };
     ask(0)?;
-    let refused: Vec<(usize, String)> =
-        (1..record.plan.targets.len()).filter_map(|at| Some((at, ask(at).err()?.to_string()))).collect();
+    let refused: Vec<(usize, String)> = (1..record.plan.targets.len())
+        .filter_map(|at| Some((at, ask(at).err()?.to_string())))
+        .collect();
     let gone = |at: usize| refused.iter().any(|(known, _)| *known == at);
     let targets = std::mem::take(&mut record.plan.targets);
-    let Some(race) = &mut record.plan.race else { return Ok(()) };
-    race.refused.extend(refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }));
-    // Indices in the design are those of the plan: the design continues without the refused candidates.
-    let moved = |at: &u32| (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32);
+    let Some(race) = &mut record.plan.race else {
+        return Ok(());
+    };
+    race.refused.extend(refused.iter().map(|(at, why)| Refused {
+        name: targets[*at].name.clone(),
+        why: why.clone(),
+    }));
+    // Indices in the design are those of the plan: the design continues without the refused
+    // candidates.
+    let moved = |at: &u32| {
+        (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32)
+    };
     for race_round in &mut race.first_stage {
         *race_round = race_round.iter().filter_map(moved).collect();
     }
     let whole = |places: &[u32]| places.iter().all(|at| !gone(*at as usize));
-    race.factors.retain(|factor| whole(&factor.with) && whole(&factor.without));
+    race.factors
+        .retain(|factor| whole(&factor.with) && whole(&factor.without));
     for factor in &mut race.factors {
         factor.with = factor.with.iter().filter_map(moved).collect();
         factor.without = factor.without.iter().filter_map(moved).collect();
     }
     let mut at = 0..;
-    race.candidates.retain(|_| !gone(at.next().unwrap_or_default()));
-    record.plan.targets = targets.into_iter().enumerate().filter(|(at, _)| !gone(*at)).map(|(_, one)| one).collect();
+    race.candidates
+        .retain(|_| !gone(at.next().unwrap_or_default()));
+    record.plan.targets = targets
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| !gone(*at))
+        .map(|(_, one)| one)
+        .collect();
     if record.plan.targets.len() < 2 {
-        let reasons: Vec<String> =
-            race.refused.iter().map(|refused| format!("{}: {}", refused.name, refused.why)).collect();
-        let message = format!("no candidate is left to race against the first one\n{}", reasons.join("\n"));
+        let reasons: Vec<String> = race
+            .refused
+            .iter()
+            .map(|refused| format!("{}: {}", refused.name, refused.why))
+            .collect();
+        let message = format!(
+            "no candidate is left to race against the first one\n{}",
+            reasons.join("\n")
+        );
         return Err(exit::failure(&code::UNABLE, message));
     }
     Ok(())
@@ -501,9 +631,16 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
 // The result of a race on the screen and in its directory.
 
 /// Shows the result of the race.
-fn show_race(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+fn show_race(
+    directory: &RunDirectory,
+    record: &RunRecord,
+    trials: &[Trial],
+    output: &Output,
+) -> anyhow::Result<u8> {
     let shown = ReportTrial::all(trials);
-    let Some(choice) = Choice::from_run(record, &shown) else { return Ok(exit::TRIALS) };
+    let Some(choice) = Choice::from_run(record, &shown) else {
+        return Ok(exit::TRIALS);
+    };
     let written = results::write_choice(directory, &choice, &as_run(record, trials));
     output.emit_choice(&choice)?;
     let path = written?;
@@ -513,46 +650,90 @@ fn show_race(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], out
         say(&format!("report: {}", path.display()));
     }
     // Too few rounds for an answer are no failure of a trial.
-    Ok(if choice.has_answer() || choice.race_rounds > 0 { exit::DONE } else { exit::TRIALS })
+    Ok(if choice.has_answer() || choice.race_rounds > 0 {
+        exit::DONE
+    } else {
+        exit::TRIALS
+    })
 }
 
-/// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the race's files.
+/// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the
+/// race's files.
 fn race_so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
     let shown = ReportTrial::all(trials);
-    let Some(choice) = Choice::from_run(record, &shown) else { return String::new() };
+    let Some(choice) = Choice::from_run(record, &shown) else {
+        return String::new();
+    };
     let _ = results::write_choice(directory, &choice, &as_run(record, trials));
-    if choice.has_answer() { format!("\n{}", choice::screen(&choice, 0).trim_end()) } else { String::new() }
+    if choice.has_answer() {
+        format!("\n{}", choice::screen(&choice, 0).trim_end())
+    } else {
+        String::new()
+    }
 }
 
 /// Returns a report for the table of trials, which needs no summary.
 fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
     let summary = results::summary(record, &[]);
-    Report::Run { summary: std::borrow::Cow::Owned(summary), trials: std::borrow::Cow::Owned(ReportTrial::all(trials)) }
+    Report::Run {
+        summary: std::borrow::Cow::Owned(summary),
+        trials: std::borrow::Cow::Owned(ReportTrial::all(trials)),
+    }
 }
 
 // The command to type next, where rights are missing.
 
 /// The directories in which sudo looks for programs by default.
-const SUDO_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+const SUDO_PATH: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
 
-/// Returns the error with the commands that would be accepted, each only if this machine can run it.
+/// Returns the error with the commands that would be accepted, each only if this machine can run
+/// it.
 fn advise_on_refused(error: TestbedError) -> anyhow::Error {
     if error.code != fsb_model::error::NEEDS_ROOT.name {
         return error.into();
     }
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let program = std::env::current_exe().ok();
-    let commands = next_commands(&words, program.as_deref(), privilege::prefix(), vm::is_available());
-    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
-    let lines: String = commands.iter().map(|(command, what)| format!("\n  {command:width$}  # {what}")).collect();
-    exit::failure(&fsb_model::error::NEEDS_ROOT, format!("{NEEDS_ROOT}. Next:{lines}"))
+    let commands = next_commands(
+        &words,
+        program.as_deref(),
+        privilege::prefix(),
+        vm::is_available(),
+    );
+    let width = commands
+        .iter()
+        .map(|(command, _)| command.chars().count())
+        .max()
+        .unwrap_or(0);
+    let lines: String = commands
+        .iter()
+        .map(|(command, what)| format!("\n  {command:width$}  # {what}"))
+        .collect();
+    exit::failure(
+        &fsb_model::error::NEEDS_ROOT,
+        format!("{NEEDS_ROOT}. Next:{lines}"),
+    )
 }
 
-/// Returns the error about a results directory that cannot be written, with another directory if one may work.
+/// Returns the error about a results directory that cannot be written, with another directory if
+/// one may work.
 fn advise_on_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            exit::advised(&code::DIRECTORY_NOT_WRITABLE, error, "name a directory for results: --out $(mktemp -d)")
+            exit::advised(
+                &code::DIRECTORY_NOT_WRITABLE,
+                error,
+                "name a directory for results: --out $(mktemp -d)",
+            )
         }
         _ => error.into(),
     }
@@ -564,18 +745,31 @@ fn next_commands(
     prefix: Option<&str>,
     has_vm: bool,
 ) -> Vec<(String, &'static str)> {
-    let (typed, arguments) = words.split_first().map_or(("fsb", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let (typed, arguments) = words
+        .split_first()
+        .map_or(("fsb", &[][..]), |(first, rest)| (first.as_str(), rest));
     let line = |program: &str, more: &[&str]| {
-        let words = std::iter::once(program).chain(arguments.iter().map(String::as_str)).chain(more.iter().copied());
+        let words = std::iter::once(program)
+            .chain(arguments.iter().map(String::as_str))
+            .chain(more.iter().copied());
         shell::line(words)
     };
     let mut commands = Vec::new();
     match prefix {
-        Some(prefix) => commands.push((format!("{prefix} {}", line(&found_by_sudo(typed, program), &[])), "as root")),
-        None => commands.push((line(typed, &[]), "as root: log in as root first, sudo is not installed")),
+        Some(prefix) => commands.push((
+            format!("{prefix} {}", line(&found_by_sudo(typed, program), &[])),
+            "as root",
+        )),
+        None => commands.push((
+            line(typed, &[]),
+            "as root: log in as root first, sudo is not installed",
+        )),
     }
     if has_vm {
-        commands.push((line(typed, &["--in", "vm"]), "in a virtual machine, without root"));
+        commands.push((
+            line(typed, &["--in", "vm"]),
+            "in a virtual machine, without root",
+        ));
     }
     commands.push((format!("{typed} run ."), "this directory, without root"));
     commands
@@ -585,9 +779,15 @@ fn next_commands(
 fn found_by_sudo(typed: &str, program: Option<&Path>) -> String {
     let by_name = !typed.contains('/');
     let hidden = program.filter(|program| {
-        program.parent().is_none_or(|directory| !SUDO_PATH.iter().any(|known| directory == Path::new(known)))
+        program
+            .parent()
+            .is_none_or(|directory| !SUDO_PATH.iter().any(|known| directory == Path::new(known)))
     });
-    hidden.filter(|_| by_name).map_or_else(|| PathBuf::from(typed), Path::to_path_buf).to_string_lossy().into_owned()
+    hidden
+        .filter(|_| by_name)
+        .map_or_else(|| PathBuf::from(typed), Path::to_path_buf)
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -603,7 +803,12 @@ mod tests {
     #[test]
     fn the_next_command_is_the_one_that_was_typed_and_works() {
         assert_eq!(
-            commands("fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'", "/usr/bin/fsb", Some("sudo"), true),
+            commands(
+                "fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'",
+                "/usr/bin/fsb",
+                Some("sudo"),
+                true
+            ),
             [
                 "sudo fsb run ext4 'small=ext4,mkfs=\"-i 32704\"'",
                 "fsb run ext4 'small=ext4,mkfs=\"-i 32704\"' --in vm",

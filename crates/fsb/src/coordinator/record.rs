@@ -20,8 +20,12 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
         let path = result_owner::absolute(path)?;
         // run.json is text; a path that is not UTF-8 could not be found again.
-        path.to_str()
-            .ok_or_else(|| exit::failure(&code::INVALID_VALUE, format!("{}: the path is not UTF-8", path.display())))?;
+        path.to_str().ok_or_else(|| {
+            exit::failure(
+                &code::INVALID_VALUE,
+                format!("{}: the path is not UTF-8", path.display()),
+            )
+        })?;
         anyhow::Ok(path)
     };
     plan.dir = absolute(&plan.dir)?;
@@ -36,15 +40,21 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the record, the trials with those of the unfinished block marked, and the number of marked trials; or the
-/// reason why the run cannot be resumed.
-pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
+/// Returns the record, the trials with those of the unfinished block marked, and the number of
+/// marked trials; or the reason why the run cannot be resumed.
+pub(super) fn resumable(
+    contents: fsb_store::Contents,
+    path: &Path,
+) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
     let (record, mut trials) = (contents.record, contents.trials);
     let again = resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
         return Err(exit::failure(
             &code::RUN_COMPLETE,
-            format!("{}: the run is complete; 'fsb report' shows it", path.display()),
+            format!(
+                "{}: the run is complete; 'fsb report' shows it",
+                path.display()
+            ),
         ));
     }
     resuming::same_kernel(&record, &kernel(&record.plan)?)
@@ -54,7 +64,11 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
 
 /// Returns the record of a new run, and the work that it measures.
 pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
-    let Resolved { plan, work, placement } = resolved;
+    let Resolved {
+        plan,
+        work,
+        placement,
+    } = resolved;
     let large_disk = large_disks(&plan);
     let record = RunRecord {
         schema: SCHEMA.to_owned(),
@@ -95,8 +109,12 @@ fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
     let mut known: Vec<(&FileSystemSpec, Option<Geometry>)> = Vec::new();
     let mut found = BTreeMap::new();
     for target in &plan.targets {
-        let Some(spec) = target.file_system() else { continue };
-        let same = known.iter().find(|(other, _)| (&other.fs, &other.mkfs) == (&spec.fs, &spec.mkfs));
+        let Some(spec) = target.file_system() else {
+            continue;
+        };
+        let same = known
+            .iter()
+            .find(|(other, _)| (&other.fs, &other.mkfs) == (&spec.fs, &spec.mkfs));
         let geometry = match same {
             Some((_, geometry)) => geometry.clone(),
             None => {
@@ -120,23 +138,35 @@ pub(super) fn segment(plan: &Plan) -> anyhow::Result<Segment> {
     })
 }
 
-/// Returns the kernel or kernels that targets are measured on: those of the virtual machine, if the plan uses one.
+/// Returns the kernel or kernels that targets are measured on: those of the virtual machine, if the
+/// plan uses one.
 fn kernel(plan: &Plan) -> anyhow::Result<String> {
     match plan.place {
-        Place::Host => Ok(rustix::system::uname().release().to_string_lossy().into_owned()),
+        Place::Host => Ok(rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned()),
         Place::Vm => Ok(vm::releases(&plan.kernels)?.join(" and ")),
     }
 }
 
 fn now() -> String {
-    fsb_runner::wall_clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    fsb_runner::wall_clock::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 /// Starts the clock of records no earlier than the last time in the record of the resumed run.
 pub(super) fn continue_clock(record: &RunRecord, trials: &[Trial]) {
-    let of_segments = record.segments.iter().flat_map(|segment| segment.ended.iter().chain([&segment.started]));
+    let of_segments = record
+        .segments
+        .iter()
+        .flat_map(|segment| segment.ended.iter().chain([&segment.started]));
     let times = of_segments.chain(trials.iter().map(|trial| &trial.started));
-    if let Some(latest) = times.filter_map(|text| text.parse::<jiff::Timestamp>().ok()).max() {
+    if let Some(latest) = times
+        .filter_map(|text| text.parse::<jiff::Timestamp>().ok())
+        .max()
+    {
         fsb_runner::wall_clock::start_no_earlier_than(latest);
     }
 }
@@ -149,7 +179,10 @@ pub(super) fn end_segment(record: &mut RunRecord) {
 }
 
 /// Records the end of the segment, and writes the record.
-pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+pub(super) fn close_segment(
+    directory: &mut RunDirectory,
+    record: &mut RunRecord,
+) -> anyhow::Result<()> {
     end_segment(record);
     Ok(directory.write_record(record)?)
 }
@@ -166,7 +199,13 @@ fn name_of<'n>(targets: impl Iterator<Item = &'n str>) -> String {
             name => name,
         })
         .collect();
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = names.join("-").chars().map(plain).take(60).collect();
     name.trim_matches(['-', '.']).to_owned()
 }
@@ -191,7 +230,10 @@ impl Journal for DirectoryJournal {
 fn tried(error: StoreError) -> Tried {
     let text = error.to_string();
     match error {
-        StoreError::Io { source, .. } => Tried { text, errno: errno::number(&source) },
+        StoreError::Io { source, .. } => Tried {
+            text,
+            errno: errno::number(&source),
+        },
         _ => text.into(),
     }
 }
@@ -204,7 +246,10 @@ mod tests {
     fn a_run_has_a_name_whatever_its_targets_are() {
         let of = |names: &[&str]| name_of(names.iter().copied());
         assert_eq!(of(&["ext4", "xfs,noatime"]), "ext4-xfs,noatime");
-        assert_eq!((of(&["."]), of(&["./d1", "./d2/"])), ("directory".to_owned(), "d1-d2".to_owned()));
+        assert_eq!(
+            (of(&["."]), of(&["./d1", "./d2/"])),
+            ("directory".to_owned(), "d1-d2".to_owned())
+        );
         assert_eq!(of(&["/srv/a b", "ext4@/dev/sdb"]), "srv-a-b-ext4--dev-sdb");
     }
 }

@@ -34,13 +34,15 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Cleans up after killed runs and starts the supervisor. Until it runs, this process must have one thread.
+    /// Cleans up after killed runs and starts the supervisor. Until it runs, this process must have
+    /// one thread.
     pub(super) fn set(lock: RunLock, record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
         tidy_up();
         let owner = serde_json::to_string(&Owner::current())?;
         let place = record.plan.place;
-        let watcher =
-            (place == Place::Host && LocalTestbed::may_leave(&schedule::setup(record))).then(watcher).flatten();
+        let watcher = (place == Place::Host && LocalTestbed::may_leave(&schedule::setup(record)))
+            .then(watcher)
+            .flatten();
         let agent = match place {
             Place::Host => AGENT_ARGUMENT,
             Place::Vm => vm::VM_AGENT_ARGUMENT,
@@ -50,26 +52,41 @@ impl Stage {
         let signals = Signals::catch(Second::Ends)?;
         let stream = launched.stream.try_clone()?;
         let agent = Agent::connect(stream, Arc::clone(signals.flag())).map_err(RunError::from)?;
-        Ok((Stage { lock, launched, watcher, signals }, agent))
+        Ok((
+            Stage {
+                lock,
+                launched,
+                watcher,
+                signals,
+            },
+            agent,
+        ))
     }
 
-    /// Undoes the changes that the agent left to this process because it lives in another mount namespace. Returns the
-    /// changes that could not be undone.
+    /// Undoes the changes that the agent left to this process because it lives in another mount
+    /// namespace. Returns the changes that could not be undone.
     pub(super) fn undo_rest(&self) -> Vec<Warning> {
-        let failed = replay_own().into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
-        failed.map(|entry| Warning::NotUndone { entry: entry.to_string() }).collect()
+        let failed = replay_own()
+            .into_iter()
+            .filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
+        failed
+            .map(|entry| Warning::NotUndone {
+                entry: entry.to_string(),
+            })
+            .collect()
     }
 
     /// Tears everything down, at once.
     pub(super) fn strike(&mut self) {
         self.launched.kill(GOODBYE);
-        // The ledger lists the changes that the kernel does not revert; their owner is this process, which is still
-        // alive. Changes that cannot be undone yet, because the kernel still holds them, stay listed for the next run
-        // or `fsb clean`.
+        // The ledger lists the changes that the kernel does not revert; their owner is this
+        // process, which is still alive. Changes that cannot be undone yet, because the kernel
+        // still holds them, stay listed for the next run or `fsb clean`.
         replay_own();
     }
 
-    /// Ends without waiting for the kernel. The watcher stays and retries the changes that could not be undone yet.
+    /// Ends without waiting for the kernel. The watcher stays and retries the changes that could
+    /// not be undone yet.
     pub(super) fn leave(self) {
         drop(self.lock);
         self.launched.let_go();
@@ -78,17 +95,28 @@ impl Stage {
         }
     }
 
-    /// Returns the failure of a run that ends with `error`. After an interruption its exit code is that of the signal.
+    /// Returns the failure of a run that ends with `error`. After an interruption its exit code is
+    /// that of the signal.
     pub(super) fn ending(&self, error: &anyhow::Error, message: String) -> Failure {
         let interrupted = self.signals.is_interrupted()
-            && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
+            && matches!(
+                error.downcast_ref::<RunError>(),
+                Some(RunError::Agent(AgentError::Interrupted))
+            );
         let failure = Failure::wrapping(error, message);
-        if interrupted { Failure { exit: self.signals.code(), ..failure } } else { failure }
+        if interrupted {
+            Failure {
+                exit: self.signals.code(),
+                ..failure
+            }
+        } else {
+            failure
+        }
     }
 }
 
-/// Starts the process that undoes the changes of this one if it is killed; `None` without a ledger. Without a watcher
-/// the next `fsb` undoes them.
+/// Starts the process that undoes the changes of this one if it is killed; `None` without a ledger.
+/// Without a watcher the next `fsb` undoes them.
 pub fn watcher() -> Option<Watcher> {
     ledger::default_directory().ok()?;
     Watcher::start().map_err(say_warning).ok()
@@ -122,20 +150,34 @@ pub enum Turn {
 impl Turn {
     /// Returns the value for `--allow-concurrent`.
     pub fn new(concurrent: bool) -> Turn {
-        if concurrent { Turn::Concurrent } else { Turn::Alone }
+        if concurrent {
+            Turn::Concurrent
+        } else {
+            Turn::Alone
+        }
     }
 
     /// Returns the value for `--allow-concurrent` and `--wait`, which exclude each other.
     pub fn of_run(concurrent: bool, wait: bool) -> Turn {
-        if wait { Turn::Waiting } else { Turn::new(concurrent) }
+        if wait {
+            Turn::Waiting
+        } else {
+            Turn::new(concurrent)
+        }
     }
 
-    /// Waits until no other fsb measures, if this run waits. A run calls it before it records when it started.
+    /// Waits until no other fsb measures, if this run waits. A run calls it before it records when
+    /// it started.
     pub fn wait(self, command: &str) -> anyhow::Result<()> {
-        if self == Turn::Waiting { wait_for_lock(command).map(drop) } else { Ok(()) }
+        if self == Turn::Waiting {
+            wait_for_lock(command).map(drop)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that measure already.
+    /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that
+    /// measure already.
     pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
         let mut lock = match self {
             Turn::Alone => RunLock::acquire(command)?,
@@ -150,8 +192,14 @@ impl Turn {
                 0 => ("measures", String::new()),
                 others => ("measure", format!(" and {others} more")),
             };
-            let text = format!("warning: {first}{others} {verb} at the same time: the runs affect each other");
-            notify(&notice::CONCURRENT, [("run", first.as_str().into()), ("more", more.len().into())], &text);
+            let text = format!(
+                "warning: {first}{others} {verb} at the same time: the runs affect each other"
+            );
+            notify(
+                &notice::CONCURRENT,
+                [("run", first.as_str().into()), ("more", more.len().into())],
+                &text,
+            );
         }
         Ok(lock)
     }
@@ -168,11 +216,17 @@ fn wait_for_lock(command: &str) -> anyhow::Result<RunLock> {
         };
         if printed.as_ref() != Some(&error.what) {
             let pid = error.fields.get("pid").cloned().unwrap_or_default();
-            notify(&notice::WAITING, [("pid", pid)], &format!("note: {}: waiting for it to end", error.what));
+            notify(
+                &notice::WAITING,
+                [("pid", pid)],
+                &format!("note: {}: waiting for it to end", error.what),
+            );
             printed = Some(error.what);
         }
         if fsb_sys::poll_until(RETRY, || signals.is_interrupted()) {
-            return Err(signals.failure("interrupted while waiting for another fsb: nothing was begun"));
+            return Err(
+                signals.failure("interrupted while waiting for another fsb: nothing was begun")
+            );
         }
     }
 }
@@ -181,21 +235,27 @@ fn wait_for_lock(command: &str) -> anyhow::Result<RunLock> {
 pub fn concurrent(lock: &mut RunLock) -> Vec<Warning> {
     let mut warnings = lock.warnings().to_vec();
     if let [first, more @ ..] = &lock.others()[..] {
-        warnings.push(Warning::Concurrent { run: first.clone(), more: more.len() });
+        warnings.push(Warning::Concurrent {
+            run: first.clone(),
+            more: more.len(),
+        });
     }
     warnings
 }
 
 /// Prints the warnings of [`concurrent`], for commands that save no record of a run.
 pub fn warn_of_concurrent(lock: &mut RunLock) {
-    concurrent(lock).iter().for_each(|warning| warn(warning, &say));
+    concurrent(lock)
+        .iter()
+        .for_each(|warning| warn(warning, &say));
 }
 
 // Changes that killed runs left behind, from the undo ledger.
 
 /// A change that a killed run left.
 pub struct Leftover {
-    /// `open` if it can be undone; otherwise what became of it: `undone`, `discarded`, `failed` or `refused`.
+    /// `open` if it can be undone; otherwise what became of it: `undone`, `discarded`, `failed` or
+    /// `refused`.
     pub state: &'static str,
     /// The file of its entry in the undo ledger.
     pub file: PathBuf,
@@ -203,10 +263,12 @@ pub struct Leftover {
     pub text: String,
 }
 
-/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be undone. Without a
-/// ledger directory no run left anything.
+/// Undoes the changes that killed runs left. Returns a line per change, and whether all could be
+/// undone. Without a ledger directory no run left anything.
 pub fn replay() -> (Vec<Leftover>, bool) {
-    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
+    let Ok(place) = ledger::default_directory() else {
+        return (Vec::new(), true);
+    };
     let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
     let complete = !replayed.iter().any(Replayed::is_open);
     let describe = |entry: Replayed| {
@@ -217,37 +279,70 @@ pub fn replay() -> (Vec<Leftover>, bool) {
             Fate::Failed(_) => "failed",
             Fate::Refused(_) => "refused",
         };
-        Some(Leftover { state, text: entry.to_string(), file: entry.file })
+        Some(Leftover {
+            state,
+            text: entry.to_string(),
+            file: entry.file,
+        })
     };
-    (replayed.into_iter().filter_map(describe).collect(), complete)
+    (
+        replayed.into_iter().filter_map(describe).collect(),
+        complete,
+    )
 }
 
-/// Undoes the changes that killed runs left, before a run. Prints the changes that could not be undone, because they
-/// affect this run, and only the number of the others.
+/// Undoes the changes that killed runs left, before a run. Prints the changes that could not be
+/// undone, because they affect this run, and only the number of the others.
 pub fn tidy_up() {
-    let Ok(place) = ledger::default_directory() else { return };
+    let Ok(place) = ledger::default_directory() else {
+        return;
+    };
     let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
-    let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
+    let undone = replayed
+        .iter()
+        .filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_)))
+        .count();
     if undone > 0 {
         let text = format!("undone first: {} of killed runs", counted(undone, "change"));
         notify(&notice::UNDONE, [("changes", undone.into())], &text);
     }
     for entry in replayed.iter().filter(|entry| entry.is_open()) {
         let path = entry.file.to_string_lossy();
-        notify(&notice::NOT_UNDONE, [("path", path.into())], &format!("warning: {entry}"));
+        notify(
+            &notice::NOT_UNDONE,
+            [("path", path.into())],
+            &format!("warning: {entry}"),
+        );
     }
 }
 
 /// Describes the changes of killed runs that [`replay`] would undo.
 pub fn leftovers() -> (Vec<Leftover>, bool) {
-    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
-    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
-        Ok(entry) if entry.owner.is_alive() => None,
-        Ok(entry) => Some(Leftover { state: "open", text: format!("would undo: {}", entry.action), file }),
-        Err(why) => {
-            let text = format!("would refuse: {}: {why}", file.display());
-            Some(Leftover { state: "refused", text, file })
-        }
+    let Ok(place) = ledger::default_directory() else {
+        return (Vec::new(), true);
     };
-    (ledger::leftovers(&place, control::RULES).into_iter().filter_map(describe).collect(), true)
+    let describe =
+        |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
+            Ok(entry) if entry.owner.is_alive() => None,
+            Ok(entry) => Some(Leftover {
+                state: "open",
+                text: format!("would undo: {}", entry.action),
+                file,
+            }),
+            Err(why) => {
+                let text = format!("would refuse: {}: {why}", file.display());
+                Some(Leftover {
+                    state: "refused",
+                    text,
+                    file,
+                })
+            }
+        };
+    (
+        ledger::leftovers(&place, control::RULES)
+            .into_iter()
+            .filter_map(describe)
+            .collect(),
+        true,
+    )
 }

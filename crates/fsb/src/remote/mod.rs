@@ -6,9 +6,9 @@
 //!      └─────────────────────┊── record and trials (stdout), messages (stderr) ─┘
 //! ```
 //!
-//! The host makes the run as if it were typed there. It stores no results: it sends each trial when it has ended. When
-//! the connection ends, however that happens, the fsb of the host ends its run, and the shell that started it removes
-//! it.
+//! The host makes the run as if it were typed there. It stores no results: it sends each trial when
+//! it has ended. When the connection ends, however that happens, the fsb of the host ends its run,
+//! and the shell that started it removes it.
 
 mod serve;
 mod ssh;
@@ -67,10 +67,15 @@ impl Hosts {
     pub fn parse(text: &str, sudo: bool) -> anyhow::Result<Hosts> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
         for (at, name) in names.iter().enumerate() {
-            let is_word = !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
+            let is_word =
+                !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
             if !is_word || names[..at].contains(name) {
                 let message = format!("--on {text}: '{name}' is not a host, or is named twice");
-                return Err(exit::advised(&code::INVALID_VALUE, message, "write USER@HOST, hosts separated by commas"));
+                return Err(exit::advised(
+                    &code::INVALID_VALUE,
+                    message,
+                    "write USER@HOST, hosts separated by commas",
+                ));
             }
         }
         Ok(Hosts { names, sudo })
@@ -87,7 +92,10 @@ impl Hosts {
 
 /// Returns the name of a host as that of a directory.
 pub fn directory_name(host: &str) -> String {
-    host.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.@".contains(letter), "-")
+    host.replace(
+        |letter: char| !letter.is_ascii_alphanumeric() && !"-_.@".contains(letter),
+        "-",
+    )
 }
 
 /// The options of a run that hosts make.
@@ -115,14 +123,20 @@ impl RemoteRun<'_> {
     }
 }
 
-/// Makes a new run of the plan on each host in turn. `file` is the plan as the user wrote it, which each host resolves.
+/// Makes a new run of the plan on each host in turn. `file` is the plan as the user wrote it, which
+/// each host resolves.
 pub fn start(file: &PlanFile, plan: &Plan, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
     for name in &run.hosts.names {
         let directory = run.hosts.directory(run.directory, name);
         fsb_store::check_new(&directory, &result_owner())?;
-        run.results.map_or(Ok(()), |results| results.check(&directory))?;
+        run.results
+            .map_or(Ok(()), |results| results.check(&directory))?;
     }
-    let job = Job::Begin { plan: plan_file::write(file)?, identity: file.identity.clone(), verify: file.verify };
+    let job = Job::Begin {
+        plan: plan_file::write(file)?,
+        identity: file.identity.clone(),
+        verify: file.verify,
+    };
     make(job, plan, &file.wipe, None, run)
 }
 
@@ -130,20 +144,31 @@ pub fn start(file: &PlanFile, plan: &Plan, run: &RemoteRun<'_>) -> anyhow::Resul
 pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
     let path = run.directory;
     let claim = Claim::take(path, result_owner(), &holder())?;
-    let Contents { record, mut trials, .. } = claim.read()?;
+    let Contents {
+        record, mut trials, ..
+    } = claim.read()?;
     let made_on = record.on.as_deref().unwrap_or("this machine");
     if run.hosts.names != [made_on] {
         let message = format!("{}: the run was made on {made_on}", path.display());
-        let help = record.on.as_ref().map_or_else(|| "leave out --on".to_owned(), |host| format!("write --on {host}"));
+        let help = record.on.as_ref().map_or_else(
+            || "leave out --on".to_owned(),
+            |host| format!("write --on {host}"),
+        );
         return Err(exit::advised(&code::OTHER_HOST, message, help));
     }
     resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
-        let message = format!("{}: the run is complete; 'fsb report' shows it", path.display());
+        let message = format!(
+            "{}: the run is complete; 'fsb report' shows it",
+            path.display()
+        );
         return Err(exit::failure(&code::RUN_COMPLETE, message));
     }
     let plan = record.plan.clone();
-    let job = Job::Resume { record: Box::new(record), trials: trials.clone() };
+    let job = Job::Resume {
+        record: Box::new(record),
+        trials: trials.clone(),
+    };
     make(job, &plan, wipe, Some((claim, trials)), run)
 }
 
@@ -158,7 +183,14 @@ fn make(
     let names = &run.hosts.names;
     let Verbosity { quiet, verbose } = run.verbosity;
     let (concurrent, wait) = (run.turn == Turn::Concurrent, run.turn == Turn::Waiting);
-    let request = RemoteRequest { job, wipe: wipe.to_vec(), concurrent, wait, quiet, verbose };
+    let request = RemoteRequest {
+        job,
+        wipe: wipe.to_vec(),
+        concurrent,
+        wait,
+        quiet,
+        verbose,
+    };
     if names.len() > 1 && run.output.is_some_and(|output| output.file.is_some()) {
         let message = "-o and several hosts exclude each other: each run directory has its report";
         return Err(exit::failure(&code::CONFLICT, message));
@@ -189,7 +221,9 @@ fn make(
         if names.len() > 1 && !run.verbosity.quiet {
             say(&format!("host {} of {}: {name}", at + 1, names.len()));
         }
-        let (claim, trials) = resumed.take().map_or((None, Vec::new()), |(claim, trials)| (Some(claim), trials));
+        let (claim, trials) = resumed
+            .take()
+            .map_or((None, Vec::new()), |(claim, trials)| (Some(claim), trials));
         let mut receiving = Receiving {
             host: name,
             session,
@@ -203,7 +237,10 @@ fn make(
             run,
             signals: &signals,
         };
-        match receiving.start(program, &request).and_then(|()| receiving.follow()) {
+        match receiving
+            .start(program, &request)
+            .and_then(|()| receiving.follow())
+        {
             // The other hosts can make their runs all the same.
             Err(error) if names.len() > 1 && !signals.is_interrupted() => {
                 let code = exit::code(&error);
@@ -232,43 +269,80 @@ enum Program {
 /// If the host cannot run this version of fsb, or not as root.
 fn program_for(connection: &Connection) -> anyhow::Result<Program> {
     let facts = &connection.facts;
-    let unfit = |message: String, help: &str| Err(about(&code::UNFIT_HOST, &connection.host, &message, help));
+    let unfit = |message: String, help: &str| {
+        Err(about(&code::UNFIT_HOST, &connection.host, &message, help))
+    };
     if let Some(why) = &facts.refused_sudo {
-        return unfit(format!("sudo does not run commands: {why}"), "allow it without a password, or log in as root");
+        return unfit(
+            format!("sudo does not run commands: {why}"),
+            "allow it without a password, or log in as root",
+        );
     }
     if facts.system != "Linux" {
-        return unfit(format!("it runs {}", facts.system), "fsb measures file systems of Linux");
+        return unfit(
+            format!("it runs {}", facts.system),
+            "fsb measures file systems of Linux",
+        );
     }
     if facts.architecture == std::env::consts::ARCH {
         return Ok(Program::Copy);
     }
-    let (here, version) = (std::env::consts::ARCH, concat!("fsb ", env!("CARGO_PKG_VERSION")));
+    let (here, version) = (
+        std::env::consts::ARCH,
+        concat!("fsb ", env!("CARGO_PKG_VERSION")),
+    );
     let (there, own) = (&facts.architecture, &facts.own);
     if own == version {
         return Ok(Program::Own);
     }
-    let own = if own.is_empty() { "no fsb".to_owned() } else { own.clone() };
+    let own = if own.is_empty() {
+        "no fsb".to_owned()
+    } else {
+        own.clone()
+    };
     let help = format!("install {version} there, or run it from a machine that is {there}");
-    unfit(format!("it is {there} with {own} in its PATH, and this is {version} for {here}"), &help)
+    unfit(
+        format!("it is {there} with {own} in its PATH, and this is {version} for {here}"),
+        &help,
+    )
 }
 
-/// Checks that the kernel of the host has the file systems of the plan, and the host their mkfs programs. A host that does
-/// not list its modules, or lists one that it cannot load, finds it out itself.
+/// Checks that the kernel of the host has the file systems of the plan, and the host their mkfs
+/// programs. A host that does not list its modules, or lists one that it cannot load, finds it out
+/// itself.
 fn check_targets(connection: &Connection, plan: &Plan) -> anyhow::Result<()> {
     let Connection { host, facts, .. } = connection;
     let unfit = |message: String, help: &str| Err(about(&code::UNFIT_HOST, host, &message, help));
     if plan.place != fsb_model::Place::Host {
         return Ok(());
     }
-    let is_known = |driver: &&str| facts.drivers.as_ref().is_none_or(|known| known.contains(*driver));
-    if let Some(driver) = fsb_testbed::fs::needed_drivers(&plan.targets).into_iter().find(|driver| !is_known(driver)) {
-        let help = "install a kernel that has it, leave its targets out, or add --in vm";
-        return unfit(format!("its kernel {} has no {driver}", facts.release), help);
-    }
-    if let Some(tools) = fsb_testbed::fs::needed_tools(&plan.targets).find(|tools| !facts.programs.contains(tools.mkfs))
+    let is_known = |driver: &&str| {
+        facts
+            .drivers
+            .as_ref()
+            .is_none_or(|known| known.contains(*driver))
+    };
+    if let Some(driver) = fsb_testbed::fs::needed_drivers(&plan.targets)
+        .into_iter()
+        .find(|driver| !is_known(driver))
     {
-        let help = format!("install the package {} there, or leave its targets out", tools.package);
-        return unfit(format!("the program {} is missing there", tools.mkfs), &help);
+        let help = "install a kernel that has it, leave its targets out, or add --in vm";
+        return unfit(
+            format!("its kernel {} has no {driver}", facts.release),
+            help,
+        );
+    }
+    if let Some(tools) = fsb_testbed::fs::needed_tools(&plan.targets)
+        .find(|tools| !facts.programs.contains(tools.mkfs))
+    {
+        let help = format!(
+            "install the package {} there, or leave its targets out",
+            tools.package
+        );
+        return unfit(
+            format!("the program {} is missing there", tools.mkfs),
+            &help,
+        );
     }
     Ok(())
 }
@@ -307,8 +381,8 @@ impl Receiving<'_> {
         Ok(())
     }
 
-    /// Sends the program in chunks, because many hosts at once would each hold one in memory. Returns whether the host
-    /// read all of it.
+    /// Sends the program in chunks, because many hosts at once would each hold one in memory.
+    /// Returns whether the host read all of it.
     fn copy(&mut self) -> anyhow::Result<bool> {
         /// Between two chunks a signal can end the copy.
         const CHUNK: usize = 256 << 10;
@@ -350,7 +424,12 @@ impl Receiving<'_> {
                 Err(_) if started.elapsed() < ANSWER => {}
                 Err(_) => {
                     let message = format!("it did not answer within {} s", ANSWER.as_secs());
-                    return Err(about(&code::LOST_HOST, self.host, &message, "a mount there may hang: run df there"));
+                    return Err(about(
+                        &code::LOST_HOST,
+                        self.host,
+                        &message,
+                        "a mount there may hang: run df there",
+                    ));
                 }
             }
         }
@@ -396,20 +475,38 @@ impl Receiving<'_> {
     /// Stores a line of the run.
     fn store(&mut self, line: &str) -> anyhow::Result<()> {
         // A line without its end was cut off with the connection.
-        let Some(line) = line.strip_suffix('\n') else { return Ok(()) };
+        let Some(line) = line.strip_suffix('\n') else {
+            return Ok(());
+        };
         let line: Line<'_> = serde_json::from_str(line).map_err(|error| {
-            about(&code::FAILED_HOST, self.host, &format!("its fsb sent an unknown line: {error}"), "report this error")
+            about(
+                &code::FAILED_HOST,
+                self.host,
+                &format!("its fsb sent an unknown line: {error}"),
+                "report this error",
+            )
         })?;
         match line {
             Line::Record(record) => {
-                let record = RunRecord { on: Some(self.host.to_owned()), ..record.into_owned() };
+                let record = RunRecord {
+                    on: Some(self.host.to_owned()),
+                    ..record.into_owned()
+                };
                 match &mut self.directory {
                     Some(directory) => directory.write_record(&record)?,
                     None => {
                         self.directory = Some(self.open(&record)?);
-                        let verbosity = Verbosity { verbose: false, ..self.run.verbosity };
+                        let verbosity = Verbosity {
+                            verbose: false,
+                            ..self.run.verbosity
+                        };
                         let beside = self.run.beside.map(|lines| (self.host, lines));
-                        self.progress = Some(Progress::on_host(&record.plan.targets, false, verbosity, beside));
+                        self.progress = Some(Progress::on_host(
+                            &record.plan.targets,
+                            false,
+                            verbosity,
+                            beside,
+                        ));
                     }
                 }
                 self.record = Some(record);
@@ -419,9 +516,17 @@ impl Receiving<'_> {
                 if let Some(directory) = &mut self.directory {
                     directory.append(&trial)?;
                 }
-                let is_new_block = self.trials.last().is_some_and(|last| last.block != trial.block);
-                if let (true, Some(record), Some(progress)) = (is_new_block, &self.record, &mut self.progress) {
-                    progress.event(&Event::Block { record, trials: &self.trials });
+                let is_new_block = self
+                    .trials
+                    .last()
+                    .is_some_and(|last| last.block != trial.block);
+                if let (true, Some(record), Some(progress)) =
+                    (is_new_block, &self.record, &mut self.progress)
+                {
+                    progress.event(&Event::Block {
+                        record,
+                        trials: &self.trials,
+                    });
                 }
                 self.trials.push(trial);
             }
@@ -431,8 +536,19 @@ impl Receiving<'_> {
                 }
                 self.trials = trials.into_owned();
             }
-            Line::Row { block, workload, rounds } => self.show(&Event::Case { block, workload: &workload, rounds }),
-            Line::Begin { target, workload } => self.show(&Event::Trial { target: &target, workload: &workload }),
+            Line::Row {
+                block,
+                workload,
+                rounds,
+            } => self.show(&Event::Case {
+                block,
+                workload: &workload,
+                rounds,
+            }),
+            Line::Begin { target, workload } => self.show(&Event::Trial {
+                target: &target,
+                workload: &workload,
+            }),
         }
         Ok(())
     }
@@ -441,7 +557,12 @@ impl Receiving<'_> {
     fn open(&mut self, record: &RunRecord) -> anyhow::Result<RunDirectory> {
         let Some(claim) = self.claim.take() else {
             let path = self.run.hosts.directory(self.run.directory, self.host);
-            return Ok(RunDirectory::create(&path, record, result_owner(), &holder())?);
+            return Ok(RunDirectory::create(
+                &path,
+                record,
+                result_owner(),
+                &holder(),
+            )?);
         };
         let mut directory = RunDirectory::resume(claim)?.0;
         directory.rewrite_trials(&self.trials)?;
@@ -487,9 +608,12 @@ impl Receiving<'_> {
         }
         let status = self.session.status();
         let (directory, record) = (self.directory.take(), self.record.take());
-        let is_complete = record.as_ref().is_some_and(|record| record.stop_reason.is_some());
-        let ended_well =
-            is_complete && self.failure.is_none() && matches!(status, None | Some(exit::DONE | exit::TRIALS));
+        let is_complete = record
+            .as_ref()
+            .is_some_and(|record| record.stop_reason.is_some());
+        let ended_well = is_complete
+            && self.failure.is_none()
+            && matches!(status, None | Some(exit::DONE | exit::TRIALS));
         let error = match error {
             None if ended_well => None,
             None => Some(self.reason(status)),
@@ -504,7 +628,9 @@ impl Receiving<'_> {
                         results::code(&self.trials)
                     }
                 };
-                self.run.results.map_or(Ok(()), |results| results.copy(directory.path()))?;
+                self.run
+                    .results
+                    .map_or(Ok(()), |results| results.copy(directory.path()))?;
                 Ok(code)
             }
             (Some(mut directory), _, Some(error)) => {
@@ -512,7 +638,11 @@ impl Receiving<'_> {
                 let resume = format!(" --on {}{sudo}", shell::word(self.host));
                 // Another run with the same budget would fit as little.
                 let goes_on = exit::error_code(&error).name != BUDGET.name;
-                let kept = coordinator::keep_partial(&mut directory, Vec::new(), goes_on.then_some(resume.as_str()));
+                let kept = coordinator::keep_partial(
+                    &mut directory,
+                    Vec::new(),
+                    goes_on.then_some(resume.as_str()),
+                );
                 Err(Failure::wrapping(&error, format!("{error:#}{kept}")).into())
             }
             (_, _, error) => Err(error.unwrap_or_else(|| self.lost("before the run"))),
@@ -522,22 +652,36 @@ impl Receiving<'_> {
     /// Returns the reason why the run ended early.
     fn reason(&mut self, status: Option<u8>) -> anyhow::Error {
         if self.signals.is_interrupted() {
-            return self.signals.failure(&format!("interrupted; {} has ended the run", self.host));
+            return self
+                .signals
+                .failure(&format!("interrupted; {} has ended the run", self.host));
         }
-        let Some(message) = self.failure.take() else { return self.lost("during the run") };
+        let Some(message) = self.failure.take() else {
+            return self.lost("during the run");
+        };
         let known = code::all().find(|known| message.code.as_deref() == Some(known.name));
         let code = known.unwrap_or(&code::FAILED_HOST);
         if code.name == fsb_model::error::NEEDS_ROOT.name {
             let name = self.host.rsplit('@').next().unwrap_or(self.host);
-            return about(code, self.host, NEEDS_ROOT, &format!("add --sudo, or log in as root: --on root@{name}"));
+            return about(
+                code,
+                self.host,
+                NEEDS_ROOT,
+                &format!("add --sudo, or log in as root: --on root@{name}"),
+            );
         }
         let text = std::iter::once(&message.message).chain(&message.cause);
         let text: Vec<&str> = text.map(String::as_str).collect();
         let mut fields = message.fields;
         fields.insert("host".to_owned(), self.host.into());
         let message_here = format!("{}: {}", self.host, text.join(": "));
-        Failure { exit: status.unwrap_or(code.exit), fields, help: message.help, ..Failure::new(code, message_here) }
-            .into()
+        Failure {
+            exit: status.unwrap_or(code.exit),
+            fields,
+            help: message.help,
+            ..Failure::new(code, message_here)
+        }
+        .into()
     }
 
     /// Returns the error of a session that ended without one of fsb.
@@ -552,22 +696,37 @@ impl Receiving<'_> {
             }
         }
         let said = quote(self.said.iter().map(String::as_str));
-        let said = if said.is_empty() { said } else { format!(": {said}") };
+        let said = if said.is_empty() {
+            said
+        } else {
+            format!(": {said}")
+        };
         match self.session.status() {
             None => {
                 let help = "log in again; fsb there has ended the run, undone its changes and removed itself, or does so \
                             within two minutes";
-                about(&code::LOST_HOST, self.host, &format!("the connection ended {when}{said}"), help)
+                about(
+                    &code::LOST_HOST,
+                    self.host,
+                    &format!("the connection ended {when}{said}"),
+                    help,
+                )
             }
             Some(status) => {
                 let message = format!("fsb ended there {when} with exit code {status}{said}");
-                about(&code::FAILED_HOST, self.host, &message, "look at the kernel's log there")
+                about(
+                    &code::FAILED_HOST,
+                    self.host,
+                    &message,
+                    "look at the kernel's log there",
+                )
             }
         }
     }
 }
 
-/// Returns the error of a host that cannot store or run the program, from the kind of the reason and its text.
+/// Returns the error of a host that cannot store or run the program, from the kind of the reason
+/// and its text.
 fn refused(host: &str, line: &str) -> anyhow::Error {
     let (kind, why) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
     let help = match kind {
@@ -596,14 +755,28 @@ impl Place {
     ///
     /// If the destination is empty, would be read as an option, or rsync is not installed.
     pub fn parse(text: &str) -> anyhow::Result<Place> {
-        let Some(destination) = text.strip_prefix("rsync:") else { return Ok(Place::Directory(text.into())) };
+        let Some(destination) = text.strip_prefix("rsync:") else {
+            return Ok(Place::Directory(text.into()));
+        };
         if destination.is_empty() || destination.starts_with('-') {
             let message = format!("--results {text}: rsync has no destination");
-            return Err(exit::advised(&code::INVALID_VALUE, message, "write --results rsync:HOST:DIR"));
+            return Err(exit::advised(
+                &code::INVALID_VALUE,
+                message,
+                "write --results rsync:HOST:DIR",
+            ));
         }
-        let version = Command::new("rsync").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let version = Command::new("rsync")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         if !version.is_ok_and(|status| status.success()) {
-            return Err(exit::advised(&code::UNABLE, "--results: rsync does not run", "install the package rsync"));
+            return Err(exit::advised(
+                &code::UNABLE,
+                "--results: rsync does not run",
+                "install the package rsync",
+            ));
         }
         Ok(Place::Rsync(destination.to_owned()))
     }
@@ -611,7 +784,10 @@ impl Place {
     /// Checks, before the run, that the copy of a run directory would be new.
     pub fn check(&self, run: &Path) -> anyhow::Result<()> {
         match self {
-            Place::Directory(parent) => Ok(fsb_store::check_new(&parent.join(name(run)?), &result_owner())?),
+            Place::Directory(parent) => Ok(fsb_store::check_new(
+                &parent.join(name(run)?),
+                &result_owner(),
+            )?),
             Place::Rsync(_) => Ok(()),
         }
     }
@@ -623,22 +799,38 @@ impl Place {
             Place::Rsync(destination) => rsync(run, destination),
         };
         copied.map_err(|error| {
-            let message = format!("the results are in {} and were not copied: {error:#}", run.display());
+            let message = format!(
+                "the results are in {} and were not copied: {error:#}",
+                run.display()
+            );
             let fields = fsb_model::code::fields([("path", run.display().to_string().into())]);
             let help = "copy the directory yourself";
             let text = format!("{message}; {help}");
-            Failure { fields, help: Some(help.to_owned()), ..Failure::new(&code::RESULTS_NOT_COPIED, text) }.into()
+            Failure {
+                fields,
+                help: Some(help.to_owned()),
+                ..Failure::new(&code::RESULTS_NOT_COPIED, text)
+            }
+            .into()
         })
     }
 }
 
 fn name(run: &Path) -> anyhow::Result<&std::ffi::OsStr> {
-    let missing = || exit::failure(&code::INVALID_VALUE, format!("{} has no name to copy it to", run.display()));
+    let missing = || {
+        exit::failure(
+            &code::INVALID_VALUE,
+            format!("{} has no name to copy it to", run.display()),
+        )
+    };
     run.file_name().ok_or_else(missing)
 }
 
 fn copy_files(run: &Path, to: &Path) -> anyhow::Result<()> {
-    result_owner().act(|| fs::create_dir_all(to)).flatten().with_context(|| format!("make {}", to.display()))?;
+    result_owner()
+        .act(|| fs::create_dir_all(to))
+        .flatten()
+        .with_context(|| format!("make {}", to.display()))?;
     for entry in fs::read_dir(run)? {
         let entry = entry?;
         if entry.file_type()?.is_file() && entry.file_name() != ".lock" {
@@ -649,10 +841,14 @@ fn copy_files(run: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 fn rsync(run: &Path, destination: &str) -> anyhow::Result<()> {
-    // Without the trailing slash that would copy the contents alone. A relative name with a colon is not a host.
+    // Without the trailing slash that would copy the contents alone. A relative name with a colon
+    // is not a host.
     let source = std::path::absolute(run)?;
     let mut command = Command::new("rsync");
-    command.args(["-a", "--exclude=.lock", "--"]).arg(source).arg(destination);
+    command
+        .args(["-a", "--exclude=.lock", "--"])
+        .arg(source)
+        .arg(destination);
     let output = command.stdin(Stdio::null()).output().context("run rsync")?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "rsync: {}", quote(said.lines()));
@@ -665,7 +861,10 @@ mod tests {
 
     #[test]
     fn a_destination_of_rsync_is_not_an_option() {
-        assert_eq!(Place::parse("/srv/results").unwrap(), Place::Directory("/srv/results".into()));
+        assert_eq!(
+            Place::parse("/srv/results").unwrap(),
+            Place::Directory("/srv/results".into())
+        );
         for text in ["rsync:", "rsync:--rsh=sh"] {
             let error = Place::parse(text).unwrap_err();
             assert_eq!(exit::error_code(&error).name, code::INVALID_VALUE.name);

@@ -1,5 +1,6 @@
-//! The half of a run on another host that runs there. `fsb __remote` reads a request, starts the run as its child, and
-//! ends it when the connection has ended. The child writes the record and the trials as lines.
+//! The half of a run on another host that runs there. `fsb __remote` reads a request, starts the
+//! run as its child, and ends it when the connection has ended. The child writes the record and the
+//! trials as lines.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -43,9 +44,16 @@ pub struct RemoteRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Job {
     /// A new run of a plan file, with the parts of a plan that only a command line sets.
-    Begin { plan: String, identity: Identity, verify: bool },
+    Begin {
+        plan: String,
+        identity: Identity,
+        verify: bool,
+    },
     /// The rest of an interrupted run.
-    Resume { record: Box<RunRecord>, trials: Vec<Trial> },
+    Resume {
+        record: Box<RunRecord>,
+        trials: Vec<Trial>,
+    },
 }
 
 /// A line that the host writes.
@@ -59,9 +67,16 @@ pub enum Line<'a> {
     /// All trials so far, which replace those before.
     Trials(Cow<'a, [Trial]>),
     /// A cell begins on all targets.
-    Row { block: u32, workload: Cow<'a, str>, rounds: u32 },
+    Row {
+        block: u32,
+        workload: Cow<'a, str>,
+        rounds: u32,
+    },
     /// A sequential trial begins.
-    Begin { target: Cow<'a, str>, workload: Cow<'a, str> },
+    Begin {
+        target: Cow<'a, str>,
+        workload: Cow<'a, str>,
+    },
 }
 
 /// The argument that makes the binary the watcher of a run.
@@ -69,8 +84,12 @@ pub const REMOTE_ARGUMENT: &str = "__remote";
 /// The argument that makes the binary the coordinator of the run.
 pub const REMOTE_RUN_ARGUMENT: &str = "__remote-run";
 
-/// Seconds of silence after which the connection counts as lost. The other half sends a line every few seconds.
-const SILENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+/// Seconds of silence after which the connection counts as lost. The other half sends a line every
+/// few seconds.
+const SILENCE: Timespec = Timespec {
+    tv_sec: 60,
+    tv_nsec: 0,
+};
 /// The time that a run has to end by itself after the connection was lost.
 const GRACE: Duration = Duration::from_secs(15);
 /// The time that the kernel has to end it then. A process whose call does not return ends later.
@@ -82,21 +101,29 @@ const LONGEST: usize = 256 << 20;
 pub fn watch() -> anyhow::Result<u8> {
     choose_format()?;
     let request = receive()?;
-    let mut child = Command::new("/proc/self/exe").arg(REMOTE_RUN_ARGUMENT).stdin(Stdio::piped()).spawn()?;
+    let mut child = Command::new("/proc/self/exe")
+        .arg(REMOTE_RUN_ARGUMENT)
+        .stdin(Stdio::piped())
+        .spawn()?;
     let pid = Pid::from_child(&child);
-    std::thread::Builder::new().name("connection".to_owned()).spawn(move || end_with_connection(pid))?;
+    std::thread::Builder::new()
+        .name("connection".to_owned())
+        .spawn(move || end_with_connection(pid))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A run that has ended already does not read it.
         let _ = stdin.write_all(&request);
     }
     let status = child.wait()?;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     Ok(u8::try_from(code).unwrap_or(exit::MACHINE))
 }
 
 /// Makes messages JSON, whatever the environment of the host chooses.
 fn choose_format() -> anyhow::Result<()> {
-    message::choose(&["--message-format=json".into()]).map_err(|why| exit::failure(&code::INVALID_VALUE, why))
+    message::choose(&["--message-format=json".into()])
+        .map_err(|why| exit::failure(&code::INVALID_VALUE, why))
 }
 
 /// Makes the run. Messages go to standard error, the record and the trials to standard output.
@@ -106,23 +133,44 @@ pub fn run() -> anyhow::Result<u8> {
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
     let mut request = Vec::new();
     io::stdin().read_to_end(&mut request)?;
-    let request: RemoteRequest = serde_json::from_slice(&request)
-        .map_err(|error| exit::failure(&code::FAILED_HOST, format!("the request cannot be read: {error}")))?;
+    let request: RemoteRequest = serde_json::from_slice(&request).map_err(|error| {
+        exit::failure(
+            &code::FAILED_HOST,
+            format!("the request cannot be read: {error}"),
+        )
+    })?;
     let begun = match request.job {
-        Job::Begin { plan, identity, verify } => {
+        Job::Begin {
+            plan,
+            identity,
+            verify,
+        } => {
             let file = plan_file::parse(&plan, "the plan")?;
-            begin(PlanFile { wipe: request.wipe, identity, verify, ..file })?
+            begin(PlanFile {
+                wipe: request.wipe,
+                identity,
+                verify,
+                ..file
+            })?
         }
         Job::Resume { record, trials } => {
-            let contents = Contents { record: *record, trials, warnings: Vec::new() };
-            let (begun, again) = coordinator::begin_again(contents, Path::new("the run"), &request.wipe)?;
+            let contents = Contents {
+                record: *record,
+                trials,
+                warnings: Vec::new(),
+            };
+            let (begun, again) =
+                coordinator::begin_again(contents, Path::new("the run"), &request.wipe)?;
             if !request.quiet {
                 coordinator::say_retried(again);
             }
             begun
         }
     };
-    let verbosity = Verbosity { quiet: request.quiet, verbose: request.verbose };
+    let verbosity = Verbosity {
+        quiet: request.quiet,
+        verbose: request.verbose,
+    };
     let progress = Progress::new(&begun.0.plan.targets, false, verbosity);
     let turn = Turn::of_run(request.concurrent, request.wait);
     coordinator::perform_streamed(begun, &mut Stream, &mut Reporter(progress), turn)
@@ -147,15 +195,25 @@ fn receive() -> anyhow::Result<Vec<u8>> {
             return Ok(request);
         }
     }
-    Err(exit::failure(&code::LOST_HOST, "the connection ended before the request"))
+    Err(exit::failure(
+        &code::LOST_HOST,
+        "the connection ended before the request",
+    ))
 }
 
-/// Waits for bytes of the other half. Returns `None` if the connection has ended or was silent for too long.
+/// Waits for bytes of the other half. Returns `None` if the connection has ended or was silent for
+/// too long.
 fn hear(buffer: &mut [u8]) -> Option<usize> {
     let stdin = io::stdin();
     loop {
         let heard = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&SILENCE));
-        let count = heard.and_then(|ready| if ready == 0 { Ok(0) } else { rustix::io::read(&stdin, &mut *buffer) });
+        let count = heard.and_then(|ready| {
+            if ready == 0 {
+                Ok(0)
+            } else {
+                rustix::io::read(&stdin, &mut *buffer)
+            }
+        });
         match count {
             Err(Errno::INTR) => {}
             Ok(0) | Err(_) => return None,
@@ -164,8 +222,8 @@ fn hear(buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Ends the run when the connection has ended: first like Ctrl-C, then by force. The kernel and the run's own watcher
-/// undo the rest.
+/// Ends the run when the connection has ended: first like Ctrl-C, then by force. The kernel and the
+/// run's own watcher undo the rest.
 fn end_with_connection(run: Pid) {
     let mut buffer = [0; 512];
     while hear(&mut buffer).is_some() {}
@@ -198,7 +256,10 @@ fn send(line: &Line<'_>) -> Result<(), Tried> {
     let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
     text.push(b'\n');
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| Tried::call("cannot send results", &error))
+    stdout
+        .write_all(&text)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Tried::call("cannot send results", &error))
 }
 
 /// Prints the events of the run, and sends those that move the other half's progress.
@@ -207,12 +268,19 @@ struct Reporter(Progress);
 impl Observer for Reporter {
     fn event(&mut self, event: &Event<'_>) {
         let line = match event {
-            Event::Case { block, workload, rounds } => {
-                Line::Row { block: *block, workload: Cow::Borrowed(workload), rounds: *rounds }
-            }
-            Event::Trial { target, workload } => {
-                Line::Begin { target: Cow::Borrowed(target), workload: Cow::Borrowed(workload) }
-            }
+            Event::Case {
+                block,
+                workload,
+                rounds,
+            } => Line::Row {
+                block: *block,
+                workload: Cow::Borrowed(workload),
+                rounds: *rounds,
+            },
+            Event::Trial { target, workload } => Line::Begin {
+                target: Cow::Borrowed(target),
+                workload: Cow::Borrowed(workload),
+            },
             _ => return self.0.event(event),
         };
         // A lost connection fails the next trial.

@@ -1,6 +1,6 @@
-//! A connection to a host through the user's own ssh, with its configuration. Prompts for passwords and unknown hosts
-//! appear once, while the connection is made. Afterwards ssh keeps it in the background, and a session on it cannot
-//! prompt.
+//! A connection to a host through the user's own ssh, with its configuration. Prompts for passwords
+//! and unknown hosts appear once, while the connection is made. Afterwards ssh keeps it in the
+//! background, and a session on it cannot prompt.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -26,8 +26,9 @@ const END: Duration = Duration::from_secs(10);
 const QUOTED: usize = 3;
 /// The shell commands that describe a host. They change nothing.
 const FACTS: &str = include_str!("facts.sh");
-/// The shell commands that store fsb on a host in a directory of its own, run it, and remove the directory. They read the
-/// size of the program from a line, or 0 for the fsb that is installed there, then the program.
+/// The shell commands that store fsb on a host in a directory of its own, run it, and remove the
+/// directory. They read the size of the program from a line, or 0 for the fsb that is installed
+/// there, then the program.
 const START: &str = include_str!("start.sh");
 
 /// The properties of a host that decide whether fsb can run there.
@@ -62,18 +63,45 @@ impl Connection {
     pub fn open(host: &str, sudo: bool) -> anyhow::Result<Connection> {
         let parent = std::env::var_os("XDG_RUNTIME_DIR").filter(|parent| !parent.is_empty());
         // The path of a socket has at most 108 bytes, and ssh adds 17 of its own.
-        let parent = parent.filter(|parent| parent.len() < 60).unwrap_or_else(|| "/tmp".into());
-        let directory = tempfile::Builder::new().prefix("fsb-ssh-").tempdir_in(parent);
+        let parent = parent
+            .filter(|parent| parent.len() < 60)
+            .unwrap_or_else(|| "/tmp".into());
+        let directory = tempfile::Builder::new()
+            .prefix("fsb-ssh-")
+            .tempdir_in(parent);
         let directory = directory.context("cannot make a directory for the connection")?;
-        let mut connection = Connection { host: host.to_owned(), facts: Facts::default(), directory };
+        let mut connection = Connection {
+            host: host.to_owned(),
+            facts: Facts::default(),
+            directory,
+        };
         // A file, not a pipe: the ssh in the background may keep it open.
         let errors = connection.directory.path().join("errors");
-        let file = std::fs::File::create(&errors).context("cannot make a file for the errors of ssh")?;
+        let file =
+            std::fs::File::create(&errors).context("cannot make a file for the errors of ssh")?;
         let mut command = connection.ssh();
-        command.args(["-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-o", "ConnectTimeout=20"]);
-        command.args(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=4"]);
-        command.args(["-n", "--", host]).arg(script(FACTS, sudo_word(sudo)));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file).spawn();
+        command.args([
+            "-o",
+            "ControlMaster=yes",
+            "-o",
+            "ControlPersist=60",
+            "-o",
+            "ConnectTimeout=20",
+        ]);
+        command.args([
+            "-o",
+            "ServerAliveInterval=10",
+            "-o",
+            "ServerAliveCountMax=4",
+        ]);
+        command
+            .args(["-n", "--", host])
+            .arg(script(FACTS, sudo_word(sudo)));
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn();
         let mut child = child.map_err(|error| not_installed(&error))?;
         let mut answer = String::new();
         let (sender, lines) = channel();
@@ -86,7 +114,10 @@ impl Connection {
                 Err(RecvTimeoutError::Timeout) => {
                     let _ = child.kill();
                     let _ = child.wait();
-                    return Err(unreachable(host, "the login did not end within 150 s; a mount of the host may hang"));
+                    return Err(unreachable(
+                        host,
+                        "the login did not end within 150 s; a mount of the host may hang",
+                    ));
                 }
             }
         }
@@ -95,7 +126,10 @@ impl Connection {
         match Facts::parse(&answer) {
             Some(facts) => connection.facts = facts,
             None if status.success() => {
-                return Err(unreachable(host, "its login shell did not run the command of fsb"));
+                return Err(unreachable(
+                    host,
+                    "its login shell did not run the command of fsb",
+                ));
             }
             None => return Err(unreachable(host, &quote(said.lines()))),
         }
@@ -108,29 +142,52 @@ impl Connection {
         let mut socket = std::ffi::OsString::from("ControlPath=");
         socket.push(self.directory.path().join("socket"));
         command.arg("-o").arg(socket);
-        // A session carries nothing but its input and output, whatever the user's configuration adds to a login.
-        for option in
-            ["RequestTTY=no", "RemoteCommand=none", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no"]
-        {
+        // A session carries nothing but its input and output, whatever the user's configuration
+        // adds to a login.
+        for option in [
+            "RequestTTY=no",
+            "RemoteCommand=none",
+            "ClearAllForwardings=yes",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+        ] {
             command.args(["-o", option]);
         }
         command
     }
 
-    /// Starts the session of a run. The host changes nothing before it has read a line with the size of a program.
+    /// Starts the session of a run. The host changes nothing before it has read a line with the
+    /// size of a program.
     pub fn session(&self, sudo: bool) -> anyhow::Result<Session> {
         let mut command = self.ssh();
         // A session uses the connection or fails: it never makes one of its own.
-        command.args(["-o", "ControlMaster=no", "-o", "BatchMode=yes", "-o", "ProxyCommand=false", "--", &self.host]);
+        command.args([
+            "-o",
+            "ControlMaster=no",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ProxyCommand=false",
+            "--",
+            &self.host,
+        ]);
         command.arg(script(START, sudo_word(sudo)));
         // Ctrl-C is for fsb, which then ends the session.
         command.process_group(0);
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         let mut child = child.map_err(|error| not_installed(&error))?;
         let (sender, heard) = channel();
         read_lines(child.stderr.take(), sender.clone(), Heard::Message);
         read_lines(child.stdout.take(), sender, Heard::Line);
-        Ok(Session { stdin: child.stdin.take(), child, heard })
+        Ok(Session {
+            stdin: child.stdin.take(),
+            child,
+            heard,
+        })
     }
 }
 
@@ -138,18 +195,29 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut command = self.ssh();
         command.args(["-O", "exit", "--", &self.host]);
-        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
     }
 }
 
 impl Facts {
     /// Parses the lines of the script. A login shell may print other lines.
     fn parse(answer: &str) -> Option<Facts> {
-        let line = |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let line = |name: &str| {
+            answer
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
         let mut words = line("fsb-host ")?.split_whitespace().map(str::to_owned);
         let all = |name: &str| {
             let values = answer.lines().filter_map(|line| line.strip_prefix(name));
-            values.map(|value| value.trim().to_owned()).collect::<BTreeSet<String>>()
+            values
+                .map(|value| value.trim().to_owned())
+                .collect::<BTreeSet<String>>()
         };
         let drivers = all("fsb-driver ");
         Some(Facts {
@@ -158,7 +226,8 @@ impl Facts {
             architecture: words.next()?,
             own: line("fsb-own").unwrap_or_default().to_owned(),
             refused_sudo: line("fsb-sudo").map(str::to_owned),
-            drivers: Some(drivers).filter(|drivers| !drivers.is_empty() && line("fsb-drivers ").is_some()),
+            drivers: Some(drivers)
+                .filter(|drivers| !drivers.is_empty() && line("fsb-drivers ").is_some()),
             programs: all("fsb-program "),
         })
     }
@@ -206,7 +275,8 @@ impl Session {
         }
     }
 
-    /// Returns the exit code of the command on the host; `None` if the connection has ended before it.
+    /// Returns the exit code of the command on the host; `None` if the connection has ended before
+    /// it.
     pub fn status(&mut self) -> Option<u8> {
         /// The exit code with which ssh reports an error of its own.
         const OF_SSH: i32 = 255;
@@ -232,15 +302,23 @@ impl Drop for Session {
 }
 
 /// Sends each line of a stream from a thread of its own.
-fn read_lines<T: Send + 'static>(stream: Option<impl Read + Send + 'static>, to: Sender<T>, wrap: fn(String) -> T) {
+fn read_lines<T: Send + 'static>(
+    stream: Option<impl Read + Send + 'static>,
+    to: Sender<T>,
+    wrap: fn(String) -> T,
+) {
     let Some(stream) = stream else { return };
     thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         loop {
             let mut line = Vec::new();
-            let read = (&mut stream).take(LARGEST_RECORD).read_until(b'\n', &mut line);
-            let is_end =
-                !matches!(read, Ok(1..)) || to.send(wrap(String::from_utf8_lossy(&line).into_owned())).is_err();
+            let read = (&mut stream)
+                .take(LARGEST_RECORD)
+                .read_until(b'\n', &mut line);
+            let is_end = !matches!(read, Ok(1..))
+                || to
+                    .send(wrap(String::from_utf8_lossy(&line).into_owned()))
+                    .is_err();
             if is_end {
                 return;
             }
@@ -260,7 +338,10 @@ fn sudo_word(sudo: bool) -> &'static str {
 
 /// Returns the last lines of a program's errors in one line.
 pub fn quote<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     lines[lines.len().saturating_sub(QUOTED)..].join(" | ")
 }
 
@@ -275,21 +356,33 @@ fn not_installed(error: &io::Error) -> anyhow::Error {
 
 fn unreachable(host: &str, why: &str) -> anyhow::Error {
     let help = login_help(host, why);
-    about(&code::UNREACHABLE, host, &format!("cannot log in: {why}"), &help)
+    about(
+        &code::UNREACHABLE,
+        host,
+        &format!("cannot log in: {why}"),
+        &help,
+    )
 }
 
 /// Returns an error about a host, with its remedy.
 pub fn about(code: &'static ErrorCode, host: &str, message: &str, help: &str) -> anyhow::Error {
     let fields = fsb_model::code::fields([("host", host.into())]);
     let failure = Failure::new(code, format!("{host}: {message}; {help}"));
-    Failure { fields, help: Some(help.to_owned()), ..failure }.into()
+    Failure {
+        fields,
+        help: Some(help.to_owned()),
+        ..failure
+    }
+    .into()
 }
 
 /// Returns the remedy for an answer of ssh.
 fn login_help(host: &str, answer: &str) -> String {
     let name = host.rsplit('@').next().unwrap_or(host);
     if answer.contains("Host key verification failed") {
-        return format!("compare its key with that of its administrator, then log in once with: ssh {host}");
+        return format!(
+            "compare its key with that of its administrator, then log in once with: ssh {host}"
+        );
     }
     if answer.contains("Permission denied") {
         return format!("install your key there: ssh-copy-id {host}");
@@ -306,16 +399,28 @@ mod tests {
         let answer = "Welcome!\nfsb-host Linux 6.1.0-56-amd64 x86_64\nfsb-own fsb 0.1.0\nfsb-driver ext4\nfsb-driver xfs\n\
                       fsb-drivers all\nfsb-program mkfs.ext4\nfsb-program mktemp\nfsb-sudo sudo: a password is required\n";
         let facts = Facts::parse(answer).unwrap();
-        assert_eq!((facts.release.as_str(), facts.architecture.as_str()), ("6.1.0-56-amd64", "x86_64"));
+        assert_eq!(
+            (facts.release.as_str(), facts.architecture.as_str()),
+            ("6.1.0-56-amd64", "x86_64")
+        );
         assert_eq!(
             (facts.own.as_str(), facts.refused_sudo.as_deref()),
             ("fsb 0.1.0", Some("sudo: a password is required"))
         );
-        assert_eq!(facts.drivers, Some(["ext4", "xfs"].map(str::to_owned).into()));
-        assert_eq!(facts.programs, ["mkfs.ext4", "mktemp"].map(str::to_owned).into());
+        assert_eq!(
+            facts.drivers,
+            Some(["ext4", "xfs"].map(str::to_owned).into())
+        );
+        assert_eq!(
+            facts.programs,
+            ["mkfs.ext4", "mktemp"].map(str::to_owned).into()
+        );
         // A host with modules that it does not list may have every driver.
         let bare = Facts::parse("fsb-host Linux 6.1 aarch64\nfsb-own \nfsb-driver ext4\n").unwrap();
-        assert_eq!((bare.own.as_str(), bare.refused_sudo, bare.drivers), ("", None, None));
+        assert_eq!(
+            (bare.own.as_str(), bare.refused_sudo, bare.drivers),
+            ("", None, None)
+        );
         assert_eq!(Facts::parse("This account is not available.\n"), None);
     }
 
@@ -323,7 +428,10 @@ mod tests {
     fn scripts_survive_every_login_shell() {
         for text in [FACTS, START] {
             // A single quote would end the word, and csh knows no line breaks within one.
-            assert!(!text.contains('\'') && !script(text, "").contains('\n'), "{text}");
+            assert!(
+                !text.contains('\'') && !script(text, "").contains('\n'),
+                "{text}"
+            );
         }
     }
 }

@@ -12,8 +12,8 @@ use fsb_stats::{LEVEL, t_interval};
 use super::Source;
 use super::own::OwnRun;
 
-/// Probes of the raw device that differ by less than this are equal, however narrow their intervals are: the blocks of
-/// one run are not independent.
+/// Probes of the raw device that differ by less than this are equal, however narrow their intervals
+/// are: the blocks of one run are not independent.
 const PROBES_DIFFER: f64 = 0.1;
 
 /// A run and its side of the comparison.
@@ -29,15 +29,22 @@ pub(super) fn differences(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
     let mut found: Vec<ConditionDifference> = RUN_CONDITIONS
         .iter()
         .filter_map(|(condition, observe)| {
-            let observed = runs.iter().filter_map(|run| Some((run.path, observe(run.record)?)));
+            let observed = runs
+                .iter()
+                .filter_map(|run| Some((run.path, observe(run.record)?)));
             difference(*condition, None, observed)
         })
         .collect();
     found.extend(probes(runs));
-    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.record.targets.keys()).collect();
+    let names: BTreeSet<&String> = runs
+        .iter()
+        .flat_map(|run| run.record.targets.keys())
+        .collect();
     for name in names {
         found.extend(TARGET_CONDITIONS.iter().filter_map(|(condition, observe)| {
-            let observed = runs.iter().filter_map(|run| Some((run.path, observe(run.record.targets.get(name)?)?)));
+            let observed = runs
+                .iter()
+                .filter_map(|run| Some((run.path, observe(run.record.targets.get(name)?)?)));
             difference(*condition, Some(name), observed)
         }));
     }
@@ -48,42 +55,91 @@ pub(super) fn differences(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
 type OfRun = fn(&RunRecord) -> Option<Observed>;
 type OfTarget = fn(&TargetRecord) -> Option<Observed>;
 
-/// Conditions, each with a function that returns `None` if a run does not record it; an unknown value is not a
-/// difference.
+/// Conditions, each with a function that returns `None` if a run does not record it; an unknown
+/// value is not a difference.
 const RUN_CONDITIONS: [(Condition, OfRun); 6] = [
     (Condition::Disk, |record| {
         let mut models = BTreeSet::new();
-        record.media.values().for_each(|medium| collect_models(&medium.device, &mut models));
+        record
+            .media
+            .values()
+            .for_each(|medium| collect_models(&medium.device, &mut models));
         texts(models)
     }),
-    (Condition::Medium, |record| texts(record.media.keys().cloned().collect())),
-    (Condition::Kernel, |record| texts(record.segments.iter().map(|segment| segment.kernel.clone()).collect())),
-    (Condition::FsbVersion, |record| {
-        texts(record.segments.iter().map(|segment| segment.fsb_version.clone()).collect())
+    (Condition::Medium, |record| {
+        texts(record.media.keys().cloned().collect())
     }),
-    (Condition::Targets, |record| Some(Observed::Count(record.plan.targets.len() as u64))),
+    (Condition::Kernel, |record| {
+        texts(
+            record
+                .segments
+                .iter()
+                .map(|segment| segment.kernel.clone())
+                .collect(),
+        )
+    }),
+    (Condition::FsbVersion, |record| {
+        texts(
+            record
+                .segments
+                .iter()
+                .map(|segment| segment.fsb_version.clone())
+                .collect(),
+        )
+    }),
+    (Condition::Targets, |record| {
+        Some(Observed::Count(record.plan.targets.len() as u64))
+    }),
     (Condition::SliceSize, |record| match record.placement {
-        Some(Placement::SideBySide { slice_bytes, .. }) if slice_bytes > 0 => Some(Observed::Bytes(slice_bytes)),
+        Some(Placement::SideBySide { slice_bytes, .. }) if slice_bytes > 0 => {
+            Some(Observed::Bytes(slice_bytes))
+        }
         _ => None,
     }),
 ];
 
 const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
     (Condition::BlockSize, |target| {
-        target.geometry.as_ref().and_then(|found| found.block_size).or(target.block_size).map(Observed::Bytes)
+        target
+            .geometry
+            .as_ref()
+            .and_then(|found| found.block_size)
+            .or(target.block_size)
+            .map(Observed::Bytes)
     }),
-    (Condition::InodeSize, |target| target.geometry.as_ref()?.inode_size.map(Observed::Bytes)),
-    (Condition::BytesPerInode, |target| target.geometry.as_ref()?.bytes_per_inode.map(Observed::Bytes)),
+    (Condition::InodeSize, |target| {
+        target.geometry.as_ref()?.inode_size.map(Observed::Bytes)
+    }),
+    (Condition::BytesPerInode, |target| {
+        target
+            .geometry
+            .as_ref()?
+            .bytes_per_inode
+            .map(Observed::Bytes)
+    }),
     (Condition::Profiles, |target| {
         let profiles = &target.geometry.as_ref()?.profiles;
-        texts(profiles.iter().map(|(kind, profile)| format!("{kind} {profile}")).collect())
+        texts(
+            profiles
+                .iter()
+                .map(|(kind, profile)| format!("{kind} {profile}"))
+                .collect(),
+        )
     }),
-    (Condition::Features, |target| texts(target.features.iter().cloned().collect())),
+    (Condition::Features, |target| {
+        texts(target.features.iter().cloned().collect())
+    }),
     (Condition::Risks, |target| {
         // Records of earlier versions have neither geometry nor risks.
         target.geometry.as_ref()?;
         Some(Observed::Texts(
-            target.risks.iter().map(|risk| risk.cause.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+            target
+                .risks
+                .iter()
+                .map(|risk| risk.cause.clone())
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
         ))
     }),
 ];
@@ -94,7 +150,10 @@ fn texts(texts: BTreeSet<String>) -> Option<Observed> {
 
 fn collect_models(device: &DeviceManifest, models: &mut BTreeSet<String>) {
     models.extend(device.model.clone());
-    device.beneath.iter().for_each(|beneath| collect_models(beneath, models));
+    device
+        .beneath
+        .iter()
+        .for_each(|beneath| collect_models(beneath, models));
 }
 
 /// Groups the observed values; returns `None` if all are equal.
@@ -107,22 +166,42 @@ fn difference<'p>(
     for (path, value) in observed {
         match values.iter_mut().find(|known| known.value == value) {
             Some(known) => known.runs.push(path.to_owned()),
-            None => values.push(ConditionValue { runs: vec![path.to_owned()], value }),
+            None => values.push(ConditionValue {
+                runs: vec![path.to_owned()],
+                value,
+            }),
         }
     }
-    (values.len() > 1).then(|| ConditionDifference { condition, target: target.cloned(), observed: values })
+    (values.len() > 1).then(|| ConditionDifference {
+        condition,
+        target: target.cloned(),
+        observed: values,
+    })
 }
 
 type Rate = fn(&DeviceRates) -> f64;
 
 const PROBES: [(Condition, Unit, Rate); 4] = [
-    (Condition::DeviceRead, Unit::BytesPerSecond, |rates| rates.read),
-    (Condition::DeviceWrite, Unit::BytesPerSecond, |rates| rates.write),
-    (Condition::DeviceRandomRead, Unit::OperationsPerSecond, |rates| rates.random_reads),
-    (Condition::DeviceFlushedWrite, Unit::OperationsPerSecond, |rates| rates.flushed_writes),
+    (Condition::DeviceRead, Unit::BytesPerSecond, |rates| {
+        rates.read
+    }),
+    (Condition::DeviceWrite, Unit::BytesPerSecond, |rates| {
+        rates.write
+    }),
+    (
+        Condition::DeviceRandomRead,
+        Unit::OperationsPerSecond,
+        |rates| rates.random_reads,
+    ),
+    (
+        Condition::DeviceFlushedWrite,
+        Unit::OperationsPerSecond,
+        |rates| rates.flushed_writes,
+    ),
 ];
 
-/// Returns the rates of the raw devices for each side of the comparison, if the intervals of two sides do not overlap.
+/// Returns the rates of the raw devices for each side of the comparison, if the intervals of two
+/// sides do not overlap.
 fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
     let of_kind = |(condition, unit, rate): &(Condition, Unit, Rate)| {
         let mut sides: BTreeMap<usize, (Vec<String>, Vec<f64>)> = BTreeMap::new();
@@ -141,26 +220,53 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
             let interval = t_interval(&logs, LEVEL).ok()??;
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
             let ci95 = [interval.lo.exp(), interval.hi.exp()];
-            Some(ConditionValue { runs, value: Observed::Rate { mean: mean.exp(), ci95, unit: *unit } })
+            Some(ConditionValue {
+                runs,
+                value: Observed::Rate {
+                    mean: mean.exp(),
+                    ci95,
+                    unit: *unit,
+                },
+            })
         };
         let observed: Vec<ConditionValue> = sides.into_values().filter_map(value).collect();
-        let differs = observed.iter().any(|one| observed.iter().any(|other| lies_below(&one.value, &other.value)));
-        differs.then_some(ConditionDifference { condition: *condition, target: None, observed })
+        let differs = observed.iter().any(|one| {
+            observed
+                .iter()
+                .any(|other| lies_below(&one.value, &other.value))
+        });
+        differs.then_some(ConditionDifference {
+            condition: *condition,
+            target: None,
+            observed,
+        })
     };
     PROBES.iter().filter_map(of_kind).collect()
 }
 
 /// Returns the mean logarithm of one block's probes; `None` for a block without any.
 fn mean_log(rates: impl Iterator<Item = f64>) -> Option<f64> {
-    let logs: Vec<f64> = rates.filter(|rate| rate.is_finite() && *rate > 0.0).map(f64::ln).collect();
+    let logs: Vec<f64> = rates
+        .filter(|rate| rate.is_finite() && *rate > 0.0)
+        .map(f64::ln)
+        .collect();
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
 fn lies_below(one: &Observed, other: &Observed) -> bool {
     match (one, other) {
-        (Observed::Rate { mean: low, ci95: [_, hi], .. }, Observed::Rate { mean: high, ci95: [lo, _], .. }) => {
-            hi < lo && high / low > 1.0 + PROBES_DIFFER
-        }
+        (
+            Observed::Rate {
+                mean: low,
+                ci95: [_, hi],
+                ..
+            },
+            Observed::Rate {
+                mean: high,
+                ci95: [lo, _],
+                ..
+            },
+        ) => hi < lo && high / low > 1.0 + PROBES_DIFFER,
         _ => false,
     }
 }
@@ -188,15 +294,22 @@ pub struct Apart {
 /// Looks at all runs that take part, beside which there may be results of `others`.
 pub(super) fn regimes_of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Regimes {
     let mut controls = Controls::default();
-    let (mut mechanisms, mut limits, mut scales) = (Kinds::default(), Kinds::default(), Kinds::default());
-    let mut unjudged = Unjudged { native: others, ..Unjudged::default() };
+    let (mut mechanisms, mut limits, mut scales) =
+        (Kinds::default(), Kinds::default(), Kinds::default());
+    let mut unjudged = Unjudged {
+        native: others,
+        ..Unjudged::default()
+    };
     for run in runs {
         let path = run.path.display().to_string();
         unjudged.note(&run.record, &path);
         controls.note(&run.record.controls, &path);
         scales.note(format!("{}", run.record.plan.scale), &path);
         for limit in &run.trials.limits {
-            limits.note(limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)), &path);
+            limits.note(
+                limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)),
+                &path,
+            );
         }
         for mechanism in &run.trials.mechanisms {
             mechanisms.note(mechanism.clone(), &path);
@@ -208,11 +321,20 @@ pub(super) fn regimes_of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: boo
             format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})");
         Some(Apart { why, unjudged: None })
     });
-    let limits = limits.differ().map(|kinds| format!("the sets had different memory limits ({kinds})"));
+    let limits = limits
+        .differ()
+        .map(|kinds| format!("the sets had different memory limits ({kinds})"));
     let scales = scales.differ().map(|kinds| {
         format!("the sets were measured at different scales ({kinds}): other files, another image, the same records")
     });
-    Regimes { warnings: limits.into_iter().chain(scales).chain(controls.differ()).collect(), apart }
+    Regimes {
+        warnings: limits
+            .into_iter()
+            .chain(scales)
+            .chain(controls.differ())
+            .collect(),
+        apart,
+    }
 }
 
 /// The recorded controls of each run.
@@ -228,16 +350,27 @@ impl<'r> Controls<'r> {
 
     /// Returns a line for each control that was not the same in all runs.
     fn differ(&self) -> impl Iterator<Item = String> {
-        /// Controls that affect the honesty of a run, not the measured quantity, and that differ from run to run.
+        /// Controls that affect the honesty of a run, not the measured quantity, and that differ
+        /// from run to run.
         const OF_NO_INTEREST: [&str; 2] = ["guest-memory", "page-cache"];
-        let names: BTreeSet<&String> = self.runs.iter().flat_map(|(_, controls)| controls.keys()).collect();
-        let asked = names.into_iter().filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
+        let names: BTreeSet<&String> = self
+            .runs
+            .iter()
+            .flat_map(|(_, controls)| controls.keys())
+            .collect();
+        let asked = names
+            .into_iter()
+            .filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
         asked.filter_map(|name| {
             let mut kinds = Kinds::default();
             let of = |controls: &'r BTreeMap<String, ControlRecord>| controls.get(name);
             // A run that did not know the control left the condition alone, like one that kept it.
             let kept = |control: &ControlRecord| control.requested == "keep";
-            let is_set = self.runs.iter().filter_map(|(_, controls)| of(controls)).any(|control| !kept(control));
+            let is_set = self
+                .runs
+                .iter()
+                .filter_map(|(_, controls)| of(controls))
+                .any(|control| !kept(control));
             for (path, controls) in &self.runs {
                 match of(controls) {
                     Some(control) => kinds.note(control.observed.clone(), path),
@@ -245,7 +378,9 @@ impl<'r> Controls<'r> {
                     None => {}
                 }
             }
-            kinds.differ().map(|kinds| format!("the sets were measured with another {name} ({kinds})"))
+            kinds
+                .differ()
+                .map(|kinds| format!("the sets were measured with another {name} ({kinds})"))
         })
     }
 }
@@ -266,8 +401,11 @@ impl Unjudged {
         }
         self.native = true;
         let targets = record.plan.targets.iter();
-        let why: BTreeSet<String> = targets.filter_map(|target| record.unjudged_target(target)).collect();
-        self.media.extend(why.into_iter().map(|why| format!("{path}: {why}")));
+        let why: BTreeSet<String> = targets
+            .filter_map(|target| record.unjudged_target(target))
+            .collect();
+        self.media
+            .extend(why.into_iter().map(|why| format!("{path}: {why}")));
     }
 
     fn why(&self) -> Option<Apart> {
@@ -277,14 +415,23 @@ impl Unjudged {
                 "nothing is judged: {emulated} was made on emulated processors and others were not: emulation inflates \
                  what code costs against what the device costs, so the two are never compared"
             );
-            return Some(Apart { why, unjudged: Some("emulated and native runs are never compared".to_owned()) });
+            return Some(Apart {
+                why,
+                unjudged: Some("emulated and native runs are never compared".to_owned()),
+            });
         }
         if !self.emulated.is_empty() {
             let why = format!("nothing is judged: emulated: functional runs ({emulated})");
-            return Some(Apart { why, unjudged: Some("emulated: a functional run".to_owned()) });
+            return Some(Apart {
+                why,
+                unjudged: Some("emulated: a functional run".to_owned()),
+            });
         }
         let why = format!("nothing is judged: {}", self.media.join("; "));
-        (!self.media.is_empty()).then_some(Apart { why, unjudged: None })
+        (!self.media.is_empty()).then_some(Apart {
+            why,
+            unjudged: None,
+        })
     }
 }
 
@@ -305,12 +452,13 @@ impl Kinds {
     }
 }
 
-// Checks that runs of fsb did the same work under one label: units of the same size, files of the same size.
+// Checks that runs of fsb did the same work under one label: units of the same size, files of the
+// same size.
 
-/// Compares runs by their units if all of them record the units. A run in rounds measures units, and a unit's own file
-/// does not depend on the size of a slice. If one of the runs does not record the units of a workload, all runs are
-/// compared by the whole workload. Returns warnings about workloads that ran in rounds in some runs and in sequential
-/// trials in others.
+/// Compares runs by their units if all of them record the units. A run in rounds measures units,
+/// and a unit's own file does not depend on the size of a slice. If one of the runs does not record
+/// the units of a workload, all runs are compared by the whole workload. Returns warnings about
+/// workloads that ran in rounds in some runs and in sequential trials in others.
 pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     let mut by_label: BTreeMap<String, [Vec<String>; 2]> = BTreeMap::new();
     let mut unknown: BTreeSet<String> = BTreeSet::new();
@@ -320,7 +468,8 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
                 unknown.insert(cell.workload.clone());
             }
             let in_rounds = run.record.rounds.contains_key(&cell.workload);
-            let paths = &mut by_label.entry(cell.workload.clone()).or_default()[usize::from(in_rounds)];
+            let paths =
+                &mut by_label.entry(cell.workload.clone()).or_default()[usize::from(in_rounds)];
             let path = run.path.display().to_string();
             if !paths.contains(&path) {
                 paths.push(path);
@@ -328,10 +477,15 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
         }
     }
     for run in sources.iter_mut().flat_map(|source| &mut source.runs) {
-        unknown.iter().for_each(|label| run.trials.forget_unit(label));
+        unknown
+            .iter()
+            .for_each(|label| run.trials.forget_unit(label));
     }
     let mut alike: BTreeMap<[Vec<String>; 2], Vec<String>> = BTreeMap::new();
-    for (label, ways) in by_label.into_iter().filter(|(_, [visits, rounds])| !visits.is_empty() && !rounds.is_empty()) {
+    for (label, ways) in by_label
+        .into_iter()
+        .filter(|(_, [visits, rounds])| !visits.is_empty() && !rounds.is_empty())
+    {
         alike.entry(ways).or_default().push(label);
     }
     let told = |([visits, rounds], labels): ([Vec<String>; 2], Vec<String>)| {
@@ -348,17 +502,21 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
 /// Sizes of a file and of a record in bytes.
 type Size = (Option<u64>, Option<u64>);
 
-/// Returns the labels of workloads whose arguments have no size in common, with the sizes. They did different amounts
-/// of work and are not compared.
+/// Returns the labels of workloads whose arguments have no size in common, with the sizes. They did
+/// different amounts of work and are not compared.
 pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     let mut seen: BTreeMap<&str, Vec<(String, BTreeSet<Size>)>> = BTreeMap::new();
     for source in sources {
         let mut own: BTreeMap<&str, BTreeSet<Size>> = BTreeMap::new();
         for cell in source.runs.iter().flat_map(|run| &run.trials.cells) {
-            own.entry(&cell.workload).or_default().insert((cell.file_size, cell.record_size));
+            own.entry(&cell.workload)
+                .or_default()
+                .insert((cell.file_size, cell.record_size));
         }
         for (label, sizes) in own {
-            seen.entry(label).or_default().push((source.argument.text.display().to_string(), sizes));
+            seen.entry(label)
+                .or_default()
+                .push((source.argument.text.display().to_string(), sizes));
         }
     }
     let differ = |sizes: &[(String, BTreeSet<Size>)]| {
@@ -381,16 +539,24 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     alike.into_iter().map(told).collect()
 }
 
-/// Returns text such as `82 MiB in old=a, 124 MiB in new=b`, with the sizes of records if they differ, too.
+/// Returns text such as `82 MiB in old=a, 124 MiB in new=b`, with the sizes of records if they
+/// differ, too.
 fn sizes_in_words(sizes: &[(String, BTreeSet<Size>)]) -> String {
     let bytes = |size: Option<u64>| size.map_or("any".to_owned(), |size| show_bytes(size as f64));
-    let records: BTreeSet<Option<u64>> = sizes.iter().flat_map(|(_, sizes)| sizes).map(|(_, record)| *record).collect();
+    let records: BTreeSet<Option<u64>> = sizes
+        .iter()
+        .flat_map(|(_, sizes)| sizes)
+        .map(|(_, record)| *record)
+        .collect();
     let show = |(file, record): &Size| match records.len() {
         1 => bytes(*file),
         _ => format!("{} by {}", bytes(*file), bytes(*record)),
     };
     let of = |(argument, sizes): &(String, BTreeSet<Size>)| {
-        format!("{} in {argument}", sizes.iter().map(show).collect::<Vec<_>>().join(" and "))
+        format!(
+            "{} in {argument}",
+            sizes.iter().map(show).collect::<Vec<_>>().join(" and ")
+        )
     };
     sizes.iter().map(of).collect::<Vec<_>>().join(", ")
 }
@@ -404,8 +570,7 @@ mod tests {
     use super::*;
 
     fn record() -> RunRecord {
-        let segment =
-            json!({"boot_id": "b", "kernel": "6.12", "fsb_version": "1.0.0", "started": "2026-01-01T00:00:00Z"});
+        let segment = json!({"boot_id": "b", "kernel": "6.12", "fsb_version": "1.0.0", "started": "2026-01-01T00:00:00Z"});
         serde_json::from_value(json!({
             "schema": SCHEMA, "name": "ext4", "cells": [], "segments": [segment],
             "placement": {"side_by_side": {"parts": 2, "part_bytes": 1 << 30}},
@@ -418,22 +583,46 @@ mod tests {
     fn differing(change: impl FnOnce(&mut RunRecord)) -> Vec<(Condition, Option<String>)> {
         let (mut one, mut other) = (record(), record());
         let probed = |read: f64| {
-            let rates = DeviceRates { read, write: 1e8, random_reads: 1e4, flushed_writes: 1e3 };
+            let rates = DeviceRates {
+                read,
+                write: 1e8,
+                random_reads: 1e4,
+                flushed_writes: 1e3,
+            };
             BTreeMap::from([("ext4".to_owned(), rates)])
         };
         for record in [&mut one, &mut other] {
-            record.devices_probed = (1..=5).map(|block| (block, probed(1e9 + 1e6 * f64::from(block)))).collect();
+            record.devices_probed = (1..=5)
+                .map(|block| (block, probed(1e9 + 1e6 * f64::from(block))))
+                .collect();
             record.targets.insert(
                 "ext4".to_owned(),
                 TargetRecord {
-                    geometry: Some(Geometry { block_size: Some(4096), ..Geometry::default() }),
+                    geometry: Some(Geometry {
+                        block_size: Some(4096),
+                        ..Geometry::default()
+                    }),
                     ..TargetRecord::default()
                 },
             );
         }
         change(&mut other);
-        let runs = [SidedRun { side: 0, path: "one", record: &one }, SidedRun { side: 1, path: "two", record: &other }];
-        differences(&runs).into_iter().map(|difference| (difference.condition, difference.target)).collect()
+        let runs = [
+            SidedRun {
+                side: 0,
+                path: "one",
+                record: &one,
+            },
+            SidedRun {
+                side: 1,
+                path: "two",
+                record: &other,
+            },
+        ];
+        differences(&runs)
+            .into_iter()
+            .map(|difference| (difference.condition, difference.target))
+            .collect()
     }
 
     #[test]
@@ -449,15 +638,32 @@ mod tests {
             target.geometry.as_mut().unwrap().block_size = Some(1024);
             target.features = vec!["bigalloc".to_owned()];
         };
-        assert_eq!(differing(geometry), [(Condition::BlockSize, ext4)], "features of one side are unknown");
-        assert_eq!(differing(|record| record.segments[0].kernel = "7.0".to_owned()), [(Condition::Kernel, None)]);
+        assert_eq!(
+            differing(geometry),
+            [(Condition::BlockSize, ext4)],
+            "features of one side are unknown"
+        );
+        assert_eq!(
+            differing(|record| record.segments[0].kernel = "7.0".to_owned()),
+            [(Condition::Kernel, None)]
+        );
         let slices = |record: &mut RunRecord| {
-            record.placement = Some(Placement::SideBySide { slices: 4, slice_bytes: 1 << 29 });
+            record.placement = Some(Placement::SideBySide {
+                slices: 4,
+                slice_bytes: 1 << 29,
+            });
         };
         assert_eq!(differing(slices), [(Condition::SliceSize, None)]);
-        let risk = Risk { cause: "barrier=0".to_owned(), loss: "synced data".to_owned() };
-        let risky = |record: &mut RunRecord| record.targets.get_mut("ext4").unwrap().risks.push(risk);
-        assert_eq!(differing(risky), [(Condition::Risks, Some("ext4".to_owned()))]);
+        let risk = Risk {
+            cause: "barrier=0".to_owned(),
+            loss: "synced data".to_owned(),
+        };
+        let risky =
+            |record: &mut RunRecord| record.targets.get_mut("ext4").unwrap().risks.push(risk);
+        assert_eq!(
+            differing(risky),
+            [(Condition::Risks, Some("ext4".to_owned()))]
+        );
     }
 
     #[test]

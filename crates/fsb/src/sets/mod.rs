@@ -1,7 +1,8 @@
 //! Reads the sets that the command line names: `[NAME=]PATH[,PATH…]`.
 //!
-//! A path is a file of another tool, a directory of such files, a pattern, a run directory of fsb, or a page of
-//! `fsb publish`. Patterns are expanded here, so that they may be quoted. A run contains one set per target.
+//! A path is a file of another tool, a directory of such files, a pattern, a run directory of fsb,
+//! or a page of `fsb publish`. Patterns are expanded here, so that they may be quoted. A run
+//! contains one set per target.
 
 mod argument;
 mod conditions;
@@ -52,7 +53,8 @@ pub struct Sets {
     pub conditions: Vec<ConditionDifference>,
     /// The run directories of fsb, as given.
     pub runs: Vec<PathBuf>,
-    /// The files with values, each with the number of its argument: those of other tools, journals and published pages.
+    /// The files with values, each with the number of its argument: those of other tools, journals
+    /// and published pages.
     pub inputs: Vec<(usize, PathBuf)>,
     /// The hosts of `--on` that made runs of several targets.
     pub hosts: BTreeSet<String>,
@@ -67,24 +69,39 @@ pub struct Origin {
     pub target: Option<String>,
 }
 
-/// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the request.
+/// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the
+/// request.
 pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
-    let arguments = arguments.iter().map(|text| Argument::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let arguments = arguments
+        .iter()
+        .map(|text| Argument::parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     for argument in arguments {
         sources.push(find(argument, &mut warnings)?);
     }
     warnings.extend(in_two_sets(&sources));
-    let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(OwnRun::files);
-    let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
+    let of_runs = sources
+        .iter()
+        .flat_map(|source| &source.runs)
+        .flat_map(OwnRun::files);
+    let files = sources
+        .iter()
+        .flat_map(|source| &source.files)
+        .cloned()
+        .chain(of_runs)
+        .collect();
     let others = sources.iter().any(|source| !source.files.is_empty());
     let regimes = conditions::regimes_of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
     let mut withheld: BTreeMap<(String, &'static str), Vec<String>> = BTreeMap::new();
     for run in sources.iter().flat_map(|source| &source.runs) {
         for reason in run.withheld() {
-            withheld.entry(reason).or_default().push(run.path.display().to_string());
+            withheld
+                .entry(reason)
+                .or_default()
+                .push(run.path.display().to_string());
         }
     }
     let own: Vec<(usize, &OwnRun)> = sources
@@ -92,24 +109,51 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
         .enumerate()
         .flat_map(|(argument, source)| source.runs.iter().map(move |run| (argument, run)))
         .collect();
-    let paths: Vec<String> = own.iter().map(|(_, run)| run.path.display().to_string()).collect();
+    let paths: Vec<String> = own
+        .iter()
+        .map(|(_, run)| run.path.display().to_string())
+        .collect();
     let several = own.iter().any(|(argument, _)| *argument != own[0].0);
-    let sided = own.iter().zip(&paths).enumerate().map(|(place, ((argument, run), path))| SidedRun {
-        side: if several { *argument } else { place },
-        path,
-        record: &run.record,
-    });
+    let sided = own
+        .iter()
+        .zip(&paths)
+        .enumerate()
+        .map(|(place, ((argument, run), path))| SidedRun {
+            side: if several { *argument } else { place },
+            path,
+            record: &run.record,
+        });
     let conditions = conditions::differences(&sided.collect::<Vec<_>>());
     let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
-    let with_baseline = own.iter().filter(|(_, run)| run.record.plan.targets.len() > 1);
-    let hosts = with_baseline.filter_map(|(_, run)| run.record.on.clone()).collect();
+    let with_baseline = own
+        .iter()
+        .filter(|(_, run)| run.record.plan.targets.len() > 1);
+    let hosts = with_baseline
+        .filter_map(|(_, run)| run.record.on.clone())
+        .collect();
     let inputs = sources.iter().enumerate().flat_map(|(argument, source)| {
         let journals = source.runs.iter().map(OwnRun::journal_path);
-        source.files.iter().map(PathBuf::as_path).chain(journals).map(move |path| (argument, path.to_owned()))
+        source
+            .files
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(journals)
+            .map(move |path| (argument, path.to_owned()))
     });
     let inputs = inputs.collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs, inputs, hosts })
+    Ok(Sets {
+        sets,
+        origins,
+        warnings,
+        files,
+        apart: regimes.apart,
+        withheld,
+        conditions,
+        runs,
+        inputs,
+        hosts,
+    })
 }
 
 /// Returns two files of different arguments that have the same content, if there are such.
@@ -120,7 +164,10 @@ pub fn same_content(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<[&Path
         let length = fs::metadata(&input.1).map_or(0, |metadata| metadata.len());
         by_length.entry(length).or_default().push(input);
     }
-    for (_, alike) in by_length.iter().filter(|(length, alike)| **length > 0 && alike.len() > 1) {
+    for (_, alike) in by_length
+        .iter()
+        .filter(|(length, alike)| **length > 0 && alike.len() > 1)
+    {
         let mut first: BTreeMap<Vec<u8>, &(usize, PathBuf)> = BTreeMap::new();
         for input in alike {
             let read = fsb_store::input::read(&input.1, fsb_store::input::LARGEST_RESULT);
@@ -165,8 +212,10 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
     }
     if !again.is_empty() {
         let text = argument.text.display();
-        warnings
-            .push(format!("'{text}' names the same file twice, which is read once: {}", argument::list_files(&again)));
+        warnings.push(format!(
+            "'{text}' names the same file twice, which is read once: {}",
+            argument::list_files(&again)
+        ));
     }
     if !files.is_empty() && !runs.is_empty() {
         return Err(exit::failure(
@@ -179,12 +228,19 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
             ),
         ));
     }
-    Ok(Source { argument, files, runs })
+    Ok(Source {
+        argument,
+        files,
+        runs,
+    })
 }
 
-/// Returns the device and inode of a file, which do not depend on the path; `None` if the file cannot be found.
+/// Returns the device and inode of a file, which do not depend on the path; `None` if the file
+/// cannot be found.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::metadata(path)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Warns of files that are in two sets, which is hardly intended.
@@ -192,21 +248,36 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
     let mut first: BTreeMap<(u64, u64), usize> = BTreeMap::new();
     let mut shared: BTreeMap<(usize, usize), Vec<PathBuf>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
-        for path in source.files.iter().chain(source.runs.iter().map(|run| &run.path)) {
+        for path in source
+            .files
+            .iter()
+            .chain(source.runs.iter().map(|run| &run.path))
+        {
             let holder = identity(path).map_or(number, |file| *first.entry(file).or_insert(number));
             if holder != number {
-                shared.entry((holder, number)).or_default().push(path.clone());
+                shared
+                    .entry((holder, number))
+                    .or_default()
+                    .push(path.clone());
             }
         }
     }
     let typed = |number: usize| sources[number].argument.text.display();
     let warning = |((one, other), files): (&(usize, usize), &Vec<PathBuf>)| {
-        format!("'{}' and '{}' have files in common: {}", typed(*one), typed(*other), argument::list_files(files))
+        format!(
+            "'{}' and '{}' have files in common: {}",
+            typed(*one),
+            typed(*other),
+            argument::list_files(files)
+        )
     };
     shared.iter().map(warning).collect()
 }
 
-fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
+fn assemble(
+    sources: &mut [Source],
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     warnings.extend(conditions::take_units(sources));
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
     let workloads = Workloads::from_cells(all_runs().flat_map(|run| &run.trials.cells));
@@ -224,15 +295,25 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         for (wish, set) in made {
             wishes.push(wish);
             // It is still called as its target.
-            origins.push(Origin { argument, target: ours.then(|| set.name.clone()) });
+            origins.push(Origin {
+                argument,
+                target: ours.then(|| set.name.clone()),
+            });
             sets.push(set);
         }
     }
     if sets.is_empty() {
-        return Err(exit::failure(&code::NOTHING_TO_COMPARE, format!("nothing to compare: {}", warnings.join("; "))));
+        return Err(exit::failure(
+            &code::NOTHING_TO_COMPARE,
+            format!("nothing to compare: {}", warnings.join("; ")),
+        ));
     }
     for (set, name) in sets.iter_mut().zip(argument::settle_names(&wishes)?) {
-        set.name = if set.has_risks { name + mark::UNSAFE } else { name };
+        set.name = if set.has_risks {
+            name + mark::UNSAFE
+        } else {
+            name
+        };
     }
     Ok((sets, origins))
 }

@@ -21,7 +21,8 @@ use serde_json::Value;
 /// The largest number of warnings of one run that a comparison repeats.
 const SHOWN: usize = 5;
 
-/// A run directory or a published page without its latencies, which are read when their workloads are known.
+/// A run directory or a published page without its latencies, which are read when their workloads
+/// are known.
 #[derive(Debug)]
 pub(super) struct OwnRun {
     pub(super) path: PathBuf,
@@ -90,7 +91,15 @@ impl OwnRun {
         let incomplete = incomplete_text(&reader.record, measured);
         warnings.extend(incomplete.map(|why| format!("{}: {why}", path.display())));
         let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Ok(OwnRun { path: path.to_owned(), identity, record, renamed, trials, warnings, reader })
+        Ok(OwnRun {
+            path: path.to_owned(),
+            identity,
+            record,
+            renamed,
+            trials,
+            warnings,
+            reader,
+        })
     }
 
     /// Returns the file that holds the trials.
@@ -101,7 +110,11 @@ impl OwnRun {
     /// Returns the files that were read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let journal = self.reader.journal_path().to_owned();
-        if self.reader.publication.is_some() { vec![journal] } else { vec![self.path.join(RUN_FILE), journal] }
+        if self.reader.publication.is_some() {
+            vec![journal]
+        } else {
+            vec![self.path.join(RUN_FILE), journal]
+        }
     }
 
     /// Returns the targets in the plan's order, and warnings for the reader.
@@ -109,11 +122,16 @@ impl OwnRun {
         let mut warnings: Vec<String> = self.warnings.clone();
         let said = &self.record.warnings;
         warnings.extend(
-            said.iter().take(SHOWN).map(|warning| format!("{}: {}", self.path.display(), warning_text(warning))),
+            said.iter()
+                .take(SHOWN)
+                .map(|warning| format!("{}: {}", self.path.display(), warning_text(warning))),
         );
         if said.len() > SHOWN {
             let more = said.len() - SHOWN;
-            warnings.push(format!("{}: {more} more warnings are in its {RUN_FILE}", self.path.display()));
+            warnings.push(format!(
+                "{}: {more} more warnings are in its {RUN_FILE}",
+                self.path.display()
+            ));
         }
         let mut targets = Vec::new();
         for target in &self.record.plan.targets {
@@ -121,44 +139,86 @@ impl OwnRun {
             warnings.extend(self.lost(&target.name, &trials));
             let mut blocks = by_block(trials);
             // Each block had an order of its own; tables use the plan's.
-            let places: Vec<Option<usize>> =
-                self.trials.cells.iter().map(|cell| self.place_in_plan(&cell.workload)).collect();
-            blocks.values_mut().for_each(|trials| trials.sort_by_key(|trial| places[trial.cell as usize]));
-            targets.push(OwnTarget { name: target.name.clone(), blocks });
+            let places: Vec<Option<usize>> = self
+                .trials
+                .cells
+                .iter()
+                .map(|cell| self.place_in_plan(&cell.workload))
+                .collect();
+            blocks
+                .values_mut()
+                .for_each(|trials| trials.sort_by_key(|trial| places[trial.cell as usize]));
+            targets.push(OwnTarget {
+                name: target.name.clone(),
+                blocks,
+            });
         }
         (targets, warnings)
     }
 
-    /// Returns the workloads of this run that no comparison may judge, each with the reason. These are workloads most of
-    /// whose trials were affected by interference or invalid, if they have one sample per block or the run has one
-    /// target. Workloads of a run whose memory was not touched first, or with another run beside it, are withheld, too.
+    /// Returns the workloads of this run that no comparison may judge, each with the reason. These
+    /// are workloads most of whose trials were affected by interference or invalid, if they have
+    /// one sample per block or the run has one target. Workloads of a run whose memory was not
+    /// touched first, or with another run beside it, are withheld, too.
     pub(super) fn withheld(&self) -> BTreeMap<String, &'static str> {
-        // In rounds interference affects all targets of a run equally, but not a target of another run that it is
-        // compared with.
+        // In rounds interference affects all targets of a run equally, but not a target of another
+        // run that it is compared with.
         let is_alone = self.record.plan.targets.len() == 1;
-        let spoilt = self.trials.mostly_spoilt().filter(|label| is_alone || !in_rounds(&self.record, label));
-        let spoilt = spoilt.map(|label| (label.to_owned(), "most trials were affected by interference or invalid"));
-        let writes = |label: &str| self.trials.cells.iter().any(|cell| cell.workload == label && cell.writes);
+        let spoilt = self
+            .trials
+            .mostly_spoilt()
+            .filter(|label| is_alone || !in_rounds(&self.record, label));
+        let spoilt = spoilt.map(|label| {
+            (
+                label.to_owned(),
+                "most trials were affected by interference or invalid",
+            )
+        });
+        let writes = |label: &str| {
+            self.trials
+                .cells
+                .iter()
+                .any(|cell| cell.workload == label && cell.writes)
+        };
         let recorded = withheld_by_record(&self.record, writes).into_iter();
-        let recorded = recorded.map(|label| (label, "memory was not touched first, or another run measured beside it"));
+        let recorded = recorded.map(|label| {
+            (
+                label,
+                "memory was not touched first, or another run measured beside it",
+            )
+        });
         recorded.chain(spoilt).collect()
     }
 
     /// Returns the risks of a target, and whether it may win nevertheless.
     pub(super) fn risks(&self, target: &str) -> (&[Risk], bool) {
-        let risks = self.record.targets.get(target).map_or(&[][..], |found| &found.risks);
+        let risks = self
+            .record
+            .targets
+            .get(target)
+            .map_or(&[][..], |found| &found.risks);
         (risks, risks.is_empty() || self.record.plan.risky)
     }
 
-    /// Returns a number larger than that of every slice of the medium, which are counted from 0 over all segments of
-    /// the run.
+    /// Returns a number larger than that of every slice of the medium, which are counted from 0
+    /// over all segments of the run.
     pub(super) fn slices(&self) -> u32 {
-        self.trials.list.iter().filter_map(|trial| trial.slice).max().map_or(0, |slice| slice.saturating_add(1))
+        self.trials
+            .list
+            .iter()
+            .filter_map(|trial| trial.slice)
+            .max()
+            .map_or(0, |slice| slice.saturating_add(1))
     }
 
     /// Returns the number of the last block; 0 if none was measured.
     pub(super) fn last_block(&self) -> u32 {
-        self.trials.list.iter().map(|trial| trial.block).max().unwrap_or(0)
+        self.trials
+            .list
+            .iter()
+            .map(|trial| trial.block)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Reads the journal again and calls `visit` with the latencies of every line that has some.
@@ -176,12 +236,19 @@ impl OwnRun {
             if trial.latency.is_empty() || !is_wanted(line) {
                 return;
             }
-            let Some(cell) = trials.known_cell(&trial.workload, &trial.operation, &trial.params) else { return };
+            let Some(cell) = trials.known_cell(&trial.workload, &trial.operation, &trial.params)
+            else {
+                return;
+            };
             let workload = workloads.place(cell).workload;
             // Skip a malformed histogram: it only describes a trial, whose value remains valid.
             let of = |(operation, text): (&String, &String)| {
                 let bins = decode(text).filter(|bins| !bins.is_empty())?;
-                Some(Histogram { workload: Some(workload.to_owned()), operation: operation.clone(), bins })
+                Some(Histogram {
+                    workload: Some(workload.to_owned()),
+                    operation: operation.clone(),
+                    bins,
+                })
             };
             visit(line, trial.latency.iter().filter_map(of).collect());
         })?;
@@ -189,27 +256,47 @@ impl OwnRun {
     }
 
     fn place_in_plan(&self, label: &str) -> Option<usize> {
-        self.record.cells.iter().position(|cell| cell.label == label)
+        self.record
+            .cells
+            .iter()
+            .position(|cell| cell.label == label)
     }
 
     /// Returns a warning with the number of trials that have no usable value.
     fn lost(&self, target: &str, trials: &[&OwnTrial]) -> Option<String> {
-        let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
-        let words: Vec<String> = [(count(Outcome::Failed), "failed"), (count(Outcome::Invalid), "invalid")]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
+        let count = |outcome| {
+            trials
+                .iter()
+                .filter(|trial| trial.outcome == outcome)
+                .count()
+        };
+        let words: Vec<String> = [
+            (count(Outcome::Failed), "failed"),
+            (count(Outcome::Invalid), "invalid"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
         let all = trials.len();
-        (!words.is_empty())
-            .then(|| format!("{}, {target}: left out of {all} trials: {}", self.path.display(), words.join(", ")))
+        (!words.is_empty()).then(|| {
+            format!(
+                "{}, {target}: left out of {all} trials: {}",
+                self.path.display(),
+                words.join(", ")
+            )
+        })
     }
 
     /// Returns one block of a target as a run.
     pub(super) fn run(&self, block: u32, trials: &[&OwnTrial], workloads: &Workloads) -> Run {
         Run {
             tool: OURS.to_owned(),
-            version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
+            version: self
+                .record
+                .segments
+                .last()
+                .map(|segment| segment.fsb_version.clone()),
             path: self.reader.journal_path().display().to_string(),
             block: Some(block),
             slice: slice(trials),
@@ -224,15 +311,23 @@ impl OwnRun {
     fn sessions(&self) -> Vec<String> {
         let day = |started: &str| started.split('T').next().unwrap_or_default().to_owned();
         let segments = self.record.segments.iter();
-        segments.map(|segment| format!("{} {}", segment.boot_id, day(&segment.started))).collect()
+        segments
+            .map(|segment| format!("{} {}", segment.boot_id, day(&segment.started)))
+            .collect()
     }
 }
 
-/// Returns the targets of a run that is in memory, each as a set of its matrices alone, without latencies.
+/// Returns the targets of a run that is in memory, each as a set of its matrices alone, without
+/// latencies.
 pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
     let mut parts = Trials::default();
-    let is_part = |trial: &&ReportTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
-    trials.iter().filter(is_part).for_each(|trial| parts.push(trial));
+    let is_part = |trial: &&ReportTrial| {
+        trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true))
+    };
+    trials
+        .iter()
+        .filter(is_part)
+        .for_each(|trial| parts.push(trial));
     let workloads = Workloads::from_cells(parts.cells.iter());
     let set = |target: &Target| {
         let blocks = by_block(parts.last_attempts(&target.name));
@@ -245,7 +340,10 @@ pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
             ..Run::default()
         };
         let pairing = Some(record.name.clone());
-        let risks = record.targets.get(&target.name).map_or(&[][..], |found| &found.risks);
+        let risks = record
+            .targets
+            .get(&target.name)
+            .map_or(&[][..], |found| &found.risks);
         Set {
             name: mark::name(&target.name, risks),
             pairing,
@@ -253,13 +351,22 @@ pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
             runs: blocks.iter().map(run).collect(),
         }
     };
-    record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
+    record
+        .plan
+        .targets
+        .iter()
+        .map(set)
+        .filter(|set| !set.runs.is_empty())
+        .collect()
 }
 
 /// Returns the successful trials, by block.
 fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
     let mut blocks: BTreeMap<u32, Vec<&OwnTrial>> = BTreeMap::new();
-    for trial in trials.into_iter().filter(|trial| trial.outcome == Outcome::Ok) {
+    for trial in trials
+        .into_iter()
+        .filter(|trial| trial.outcome == Outcome::Ok)
+    {
         blocks.entry(trial.block).or_default().push(trial);
     }
     blocks
@@ -271,11 +378,18 @@ fn slice(trials: &[&OwnTrial]) -> Option<u32> {
 }
 
 impl Trials {
-    /// Returns the trials of a target in the order of their lines. Of a retried trial the last attempt counts.
+    /// Returns the trials of a target in the order of their lines. Of a retried trial the last
+    /// attempt counts.
     fn last_attempts(&self, target: &str) -> Vec<&OwnTrial> {
         let mut last: BTreeMap<(u32, &str), &OwnTrial> = BTreeMap::new();
-        for trial in self.list.iter().filter(|trial| self.targets[trial.target as usize] == target) {
-            let held = last.entry((trial.block, &self.cells[trial.cell as usize].workload)).or_insert(trial);
+        for trial in self
+            .list
+            .iter()
+            .filter(|trial| self.targets[trial.target as usize] == target)
+        {
+            let held = last
+                .entry((trial.block, &self.cells[trial.cell as usize].workload))
+                .or_insert(trial);
             if (trial.attempt, trial.order) >= (held.attempt, held.order) {
                 *held = trial;
             }
@@ -312,11 +426,22 @@ impl Trials {
                         all.last_mut().expect("one was pushed")
                     }
                 };
-                let (file_size, record_size, line) = (place.file_size, place.record_size, trial.line);
+                let (file_size, record_size, line) =
+                    (place.file_size, place.record_size, trial.line);
                 if value.is_finite() && *value > 0.0 {
-                    series.points.push(Point { file_size, record_size, value: *value, line });
+                    series.points.push(Point {
+                        file_size,
+                        record_size,
+                        value: *value,
+                        line,
+                    });
                 } else {
-                    series.gaps.push(Gap { file_size, record_size, line, why: GapReason::Zero });
+                    series.gaps.push(Gap {
+                        file_size,
+                        record_size,
+                        line,
+                        why: GapReason::Zero,
+                    });
                 }
             }
         }
@@ -340,10 +465,16 @@ fn empty_series(workload: &str, operation: &str, metric: &OwnMetric) -> Series {
 /// Decodes a histogram to nanoseconds and counts.
 fn decode(text: &str) -> Option<Vec<(u64, u64)>> {
     let histogram = histogram::decode(text)?;
-    Some(histogram.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect())
+    Some(
+        histogram
+            .iter_recorded()
+            .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+            .collect(),
+    )
 }
 
-/// Warns of workloads that have the same label with other parameters: perhaps comparable, but hardly the same.
+/// Warns of workloads that have the same label with other parameters: perhaps comparable, but
+/// hardly the same.
 pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<String> {
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for cell in runs.flat_map(|run| &run.trials.cells) {
@@ -352,7 +483,11 @@ pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<Stri
     let differs = |(_, kinds): &(&str, BTreeSet<&str>)| kinds.len() > 1;
     seen.into_iter()
         .filter(differs)
-        .map(|(label, _)| format!("'{label}' was measured with different parameters in these runs: see their run.json"))
+        .map(|(label, _)| {
+            format!(
+                "'{label}' was measured with different parameters in these runs: see their run.json"
+            )
+        })
         .collect()
 }
 
@@ -377,7 +512,8 @@ pub(super) struct OwnTrial {
     outcome: Outcome,
     /// The slice of the medium that the target had.
     slice: Option<u32>,
-    /// The first metric, by which targets are compared, and latencies: indices into [`Trials::metrics`], and values.
+    /// The first metric, by which targets are compared, and latencies: indices into
+    /// [`Trials::metrics`], and values.
     values: Box<[(u32, f64)]>,
     /// As in [`BlockValue::within`](fsb_stats::BlockValue::within).
     within: Option<f64>,
@@ -420,9 +556,11 @@ pub(super) struct Trials {
     pub(super) limits: BTreeSet<Option<u64>>,
     /// The mechanisms that limited memory.
     pub(super) mechanisms: BTreeSet<String>,
-    /// For each cell, the number of trials, and of those that were affected by interference or invalid.
+    /// For each cell, the number of trials, and of those that were affected by interference or
+    /// invalid.
     spoilt: BTreeMap<u32, [usize; 2]>,
-    /// Parameters in which units differ from their cells, by label. In rounds, units are what was measured.
+    /// Parameters in which units differ from their cells, by label. In rounds, units are what was
+    /// measured.
     units: BTreeMap<String, Params>,
     /// Indices of cells by label, operation and all parameters.
     known: HashMap<(String, String, String), u32>,
@@ -491,7 +629,10 @@ impl Compared {
 impl Trials {
     /// Returns an empty list for a run with such units.
     fn of_units(units: &BTreeMap<String, Params>) -> Trials {
-        Trials { units: units.clone(), ..Trials::default() }
+        Trials {
+            units: units.clone(),
+            ..Trials::default()
+        }
     }
 
     /// Returns whether the units of a workload are known.
@@ -501,7 +642,11 @@ impl Trials {
 
     /// Uses the whole workload instead of its units, because not all runs record them.
     pub(super) fn forget_unit(&mut self, workload: &str) {
-        for cell in self.cells.iter_mut().filter(|cell| cell.workload == workload) {
+        for cell in self
+            .cells
+            .iter_mut()
+            .filter(|cell| cell.workload == workload)
+        {
             if let Some(whole) = cell.whole.take() {
                 *cell = *whole;
             }
@@ -510,40 +655,74 @@ impl Trials {
 
     /// Returns the cell of a trial that was added.
     fn known_cell(&self, workload: &str, operation: &str, params: &Params) -> Option<&OwnCell> {
-        self.known.get(&key(workload, operation, params)).map(|place| &self.cells[*place as usize])
+        self.known
+            .get(&key(workload, operation, params))
+            .map(|place| &self.cells[*place as usize])
     }
 
     fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
         let whole = OwnCell::new(workload, operation, params);
-        let Some(unit) = self.units.get(workload) else { return whole };
+        let Some(unit) = self.units.get(workload) else {
+            return whole;
+        };
         let mut params = params.clone();
         params.extend(unit.clone());
-        OwnCell { whole: Some(Box::new(whole)), ..OwnCell::new(workload, operation, &params) }
+        OwnCell {
+            whole: Some(Box::new(whole)),
+            ..OwnCell::new(workload, operation, &params)
+        }
     }
 
     /// Adds a line of a journal.
     fn push_line(&mut self, line: usize, trial: &Compared) {
         let memory = trial.observed.memory_limit.as_ref();
-        self.limits.insert(memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64));
-        if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str)
+        self.limits.insert(
+            memory
+                .and_then(|memory| memory.get("limit_bytes"))
+                .and_then(Value::as_u64),
+        );
+        if let Some(mechanism) = memory
+            .and_then(|memory| memory.get("mechanism"))
+            .and_then(Value::as_str)
             && !self.mechanisms.contains(mechanism)
         {
             self.mechanisms.insert(mechanism.to_owned());
         }
         let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
         let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
-        let Compared { block, order, attempt, outcome, slice, .. } = *trial;
+        let Compared {
+            block,
+            order,
+            attempt,
+            outcome,
+            slice,
+            ..
+        } = *trial;
         let [all, spoilt] = self.spoilt.entry(cell).or_default();
         *all += 1;
         *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         let within = squared_error_of_mean(&trial.samples.timed_ns);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, slice, values, within });
+        self.list.push(OwnTrial {
+            line,
+            block,
+            order,
+            attempt,
+            target,
+            cell,
+            outcome,
+            slice,
+            values,
+            within,
+        });
     }
 
     /// Returns the labels of cells most of whose trials were affected by interference or invalid.
     fn mostly_spoilt(&self) -> impl Iterator<Item = &str> {
-        let most = self.spoilt.iter().filter(|(_, [all, spoilt])| 2 * spoilt > *all);
+        let most = self
+            .spoilt
+            .iter()
+            .filter(|(_, [all, spoilt])| 2 * spoilt > *all);
         most.map(|(cell, _)| self.cells[*cell as usize].workload.as_str())
     }
 
@@ -553,10 +732,28 @@ impl Trials {
         let cell = self.cell(&what.workload, &what.operation, &what.params);
         let metrics: Vec<Metric> = trial.metrics().map(Metric::from).collect();
         let (target, values) = (self.target(&what.target), self.values(&metrics));
-        let ReportTrial { block, order, attempt, outcome, slice, .. } = *trial;
+        let ReportTrial {
+            block,
+            order,
+            attempt,
+            outcome,
+            slice,
+            ..
+        } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
         let within = squared_error_of_mean(&trial.timed_ns.to_vec());
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, slice, values, within });
+        self.list.push(OwnTrial {
+            line,
+            block,
+            order,
+            attempt,
+            target,
+            cell,
+            outcome,
+            slice,
+            values,
+            within,
+        });
     }
 
     fn target(&mut self, name: &str) -> u32 {
@@ -575,11 +772,25 @@ impl Trials {
     }
 
     fn values(&mut self, metrics: &[Metric]) -> Box<[(u32, f64)]> {
-        let shown = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || is_latency(metric));
+        let shown = metrics
+            .iter()
+            .enumerate()
+            .filter(|(at, metric)| *at == 0 || is_latency(metric));
         let of = |(_, metric): (usize, &Metric)| {
-            let Metric { name, unit, better, value } = metric;
-            let is_same = |known: &OwnMetric| (&known.name, known.unit, known.better) == (name, *unit, *better);
-            let make = || OwnMetric { name: name.clone(), unit: *unit, better: *better };
+            let Metric {
+                name,
+                unit,
+                better,
+                value,
+            } = metric;
+            let is_same = |known: &OwnMetric| {
+                (&known.name, known.unit, known.better) == (name, *unit, *better)
+            };
+            let make = || OwnMetric {
+                name: name.clone(),
+                unit: *unit,
+                better: *better,
+            };
             (place_in(&mut self.metrics, is_same, make), *value)
         };
         shown.map(of).collect()
@@ -587,7 +798,11 @@ impl Trials {
 }
 
 fn key(workload: &str, operation: &str, params: &Params) -> (String, String, String) {
-    (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string())
+    (
+        workload.to_owned(),
+        operation.to_owned(),
+        serde_json::json!(params).to_string(),
+    )
 }
 
 /// Returns whether the metric is a latency.
@@ -606,8 +821,15 @@ fn place_in<T>(known: &mut Vec<T>, is_same: impl Fn(&T) -> bool, make: impl FnOn
 
 impl OwnCell {
     fn new(workload: &str, operation: &str, params: &Params) -> OwnCell {
-        let size = |key: &str| params.get(key).and_then(Value::as_u64).filter(|size| *size > 0);
-        let others = params.iter().filter(|(key, _)| ![FILE_SIZE, RECORD_SIZE].contains(&key.as_str()));
+        let size = |key: &str| {
+            params
+                .get(key)
+                .and_then(Value::as_u64)
+                .filter(|size| *size > 0)
+        };
+        let others = params
+            .iter()
+            .filter(|(key, _)| ![FILE_SIZE, RECORD_SIZE].contains(&key.as_str()));
         let others: std::collections::BTreeMap<&String, &Value> = others.collect();
         OwnCell {
             workload: workload.to_owned(),
@@ -623,8 +845,8 @@ impl OwnCell {
 
 // Groups cells into workloads: cells that differ only in the sizes of file and record form a grid.
 //
-// The names come from the cells of all compared runs, so that a run that measured one size is compared with a run that
-// measured ten.
+// The names come from the cells of all compared runs, so that a run that measured one size is
+// compared with a run that measured ten.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellPlace<'w> {
@@ -656,7 +878,12 @@ impl Workloads {
         }
         let mut names: BTreeMap<String, Option<String>> = labels
             .iter()
-            .map(|(kind, labels)| (kind.clone(), (labels.len() > 1).then(|| shared_name(operations[kind], labels))))
+            .map(|(kind, labels)| {
+                (
+                    kind.clone(),
+                    (labels.len() > 1).then(|| shared_name(operations[kind], labels)),
+                )
+            })
             .collect();
         forget_ambiguous(&mut names, &labels);
         Workloads { names }
@@ -665,18 +892,31 @@ impl Workloads {
     /// Returns the workload and the sizes of a cell.
     pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> CellPlace<'w> {
         let name = self.names.get(&cell.kind).and_then(Option::as_deref);
-        let OwnCell { file_size, record_size, .. } = *cell;
-        CellPlace { workload: name.unwrap_or(&cell.workload), file_size, record_size }
+        let OwnCell {
+            file_size,
+            record_size,
+            ..
+        } = *cell;
+        CellPlace {
+            workload: name.unwrap_or(&cell.workload),
+            file_size,
+            record_size,
+        }
     }
 }
 
 /// Drops names that two different workloads would share: their cells keep their own labels.
-fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTreeMap<String, Vec<&str>>) {
+fn forget_ambiguous(
+    names: &mut BTreeMap<String, Option<String>>,
+    labels: &BTreeMap<String, Vec<&str>>,
+) {
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
     for (kind, name) in names.iter() {
         match name {
             Some(name) => *uses.entry(name.clone()).or_default() += 1,
-            None => labels[kind].iter().for_each(|label| *uses.entry((*label).to_owned()).or_default() += 1),
+            None => labels[kind]
+                .iter()
+                .for_each(|label| *uses.entry((*label).to_owned()).or_default() += 1),
         }
     }
     for name in names.values_mut() {
@@ -686,19 +926,38 @@ fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTree
     }
 }
 
-/// Returns the common part of labels: `random read, cold` of `random read 4K, cold` and `random read 64K, cold`.
+/// Returns the common part of labels: `random read, cold` of `random read 4K, cold` and `random
+/// read 64K, cold`.
 fn shared_name(operation: &str, labels: &[&str]) -> String {
-    let mut parts = labels.iter().map(|label| label.split(", ").collect::<Vec<_>>());
+    let mut parts = labels
+        .iter()
+        .map(|label| label.split(", ").collect::<Vec<_>>());
     let first = parts.next().unwrap_or_default();
     let rest: Vec<Vec<&str>> = parts.collect();
     let what = first.first().copied().unwrap_or_default();
     let words: Vec<&str> = what
         .split(' ')
-        .filter(|word| rest.iter().all(|parts| parts.first().is_some_and(|other| other.split(' ').any(|w| w == *word))))
+        .filter(|word| {
+            rest.iter().all(|parts| {
+                parts
+                    .first()
+                    .is_some_and(|other| other.split(' ').any(|w| w == *word))
+            })
+        })
         .collect();
-    let what = if words.is_empty() { operation.to_owned() } else { words.join(" ") };
-    let manner = first.iter().skip(1).filter(|part| rest.iter().all(|parts| parts[1..].contains(*part)));
-    std::iter::once(what.as_str()).chain(manner.copied()).collect::<Vec<_>>().join(", ")
+    let what = if words.is_empty() {
+        operation.to_owned()
+    } else {
+        words.join(" ")
+    };
+    let manner = first
+        .iter()
+        .skip(1)
+        .filter(|part| rest.iter().all(|parts| parts[1..].contains(*part)));
+    std::iter::once(what.as_str())
+        .chain(manner.copied())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -714,13 +973,19 @@ mod tests {
 
     fn names(cells: &[OwnCell]) -> Vec<String> {
         let workloads = Workloads::from_cells(cells.iter());
-        cells.iter().map(|cell| workloads.place(cell).workload.to_owned()).collect()
+        cells
+            .iter()
+            .map(|cell| workloads.place(cell).workload.to_owned())
+            .collect()
     }
 
     #[test]
     fn cells_that_differ_in_sizes_are_one_workload() {
         let cell = |label: &str, access: &str, size: u64| {
-            trial(label, json!({"name": "read", "access": access, "file_size": 1 << 20, "block_size": size}))
+            trial(
+                label,
+                json!({"name": "read", "access": access, "file_size": 1 << 20, "block_size": size}),
+            )
         };
         let trials = [
             cell("read 4K, cold", "sequential", 4096),
@@ -731,26 +996,47 @@ mod tests {
         ];
         assert_eq!(
             names(&trials),
-            ["read, cold", "read, cold", "random read, cold", "random read, cold", "rename 4K files"]
+            [
+                "read, cold",
+                "read, cold",
+                "random read, cold",
+                "random read, cold",
+                "rename 4K files"
+            ]
         );
         let workloads = Workloads::from_cells(trials.iter());
         let place = workloads.place(&trials[1]);
-        assert_eq!((place.file_size, place.record_size), (Some(1 << 20), Some(65536)));
+        assert_eq!(
+            (place.file_size, place.record_size),
+            (Some(1 << 20), Some(65536))
+        );
         assert_eq!(workloads.place(&trials[4]).file_size, None);
     }
 
     #[test]
     fn labels_without_a_common_word_leave_the_operation() {
-        let cell = |label: &str, size: u64| trial(label, json!({"name": "read", "block_size": size}));
-        assert_eq!(names(&[cell("small", 1), cell("large", 2)]), ["read", "read"]);
+        let cell =
+            |label: &str, size: u64| trial(label, json!({"name": "read", "block_size": size}));
+        assert_eq!(
+            names(&[cell("small", 1), cell("large", 2)]),
+            ["read", "read"]
+        );
     }
 
     #[test]
     fn a_name_for_two_things_is_none() {
         let cell = |label: &str, files: u64, size: u64| {
-            trial(label, json!({"name": "read", "files": files, "block_size": size}))
+            trial(
+                label,
+                json!({"name": "read", "files": files, "block_size": size}),
+            )
         };
-        let trials = [cell("read 4K", 1, 4), cell("read 8K", 1, 8), cell("read 1K", 2, 1), cell("read 2K", 2, 2)];
+        let trials = [
+            cell("read 4K", 1, 4),
+            cell("read 8K", 1, 8),
+            cell("read 1K", 2, 1),
+            cell("read 2K", 2, 2),
+        ];
         assert_eq!(names(&trials), ["read 4K", "read 8K", "read 1K", "read 2K"]);
     }
 }

@@ -24,26 +24,38 @@ pub(super) struct Source {
     pub(super) runs: Vec<OwnRun>,
 }
 
-/// Returns the directory that `--runs` made for these runs: the set has its name, and not that of the first run.
+/// Returns the directory that `--runs` made for these runs: the set has its name, and not that of
+/// the first run.
 fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
     let mut parents = runs.iter().map(|run| run.identity.parent());
     let first = parents.next()??;
-    let is_set = runs.len() > 1 && first.join(SET_FILE).is_file() && parents.all(|parent| parent == Some(first));
+    let is_set = runs.len() > 1
+        && first.join(SET_FILE).is_file()
+        && parents.all(|parent| parent == Some(first));
     is_set.then(|| first.to_owned())
 }
 
-/// Returns the targets of the source's run directories. Several directories with one name are runs of one set for each
-/// target. Blocks are numbered consecutively over the directories, so that blocks of different runs are not paired.
+/// Returns the targets of the source's run directories. Several directories with one name are runs
+/// of one set for each target. Blocks are numbered consecutively over the directories, so that
+/// blocks of different runs are not paired.
 pub(super) fn own_sets(
     source: &mut Source,
     workloads: &Workloads,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Vec<(Wish, Collected)>> {
     let typed = source.argument.text.display().to_string();
-    let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
+    let pairing: Vec<String> = source
+        .runs
+        .iter()
+        .map(|run| run.identity.display().to_string())
+        .collect();
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
     // Each of several runs was analysed on its own.
-    let analyses = if let [run] = &source.runs[..] { run.record.analyses() } else { Analyses::default() };
+    let analyses = if let [run] = &source.runs[..] {
+        run.record.analyses()
+    } else {
+        Analyses::default()
+    };
     let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_slice) = (0u32, 0u32);
     for run in &mut source.runs {
@@ -53,21 +65,30 @@ pub(super) fn own_sets(
         let mut lines: HashMap<u32, usize> = HashMap::new();
         for target in targets {
             if target.blocks.is_empty() {
-                warnings.push(format!("{}: no trial of {} has a value: left out", run.path.display(), target.name));
+                warnings.push(format!(
+                    "{}: no trial of {} has a value: left out",
+                    run.path.display(),
+                    target.name
+                ));
                 continue;
             }
-            let place = sets.iter().position(|(_, set)| set.name == target.name).unwrap_or_else(|| {
-                let wish = match &source.argument.name {
-                    Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
-                    None => {
-                        Wish::target(set_directory.as_deref().unwrap_or(&run.identity), &target.name, typed.clone())
-                    }
-                };
-                let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
-                set.analyses.clone_from(&analyses);
-                sets.push((wish, set));
-                sets.len() - 1
-            });
+            let place = sets
+                .iter()
+                .position(|(_, set)| set.name == target.name)
+                .unwrap_or_else(|| {
+                    let wish = match &source.argument.name {
+                        Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
+                        None => Wish::target(
+                            set_directory.as_deref().unwrap_or(&run.identity),
+                            &target.name,
+                            typed.clone(),
+                        ),
+                    };
+                    let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
+                    set.analyses.clone_from(&analyses);
+                    sets.push((wish, set));
+                    sets.len() - 1
+                });
             let set = &mut sets[place].1;
             let (risks, may_win) = run.risks(&target.name);
             set.has_risks |= !risks.is_empty();
@@ -85,34 +106,60 @@ pub(super) fn own_sets(
         first_slice = first_slice.saturating_add(run.slices());
         let take = |line, histograms: Vec<Histogram>| {
             let set = &mut sets[lines[&line]].1;
-            histograms.iter().for_each(|histogram| set.push_latencies(histogram));
+            histograms
+                .iter()
+                .for_each(|histogram| set.push_latencies(histogram));
         };
         run.latencies(workloads, take, |line| lines.contains_key(&line))?;
     }
     Ok(sets)
 }
 
-// Earlier runs of the same plan on the same machine: the variation between runs when nothing was changed between them.
+// Earlier runs of the same plan on the same machine: the variation between runs when nothing was
+// changed between them.
 
 /// The largest number of earlier runs that are read, the last ones.
 const MOST_EARLIER_RUNS: usize = 12;
 
-/// Estimates the variation from finished runs in the same results directories that had the same plan, kernel and
-/// geometry as the compared runs. Returns `None` if there are too few. Directories that cannot be read are skipped:
-/// only the width of intervals depends on them, and the result contains the number of runs.
+/// Estimates the variation from finished runs in the same results directories that had the same
+/// plan, kernel and geometry as the compared runs. Returns `None` if there are too few. Directories
+/// that cannot be read are skipped: only the width of intervals depends on them, and the result
+/// contains the number of runs.
 pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     let first = Reader::open(compared.first()?).ok()?.record;
-    let known: BTreeSet<PathBuf> = compared.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let directories: BTreeSet<PathBuf> = known.iter().filter_map(|path| stored::results_directory(path)).collect();
-    let found = directories.iter().flat_map(|directory| stored::unchanged_runs(&first, directory));
-    let mut paths: Vec<PathBuf> = found.map(|run| run.path).filter(|path| !known.contains(path)).collect();
+    let known: BTreeSet<PathBuf> = compared
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    let directories: BTreeSet<PathBuf> = known
+        .iter()
+        .filter_map(|path| stored::results_directory(path))
+        .collect();
+    let found = directories
+        .iter()
+        .flat_map(|directory| stored::unchanged_runs(&first, directory));
+    let mut paths: Vec<PathBuf> = found
+        .map(|run| run.path)
+        .filter(|path| !known.contains(path))
+        .collect();
     let paths = paths.split_off(paths.len().saturating_sub(MOST_EARLIER_RUNS));
-    let runs: Vec<OwnRun> = paths.iter().filter_map(|path| OwnRun::read(path).ok()).collect();
+    let runs: Vec<OwnRun> = paths
+        .iter()
+        .filter_map(|path| OwnRun::read(path).ok())
+        .collect();
     if runs.len() < fsb_stats::FEWEST_RUNS_JUDGED {
         return None;
     }
-    let argument = Argument { text: "earlier runs".into(), name: None, paths };
-    let mut source = Source { argument, files: Vec::new(), runs };
+    let argument = Argument {
+        text: "earlier runs".into(),
+        name: None,
+        paths,
+    };
+    let mut source = Source {
+        argument,
+        files: Vec::new(),
+        runs,
+    };
     let workloads = Workloads::from_cells(source.runs.iter().flat_map(|run| &run.trials.cells));
     let sets = own_sets(&mut source, &workloads, &mut Vec::new()).ok()?;
     variation(sets.into_iter().map(|(_, set)| set).collect()).ok()
@@ -130,7 +177,10 @@ const NAMED_PROBLEMS: usize = 4;
 pub fn contents(sets: &[Contents]) -> String {
     let lines: Vec<String> = sets.iter().map(contents_line).collect();
     let mut seen: BTreeSet<&String> = BTreeSet::new();
-    let shared = sets.iter().flat_map(|set| &set.operations).find(|name| !seen.insert(name));
+    let shared = sets
+        .iter()
+        .flat_map(|set| &set.operations)
+        .find(|name| !seen.insert(name));
     let sizes = shared.map_or_else(String::new, |name| {
         format!("; {name} was measured at different sizes, or at sizes that a file does not name")
     });
@@ -158,17 +208,26 @@ impl Contents {
     pub fn from_set(set: &Collected) -> Contents {
         let mut seen = BTreeSet::new();
         let operations = set.measured().map(|(workload, operation, metric)| {
-            let workload = workload.map(|workload| format!("{workload}: ")).unwrap_or_default();
+            let workload = workload
+                .map(|workload| format!("{workload}: "))
+                .unwrap_or_default();
             format!("{workload}{operation} ({metric})")
         });
-        let operations: Vec<String> = operations.filter(|name| seen.insert(name.clone())).collect();
+        let operations: Vec<String> = operations
+            .filter(|name| seen.insert(name.clone()))
+            .collect();
         let mut problems = set.failure_texts();
         if operations.is_empty() {
             problems.extend(set.gap_texts());
             problems.extend(set.remark_texts());
         }
         let tool = set.tool().unwrap_or("no tool").to_owned();
-        Contents { name: set.name.clone(), tool, operations, problems }
+        Contents {
+            name: set.name.clone(),
+            tool,
+            operations,
+            problems,
+        }
     }
 
     /// Returns the name of the set.
@@ -188,14 +247,29 @@ impl Contents {
 }
 
 fn contents_line(set: &Contents) -> String {
-    let Contents { name, tool, operations, problems, .. } = set;
-    let named = operations.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let Contents {
+        name,
+        tool,
+        operations,
+        problems,
+        ..
+    } = set;
+    let named = operations
+        .iter()
+        .take(NAMED)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
     let line = match operations.len().saturating_sub(NAMED) {
         _ if operations.is_empty() => format!("{name} ({tool}) has no values"),
         0 => format!("{name} ({tool}) has {named}"),
         more => format!("{name} ({tool}) has {named} and {more} more"),
     };
-    if problems.is_empty() { line } else { format!("{line} ({})", some_of(problems, NAMED_PROBLEMS)) }
+    if problems.is_empty() {
+        line
+    } else {
+        format!("{line} ({})", some_of(problems, NAMED_PROBLEMS))
+    }
 }
 
 // Files of other tools.
@@ -203,12 +277,13 @@ fn contents_line(set: &Contents) -> String {
 /// Characters between a name and a number, or at the end of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
-/// The number of files that are read in parallel and then added to the set before the next ones are read.
+/// The number of files that are read in parallel and then added to the set before the next ones are
+/// read.
 const AT_ONCE: usize = 128;
 
-/// Reads the files of one argument into one set, or into one set per system if a file holds several systems. Returns
-/// each set with its possible names. The commands of hyperfine are alternatives to each other: each is a set if the
-/// argument `is_alone`.
+/// Reads the files of one argument into one set, or into one set per system if a file holds several
+/// systems. Returns each set with its possible names. The commands of hyperfine are alternatives to
+/// each other: each is a set if the argument `is_alone`.
 pub(super) fn foreign_sets(
     argument: &Argument,
     files: &[PathBuf],
@@ -218,19 +293,26 @@ pub(super) fn foreign_sets(
     let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
     let mut is_split = false;
     for executions in fsb_compat::executions(files).chunks(AT_ONCE) {
-        // Report the first bad file in the order of the arguments, regardless of which reader fails first.
-        let read: Vec<_> =
-            in_parallel(|| executions.par_iter().map(|files| fsb_compat::read_execution(files)).collect());
+        // Report the first bad file in the order of the arguments, regardless of which reader fails
+        // first.
+        let read: Vec<_> = in_parallel(|| {
+            executions
+                .par_iter()
+                .map(|files| fsb_compat::read_execution(files))
+                .collect()
+        });
         for read in read {
             let runs = if is_alone { by_command(read?) } else { read? };
             is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);
             for mut run in runs {
                 match run.system.take() {
                     None => push(&mut set, &run)?,
-                    Some(system) => match by_system.iter_mut().find(|(known, _)| *known == system) {
-                        Some((_, runs)) => runs.push(run),
-                        None => by_system.push((system, vec![run])),
-                    },
+                    Some(system) => {
+                        match by_system.iter_mut().find(|(known, _)| *known == system) {
+                            Some((_, runs)) => runs.push(run),
+                            None => by_system.push((system, vec![run])),
+                        }
+                    }
                 }
             }
         }
@@ -253,7 +335,10 @@ pub(super) fn foreign_sets(
             sets.push((wish, set));
         }
     }
-    by_system.iter().flat_map(|(_, runs)| runs).try_for_each(|run| push(&mut set, run))?;
+    by_system
+        .iter()
+        .flat_map(|(_, runs)| runs)
+        .try_for_each(|run| push(&mut set, run))?;
     if !set.is_empty() {
         let wish = match &argument.name {
             Some(name) => Wish::given(name.clone(), typed),
@@ -267,7 +352,11 @@ pub(super) fn foreign_sets(
 /// Returns one run for each command, if hyperfine measured several. The command is its system.
 fn by_command(runs: Vec<Run>) -> Vec<Run> {
     let mut commands: Vec<&String> = Vec::new();
-    for command in runs.iter().flat_map(|run| &run.series).filter_map(|series| series.workload.as_ref()) {
+    for command in runs
+        .iter()
+        .flat_map(|run| &run.series)
+        .filter_map(|series| series.workload.as_ref())
+    {
         if !commands.contains(&command) {
             commands.push(command);
         }
@@ -286,22 +375,40 @@ fn by_command(runs: Vec<Run>) -> Vec<Run> {
 
 /// Returns the part of a run that is about a command, with the command as its system.
 fn of_command(run: &Run, command: &str) -> Run {
-    let is_meant = |workload: &Option<String>| workload.as_deref().is_none_or(|workload| workload == command);
-    let series = run.series.iter().filter(|series| is_meant(&series.workload));
+    let is_meant = |workload: &Option<String>| {
+        workload
+            .as_deref()
+            .is_none_or(|workload| workload == command)
+    };
+    let series = run
+        .series
+        .iter()
+        .filter(|series| is_meant(&series.workload));
     Run {
         system: Some(command.to_owned()),
-        series: series.map(|series| Series { workload: None, ..series.clone() }).collect(),
-        failures: run.failures.iter().filter(|failure| is_meant(&failure.workload)).cloned().collect(),
+        series: series
+            .map(|series| Series {
+                workload: None,
+                ..series.clone()
+            })
+            .collect(),
+        failures: run
+            .failures
+            .iter()
+            .filter(|failure| is_meant(&failure.workload))
+            .cloned()
+            .collect(),
         ..run.clone()
     }
 }
 
 fn push(set: &mut Collected, run: &Run) -> anyhow::Result<()> {
-    set.push(run).with_context(|| format!("cannot compare {}", run.path))
+    set.push(run)
+        .with_context(|| format!("cannot compare {}", run.path))
 }
 
-/// Returns the path whose end names the set: the file without its extension, the directory, or the text before the
-/// wildcard.
+/// Returns the path whose end names the set: the file without its extension, the directory, or the
+/// text before the wildcard.
 fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
     match paths {
         [path] if path.is_dir() => path.canonicalize().unwrap_or_else(|_| path.clone()),
@@ -313,44 +420,79 @@ fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
 
 /// Returns `runs/ext4` for `runs/ext4_*.iozone`, and `ext4` for `ext4/*.iozone`.
 fn before_wildcard(pattern: &Path) -> PathBuf {
-    let directory = pattern.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = pattern
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches(SEPARATORS);
+    let stem = name
+        .split(['*', '?', '['])
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(SEPARATORS);
     match stem {
         "" if is_glob(directory) => before_wildcard(directory),
-        "" => directory.canonicalize().unwrap_or_else(|_| directory.to_owned()),
+        "" => directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_owned()),
         stem => directory.join(stem),
     }
 }
 
-/// Returns the common part of several file names before their numbers: `a/xfs` for `a/xfs1.iozone` and `a/xfs2.iozone`.
+/// Returns the common part of several file names before their numbers: `a/xfs` for `a/xfs1.iozone`
+/// and `a/xfs2.iozone`.
 fn family(files: &[PathBuf]) -> Option<PathBuf> {
     let kin = kin(files.first()?)?;
-    files.iter().all(|path| self::kin(path).as_ref() == Some(&kin)).then(|| kin.0.join(kin.1))
+    files
+        .iter()
+        .all(|path| self::kin(path).as_ref() == Some(&kin))
+        .then(|| kin.0.join(kin.1))
 }
 
 /// Returns the directory, the name without its number, and the extension.
 fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     let stem = path.file_stem()?.to_str()?;
-    let name = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(SEPARATORS);
-    let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
-    (!name.is_empty()).then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), name.to_owned(), ending))
+    let name = stem
+        .trim_end_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches(SEPARATORS);
+    let ending = path
+        .extension()
+        .map(|ending| ending.to_string_lossy().into_owned());
+    (!name.is_empty()).then(|| {
+        (
+            path.parent().unwrap_or(Path::new("")).to_owned(),
+            name.to_owned(),
+            ending,
+        )
+    })
 }
 
-/// Warns of several files without names, which are mostly a pattern that the shell expanded, and how to quote it.
+/// Warns of several files without names, which are mostly a pattern that the shell expanded, and
+/// how to quote it.
 pub(super) fn bare_files(arguments: &[Argument]) -> Vec<String> {
     let rows = arguments.chunk_by(|one, other| one.is_bare_file() && other.is_bare_file());
     rows.filter(|row| row.len() > 1).map(warning).collect()
 }
 
 fn warning(row: &[Argument]) -> String {
-    let paths: Vec<&Path> = row.iter().map(|argument| argument.paths[0].as_path()).collect();
-    let groups: Vec<&[&Path]> =
-        paths.chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other))).collect();
+    let paths: Vec<&Path> = row
+        .iter()
+        .map(|argument| argument.paths[0].as_path())
+        .collect();
+    let groups: Vec<&[&Path]> = paths
+        .chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other)))
+        .collect();
     let example = if groups.iter().any(|group| group.len() > 1) {
-        groups.iter().map(|group| shell::word(&pattern(group))).collect::<Vec<_>>().join(" ")
+        groups
+            .iter()
+            .map(|group| shell::word(&pattern(group)))
+            .collect::<Vec<_>>()
+            .join(" ")
     } else {
-        let typed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let typed: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         shell::word(&format!("NAME={}", typed.join(",")))
     };
     format!(
@@ -362,15 +504,28 @@ fn warning(row: &[Argument]) -> String {
 
 /// Returns `xfs=xfs*.iozone` for several files that differ in their number, `NAME=FILE` for one.
 fn pattern(group: &[&Path]) -> String {
-    let [path, more @ ..] = group else { return String::new() };
-    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let [path, more @ ..] = group else {
+        return String::new();
+    };
+    let stem = |path: &Path| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     match kin(path).filter(|_| !more.is_empty()) {
         None => format!("{}={}", stem(path), path.display()),
         Some((directory, name, ending)) => {
             let ending = ending.map_or_else(String::new, |ending| format!(".{ending}"));
             let first = stem(path);
-            let separator: String = first[name.len()..].chars().take_while(|c| SEPARATORS.contains(c)).collect();
-            format!("{name}={}{separator}*{ending}", directory.join(&name).display())
+            let separator: String = first[name.len()..]
+                .chars()
+                .take_while(|c| SEPARATORS.contains(c))
+                .collect();
+            format!(
+                "{name}={}{separator}*{ending}",
+                directory.join(&name).display()
+            )
         }
     }
 }
@@ -390,23 +545,43 @@ mod tests {
             unit: THROUGHPUT.unit,
             better: THROUGHPUT.better,
             found_unit: "kB/s".to_owned(),
-            points: vec![Point { file_size: None, record_size: None, value: 1.0, line: 1 }],
+            points: vec![Point {
+                file_size: None,
+                record_size: None,
+                value: 1.0,
+                line: 1,
+            }],
             gaps: Vec::new(),
         });
-        let run = Run { tool: "iozone".to_owned(), series: series.collect(), ..Run::default() };
-        let set =
-            Set { name: name.to_owned(), pairing: None, analyses: Analyses::default(), runs: vec![run.clone(), run] };
+        let run = Run {
+            tool: "iozone".to_owned(),
+            series: series.collect(),
+            ..Run::default()
+        };
+        let set = Set {
+            name: name.to_owned(),
+            pairing: None,
+            analyses: Analyses::default(),
+            runs: vec![run.clone(), run],
+        };
         Contents::from_set(&Collected::from_set(&set).unwrap())
     }
 
     #[test]
     fn each_set_is_told_with_its_operations_and_why_shared_ones_do_not_meet() {
-        let said = contents(&[set("a", &["write", "read"]), set("b", &["create"]), set("c", &[])]);
+        let said = contents(&[
+            set("a", &["write", "read"]),
+            set("b", &["create"]),
+            set("c", &[]),
+        ]);
         let expected = "a (iozone) has write (throughput), read (throughput); b (iozone) has create (throughput); \
                         c (iozone) has no values";
         assert_eq!(said, expected);
         let said = contents(&[set("a", &["write"]), set("b", &["write"])]);
-        assert!(said.contains("; write (throughput) was measured at different sizes"), "{said}");
+        assert!(
+            said.contains("; write (throughput) was measured at different sizes"),
+            "{said}"
+        );
     }
 
     fn paths(names: &[&str]) -> Vec<PathBuf> {
@@ -415,7 +590,9 @@ mod tests {
 
     #[test]
     fn sets_are_called_after_what_their_paths_share() {
-        let name = |typed: &[&str], files: &[&str]| called(&paths(typed), &paths(files)).display().to_string();
+        let name = |typed: &[&str], files: &[&str]| {
+            called(&paths(typed), &paths(files)).display().to_string()
+        };
         assert_eq!(name(&["a/before.iozone"], &["a/before.iozone"]), "a/before");
         assert_eq!(name(&["no/xfs*.iozone"], &[]), "no/xfs");
         assert_eq!(name(&["no/ext4_?.iozone"], &[]), "no/ext4");
@@ -445,7 +622,10 @@ mod tests {
         };
         let (one, two, other) = (at("xfs1.iozone"), at("xfs2.iozone"), at("ext4_1.iozone"));
         let said = |texts: &[&str]| {
-            let arguments: Vec<Argument> = texts.iter().map(|text| Argument::parse(text.as_ref()).unwrap()).collect();
+            let arguments: Vec<Argument> = texts
+                .iter()
+                .map(|text| Argument::parse(text.as_ref()).unwrap())
+                .collect();
             bare_files(&arguments)
         };
         assert!(said(&[&one]).is_empty());
@@ -453,7 +633,12 @@ mod tests {
         let row = said(&[&one, &two, &other]);
         assert_eq!(row.len(), 1);
         let dir = directory.path().display();
-        assert!(row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone")), "{row:?}");
+        assert!(
+            row[0].contains(&format!(
+                "fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone"
+            )),
+            "{row:?}"
+        );
         assert!(said(&[&two, &other])[0].contains("NAME="));
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::common::{command, scratch};
 
-/// Arguments, the exit code, and the error code. `DIR` is a directory with the files made below. The snapshot
-/// `bad_input_messages` holds the text of each message.
+/// Arguments, the exit code, and the error code. `DIR` is a directory with the files made below.
+/// The snapshot `bad_input_messages` holds the text of each message.
 #[rustfmt::skip]
 pub const TABLE: &[(&str, i32, &str)] = &[
     // The command line itself.
@@ -142,9 +142,18 @@ pub fn make_files(directory: &Path) {
     write("unknown-key.toml", "targets = ['null']\nblocs = 3\n");
     write("wrong-type.toml", "targets = 'null'\n");
     write("bad-target.toml", "targets = ['null', 'null,,x']\n");
-    write("no-workload.toml", "targets = ['null']\n[[workload]]\nname = 'raed'\n");
-    write("unknown-param.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_sise = '4K'\n");
-    write("zero-files.toml", "targets = ['null']\n[[workload]]\nname = 'create'\nfiles = 0\n");
+    write(
+        "no-workload.toml",
+        "targets = ['null']\n[[workload]]\nname = 'raed'\n",
+    );
+    write(
+        "unknown-param.toml",
+        "targets = ['null']\n[[workload]]\nname = 'read'\nfile_sise = '4K'\n",
+    );
+    write(
+        "zero-files.toml",
+        "targets = ['null']\n[[workload]]\nname = 'create'\nfiles = 0\n",
+    );
     write(
         "block-over-file.toml",
         "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = '4K'\nblock_size = '8K'\n",
@@ -157,16 +166,31 @@ pub fn make_files(directory: &Path) {
         "odd-sizes.toml",
         "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = ['64K', '100K']\nblock_size = '4K..64K'\n",
     );
-    write("all-reads.toml", "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '120%'\n");
-    write("no-reads.toml", "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '0%'\n");
-    write("bad-expression.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = 'size/0'\n");
+    write(
+        "all-reads.toml",
+        "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '120%'\n",
+    );
+    write(
+        "no-reads.toml",
+        "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '0%'\n",
+    );
+    write(
+        "bad-expression.toml",
+        "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = 'size/0'\n",
+    );
     write(
         "twice.toml",
         "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n[[workload]]\nname = 'rename'\nfiles = 20\n",
     );
-    write("suite-and-workload.toml", "targets = ['null']\nsuite = 'quick'\n[[workload]]\nname = 'rename'\n");
+    write(
+        "suite-and-workload.toml",
+        "targets = ['null']\nsuite = 'quick'\n[[workload]]\nname = 'rename'\n",
+    );
     write("elsewhere.toml", "targets = ['null']\nbugdet = '5m'\n");
-    write("both.toml", "targets = ['null']\n[repetition]\nblocks = 5\nprecision = '1%'\n");
+    write(
+        "both.toml",
+        "targets = ['null']\n[repetition]\nblocks = 5\nprecision = '1%'\n",
+    );
     write("no-targets.toml", "suite = 'quick'\n");
     for (name, run) in [
         ("newer", "{\"schema\": \"fsbench/run/3\"}"),
@@ -187,5 +211,11 @@ pub fn run_line(line: &str, format: &str) -> (std::process::Output, tempfile::Te
     let line = line.replace("DIR", &scratch.path().display().to_string());
     let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = command(scratch.path(), &arguments);
-    (command.env("FSB_MESSAGE_FORMAT", format).output().expect("the program starts"), scratch)
+    (
+        command
+            .env("FSB_MESSAGE_FORMAT", format)
+            .output()
+            .expect("the program starts"),
+        scratch,
+    )
 }

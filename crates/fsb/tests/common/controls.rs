@@ -26,14 +26,27 @@ cache = "cold"
 "#;
 
 pub fn read(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// Starts a run of the plan in `directory` on targets, with controls.
 pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path) -> Running {
     fs::write(directory.join("plan.toml"), PLAN).expect("the plan is written");
     let wipe = wipe.to_string_lossy();
-    let mut arguments = vec!["run", "plan.toml", "--size", "320M", "--out", "run", "-q", "--wipe", &wipe];
+    let mut arguments = vec![
+        "run",
+        "plan.toml",
+        "--size",
+        "320M",
+        "--out",
+        "run",
+        "-q",
+        "--wipe",
+        &wipe,
+    ];
     arguments.extend(targets);
     arguments.extend(controls.iter().flat_map(|control| ["--control", control]));
     Running::start(directory, &arguments)
@@ -42,13 +55,17 @@ pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path)
 /// Waits until all processes of the run with this coordinator have ended; other runs may continue.
 pub fn is_gone(coordinator: u32) {
     let owner = format!("\"pid\":{coordinator},");
-    wait_until("the run is gone", std::time::Duration::from_secs(20), || {
-        let processes = fs::read_dir("/proc").expect("/proc").flatten();
-        processes.into_iter().all(|entry| {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            !String::from_utf8_lossy(&line).contains(&owner)
-        })
-    });
+    wait_until(
+        "the run is gone",
+        std::time::Duration::from_secs(20),
+        || {
+            let processes = fs::read_dir("/proc").expect("/proc").flatten();
+            processes.into_iter().all(|entry| {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                !String::from_utf8_lossy(&line).contains(&owner)
+            })
+        },
+    );
 }
 
 /// Returns the other runs that warnings of a run name.
@@ -56,5 +73,7 @@ pub fn concurrent(run: &Path) -> Vec<String> {
     let record = record(run);
     let warnings = record["warnings"].as_array().unwrap().iter();
     let named = warnings.filter(|warning| warning["kind"] == "concurrent");
-    named.map(|warning| warning["run"].as_str().unwrap().to_owned()).collect()
+    named
+        .map(|warning| warning["run"].as_str().unwrap().to_owned())
+        .collect()
 }

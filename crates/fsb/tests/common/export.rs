@@ -98,9 +98,17 @@ pub fn exported(directory: &Path, arguments: &[&str]) -> (String, String, String
     let output = fsb(directory, &line);
     expect_code(&output, 0);
     let read = |ending: &str| {
-        let mut files = fs::read_dir(directory.join("out")).unwrap().map(|entry| entry.unwrap().path());
-        fs::read_to_string(files.find(|path| path.extension().is_some_and(|found| found == ending)).unwrap()).unwrap()
+        let mut files = fs::read_dir(directory.join("out"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        fs::read_to_string(
+            files
+                .find(|path| path.extension().is_some_and(|found| found == ending))
+                .unwrap(),
+        )
+        .unwrap()
     };
-    let [jobs, script] = ["fio", "sh"].map(|ending| read(ending).replace(env!("CARGO_PKG_VERSION"), "[version]"));
+    let [jobs, script] =
+        ["fio", "sh"].map(|ending| read(ending).replace(env!("CARGO_PKG_VERSION"), "[version]"));
     (jobs, script, stdout(&output))
 }

@@ -1,4 +1,5 @@
-//! Series of runs: a run on the null file system is copied with other times and values, so that its series are known.
+//! Series of runs: a run on the null file system is copied with other times and values, so that its
+//! series are known.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +18,19 @@ fn template() -> &'static Path {
     let directory = TEMPLATE.get_or_init(|| {
         let directory = scratch();
         fast_plan(directory.path());
-        let run = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "1", "--out", "run", "--quiet"];
+        let run = [
+            "run",
+            "fast.toml",
+            "a=null",
+            "b=null",
+            "--blocks",
+            "3",
+            "--seed",
+            "1",
+            "--out",
+            "run",
+            "--quiet",
+        ];
         expect_code(&fsb(directory.path(), &run), 0);
         directory
     });
@@ -34,7 +47,11 @@ pub struct Series {
 impl Series {
     /// Returns a series without runs, with its index in a file beside them.
     pub fn new() -> Series {
-        Series { directory: scratch(), runs: 0, store: "index.sqlite".to_owned() }
+        Series {
+            directory: scratch(),
+            runs: 0,
+            store: "index.sqlite".to_owned(),
+        }
     }
 
     /// Chooses another store.
@@ -47,8 +64,8 @@ impl Series {
         self.directory.path()
     }
 
-    /// Adds runs, an hour after each other, whose values are those of the template times a level and a scatter of about
-    /// 2 % in a fixed pattern.
+    /// Adds runs, an hour after each other, whose values are those of the template times a level
+    /// and a scatter of about 2 % in a fixed pattern.
     pub fn add(&mut self, runs: usize, level: f64, kernel: &str) -> &mut Series {
         for _ in 0..runs {
             let number = self.runs;
@@ -67,7 +84,12 @@ impl Series {
 
     /// Runs a command of the history.
     pub fn fsb(&self, arguments: &[&str]) -> Output {
-        command(self.path(), &[&["history"], arguments, &["--store", &self.store]].concat()).output().unwrap()
+        command(
+            self.path(),
+            &[&["history"], arguments, &["--store", &self.store]].concat(),
+        )
+        .output()
+        .unwrap()
     }
 
     /// Runs the command, which must succeed, and returns its output.
@@ -79,7 +101,9 @@ impl Series {
 
     /// Returns the paths of all runs.
     pub fn names(&self) -> Vec<String> {
-        (0..self.runs).map(|number| self.run(number).display().to_string()).collect()
+        (0..self.runs)
+            .map(|number| self.run(number).display().to_string())
+            .collect()
     }
 
     /// Adds all runs to the index.
@@ -93,20 +117,29 @@ impl Series {
     /// Returns the document of one of the series.
     pub fn show(&self, more: &[&str]) -> Value {
         let series = "read 1M, cold on a=null";
-        serde_json::from_str(&self.history(&[&["show", series, "--format", "json"], more].concat())).unwrap()
+        serde_json::from_str(&self.history(&[&["show", series, "--format", "json"], more].concat()))
+            .unwrap()
     }
 
     /// Starts a process that adds runs.
     pub fn adding(&self, names: &[String]) -> Child {
         let mut arguments = vec!["history", "add", "--store", &self.store];
         arguments.extend(names.iter().map(String::as_str));
-        command(self.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command(self.path(), &arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Starts a process that adds all runs, and returns it with its lines of the first runs.
     pub fn begin_to_add(&self, runs: usize) -> (Child, Vec<String>) {
         let mut adding = self.adding(&self.names());
-        let lines = BufReader::new(adding.stdout.take().unwrap()).lines().take(runs).map(Result::unwrap).collect();
+        let lines = BufReader::new(adding.stdout.take().unwrap())
+            .lines()
+            .take(runs)
+            .map(Result::unwrap)
+            .collect();
         (adding, lines)
     }
 
@@ -122,20 +155,26 @@ impl Series {
 fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
     let from = template().join("run");
     fs::create_dir(to).unwrap();
-    let mut record: Value = serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    let mut record: Value =
+        serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
     record["segments"][0]["started"] = at.into();
     record["segments"][0]["kernel"] = kernel.into();
     fs::write(to.join("run.json"), record.to_string()).unwrap();
     fs::copy(from.join("trials.jsonl"), to.join("trials.jsonl")).unwrap();
     rewrite_trials(to, |trial| {
         if let Some(value) = trial["metrics"][0]["value"].as_f64() {
-            let factor = if trial["target"] == "a" { factor } else { 1.0 + (factor - 1.0) / 100.0 };
+            let factor = if trial["target"] == "a" {
+                factor
+            } else {
+                1.0 + (factor - 1.0) / 100.0
+            };
             trial["metrics"][0]["value"] = (value * factor).into();
         }
     });
 }
 
-/// Writers of one store, of which one is killed, lose no run and leave no part of one. `empty` empties the store.
+/// Writers of one store, of which one is killed, lose no run and leave no part of one. `empty`
+/// empties the store.
 pub fn expect_writers_to_lose_nothing(mut series: Series, empty: impl FnOnce(&Series)) {
     series.add(24, 1.0, "6.1");
     series.index();
@@ -148,7 +187,9 @@ pub fn expect_writers_to_lose_nothing(mut series: Series, empty: impl FnOnce(&Se
     killed.kill().unwrap();
     killed.wait().unwrap();
     series.expect_whole_runs(&lines, values / 24);
-    let writers: Vec<_> = (0..4).map(|first| series.adding(&names[first * 4..(first * 4 + 12)])).collect();
+    let writers: Vec<_> = (0..4)
+        .map(|first| series.adding(&names[first * 4..(first * 4 + 12)]))
+        .collect();
     for writer in writers {
         expect_code(&writer.wait_with_output().unwrap(), 0);
     }

@@ -14,7 +14,12 @@ pub fn iozone(directory: &Path, line: &str) -> Output {
 
 /// Runs the same with messages as JSON.
 pub fn iozone_json(directory: &Path, line: &str) -> Output {
-    fsb_json(directory, &std::iter::once("iozone").chain(line.split_whitespace()).collect::<Vec<_>>())
+    fsb_json(
+        directory,
+        &std::iter::once("iozone")
+            .chain(line.split_whitespace())
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Runs the same, which must succeed. Returns its standard output.
@@ -27,7 +32,9 @@ pub fn done(directory: &Path, line: &str) -> String {
 /// Returns the names in a directory, sorted.
 pub fn listing(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -32,15 +32,24 @@ pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
 
 /// Runs the program in `directory`.
 pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
-    command(directory, arguments).output().expect("the program starts")
+    command(directory, arguments)
+        .output()
+        .expect("the program starts")
 }
 
 /// Returns a command that runs the program with `arguments` in `directory`.
 pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(FSB);
-    command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .env_remove("SUDO_UID")
+        .env_remove("SUDO_GID");
     // Tests search for whole messages, which must not be wrapped.
-    command.env_remove("PKEXEC_UID").env_remove("DOAS_USER").env("COLUMNS", "10000");
+    command
+        .env_remove("PKEXEC_UID")
+        .env_remove("DOAS_USER")
+        .env("COLUMNS", "10000");
     command
 }
 
@@ -49,26 +58,40 @@ pub const JSON: &str = "--message-format=json";
 
 /// Runs the program in `directory` with messages as JSON.
 pub fn fsb_json(directory: &Path, arguments: &[&str]) -> Output {
-    command(directory, arguments).env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts")
+    command(directory, arguments)
+        .env("FSB_MESSAGE_FORMAT", "json")
+        .output()
+        .expect("the program starts")
 }
 
-/// Runs the program with messages as JSON. It must fail with that exit code and that error code. Returns the error.
+/// Runs the program with messages as JSON. It must fail with that exit code and that error code.
+/// Returns the error.
 pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> Value {
     let error = expect_error(&fsb_json(directory, arguments), exit, code);
-    assert!(error["help"].as_str().is_some_and(|help| !help.is_empty()), "{arguments:?}: {error}");
+    assert!(
+        error["help"].as_str().is_some_and(|help| !help.is_empty()),
+        "{arguments:?}: {error}"
+    );
     error
 }
 
-/// Asserts the exit code and the error code of a program whose messages are JSON. Returns the error.
+/// Asserts the exit code and the error code of a program whose messages are JSON. Returns the
+/// error.
 pub fn expect_error(output: &Output, exit: i32, code: &str) -> Value {
     let error = error_of(output);
     let found = (output.status.code(), error["code"].as_str());
-    assert_eq!(found, (Some(exit), Some(code)), "{}{}", stderr(output), stdout(output));
+    assert_eq!(
+        found,
+        (Some(exit), Some(code)),
+        "{}{}",
+        stderr(output),
+        stdout(output)
+    );
     error
 }
 
-/// Runs requests that the program must refuse with these error codes and their exit codes. The snapshot contains their
-/// messages.
+/// Runs requests that the program must refuse with these error codes and their exit codes. The
+/// snapshot contains their messages.
 pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
     let mut messages = String::new();
     for (arguments, code) in requests {
@@ -78,14 +101,24 @@ pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &
     assert_messages(snapshot, directory, &messages);
 }
 
-/// Runs plans that the program must refuse with these error codes. The snapshot holds the plans and the messages.
+/// Runs plans that the program must refuse with these error codes. The snapshot holds the plans and
+/// the messages.
 pub fn expect_refused_plans(snapshot: &str, directory: &Path, plans: &[(String, &str)]) {
     let mut messages = String::new();
     for (plan, code) in plans {
         fs::write(directory.join("plan.toml"), plan).expect("the plan is written");
-        let error = fails(directory, &["run", "plan.toml", "--out", "run"], exit_code(code), code);
+        let error = fails(
+            directory,
+            &["run", "plan.toml", "--out", "run"],
+            exit_code(code),
+            code,
+        );
         assert!(!directory.join("run").exists(), "{plan}");
-        messages += &format!("{}\n$ fsb run plan.toml\n{}\n\n", plan.trim_end(), text_of(&error));
+        messages += &format!(
+            "{}\n$ fsb run plan.toml\n{}\n\n",
+            plan.trim_end(),
+            text_of(&error)
+        );
     }
     assert_messages(snapshot, directory, &messages);
 }
@@ -93,22 +126,35 @@ pub fn expect_refused_plans(snapshot: &str, directory: &Path, plans: &[(String, 
 /// Compares messages with their snapshot, without the name of the test's directory.
 pub fn assert_messages(snapshot: &str, directory: &Path, messages: &str) {
     let messages = messages.replace(&directory.display().to_string(), "DIR");
-    insta::assert_snapshot!(snapshot, messages.replace(env!("CARGO_MANIFEST_DIR"), "SOURCE"));
+    insta::assert_snapshot!(
+        snapshot,
+        messages.replace(env!("CARGO_MANIFEST_DIR"), "SOURCE")
+    );
 }
 
 /// Returns the exit code that belongs to an error code.
 fn exit_code(code: &str) -> i32 {
     let found = fsb_codes::code::all().find(|known| known.name == code);
-    i32::from(found.unwrap_or_else(|| panic!("no error has the code {code}")).exit)
+    i32::from(
+        found
+            .unwrap_or_else(|| panic!("no error has the code {code}"))
+            .exit,
+    )
 }
 
-/// Returns the message of an error, its causes and a remedy that neither the message nor its code includes, one a line.
+/// Returns the message of an error, its causes and a remedy that neither the message nor its code
+/// includes, one a line.
 pub fn text_of(error: &Value) -> String {
     let causes = error["cause"].as_array().into_iter().flatten();
-    let lines: Vec<&str> = std::iter::once(&error["message"]).chain(causes).filter_map(Value::as_str).collect();
+    let lines: Vec<&str> = std::iter::once(&error["message"])
+        .chain(causes)
+        .filter_map(Value::as_str)
+        .collect();
     let text = lines.join("\n");
     match error["help"].as_str() {
-        Some(help) if !text.contains(help) && fsb_codes::code::all().all(|code| code.help != help) => {
+        Some(help)
+            if !text.contains(help) && fsb_codes::code::all().all(|code| code.help != help) =>
+        {
             format!("{text}\nhelp: {help}")
         }
         _ => text,
@@ -117,31 +163,45 @@ pub fn text_of(error: &Value) -> String {
 
 /// Returns the messages that the program printed as JSON.
 pub fn messages(output: &Output) -> Vec<Value> {
-    stderr(output).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    stderr(output)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }
 
 /// Returns the first message with that code. There must be one.
 pub fn message(output: &Output, code: &str) -> Value {
-    let found = messages(output).into_iter().find(|message| message["code"] == code);
+    let found = messages(output)
+        .into_iter()
+        .find(|message| message["code"] == code);
     found.unwrap_or_else(|| panic!("no {code}: {}", stderr(output)))
 }
 
 /// Whether the program printed a message with that code.
 pub fn has_message(output: &Output, code: &str) -> bool {
-    messages(output).iter().any(|message| message["code"] == code)
+    messages(output)
+        .iter()
+        .any(|message| message["code"] == code)
 }
 
 /// Returns the last error that the program printed as JSON; `null` without one.
 pub fn error_of(output: &Output) -> Value {
-    messages(output).into_iter().rfind(|message| message["level"] == "error").unwrap_or_default()
+    messages(output)
+        .into_iter()
+        .rfind(|message| message["level"] == "error")
+        .unwrap_or_default()
 }
 
 /// Undoes what killed runs left. Returns the state and the text of each change.
 pub fn clean(directory: &Path, options: &[&str]) -> (Output, Vec<(String, String)>) {
     let output = fsb_json(directory, &[&["clean"], options].concat());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let changes = messages(&output).into_iter().filter(|message| message["code"] == "note/change");
-    let changes = changes.map(|change| (text(&change["fields"]["state"]), text(&change["message"]))).collect();
+    let changes = messages(&output)
+        .into_iter()
+        .filter(|message| message["code"] == "note/change");
+    let changes = changes
+        .map(|change| (text(&change["fields"]["state"]), text(&change["message"])))
+        .collect();
     (output, changes)
 }
 
@@ -164,7 +224,13 @@ pub fn stderr(output: &Output) -> String {
 
 /// Asserts the exit code; a failure shows the output.
 pub fn expect_code(output: &Output, code: i32) {
-    assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "stdout:\n{}\nstderr:\n{}",
+        stdout(output),
+        stderr(output)
+    );
 }
 
 /// Returns everything below a directory; does not follow links.
@@ -183,34 +249,54 @@ pub fn below(directory: &Path) -> Vec<PathBuf> {
 
 /// Creates a directory on a real disk, for images.
 pub fn scratch() -> TempDir {
-    tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
+    tempfile::Builder::new()
+        .prefix("fsb-test-")
+        .tempdir()
+        .expect("a temporary directory")
 }
 
-/// Returns a temporary directory on tmpfs, if there is one: writes of other tests to the disk do not delay it.
+/// Returns a temporary directory on tmpfs, if there is one: writes of other tests to the disk do
+/// not delay it.
 pub fn in_memory() -> TempDir {
-    tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap_or_else(|_| scratch())
+    tempfile::Builder::new()
+        .prefix("fsb-test-")
+        .tempdir_in("/dev/shm")
+        .unwrap_or_else(|_| scratch())
 }
 
 /// Runs a script in a shell.
 pub fn shell(program: &str, arguments: &[&str], script: &str) -> Output {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the shell starts");
-    child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("the shell reads");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(script.as_bytes())
+        .expect("the shell reads");
     child.wait_with_output().expect("the shell ends")
 }
 
-/// Restricts this thread and its children to two processors: the label of a workload contains its number of threads.
+/// Restricts this thread and its children to two processors: the label of a workload contains its
+/// number of threads.
 pub fn on_two_processors() {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let allowed = sched_getaffinity(None).expect("an affinity");
     let mut two = CpuSet::new();
-    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).for_each(|cpu| two.set(cpu));
+    (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .take(2)
+        .for_each(|cpu| two.set(cpu));
     sched_setaffinity(None, &two).expect("processors that were allowed before");
 }
 
-/// State of this machine that a run must not leave: mounts, loop devices with a backing file, processes, cgroups, and
-/// System V shared memory of the user that workers run as.
+/// State of this machine that a run must not leave: mounts, loop devices with a backing file,
+/// processes, cgroups, and System V shared memory of the user that workers run as.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     mounts: Vec<String>,
@@ -225,11 +311,20 @@ pub fn traces() -> Traces {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut loops: Vec<String> = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        // Images of these tests are in their directories or in memory; others belong to another checkout.
-        let is_ours =
-            |backing: &String| Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd");
-        if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file")).ok().filter(is_ours) {
-            loops.push(format!("{} {}", entry.file_name().to_string_lossy(), backing.trim()));
+        // Images of these tests are in their directories or in memory; others belong to another
+        // checkout.
+        let is_ours = |backing: &String| {
+            Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd")
+        };
+        if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file"))
+            .ok()
+            .filter(is_ours)
+        {
+            loops.push(format!(
+                "{} {}",
+                entry.file_name().to_string_lossy(),
+                backing.trim()
+            ));
         }
     }
     loops.sort();
@@ -246,29 +341,50 @@ pub fn traces() -> Traces {
     }
 }
 
-/// Returns the cgroups of fsb. The hierarchies are the host's, and have those of runs in other PID namespaces, too.
+/// Returns the cgroups of fsb. The hierarchies are the host's, and have those of runs in other PID
+/// namespaces, too.
 fn cgroups() -> Vec<String> {
-    let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
-    let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
+    let hierarchies = [
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/pids",
+        "/sys/fs/cgroup/memory",
+    ];
+    let entries = hierarchies
+        .into_iter()
+        .filter_map(|path| fs::read_dir(path).ok())
+        .flatten()
+        .flatten();
     let own = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"fsb-"));
-    own.map(|entry| entry.path().to_string_lossy().into_owned()).collect()
+    own.map(|entry| entry.path().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn shared_memory() -> Vec<String> {
     let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     // Without the times and sizes, which change while a segment is used.
-    let of_workers = segments.lines().filter(|line| line.split_whitespace().nth(7) == Some("65534"));
-    of_workers.filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect()
+    let of_workers = segments
+        .lines()
+        .filter(|line| line.split_whitespace().nth(7) == Some("65534"));
+    of_workers
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns processes of the program, and FUSE servers and virtual machines that it started.
 pub fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        // Tests of another checkout may run on this machine, too: their program, and tests that run its roles.
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        // Tests of another checkout may run on this machine, too: their program, and tests that run
+        // its roles.
         let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
-        let ours = Path::new(FSB).ancestors().nth(2).expect("the program is in target/PROFILE");
+        let ours = Path::new(FSB)
+            .ancestors()
+            .nth(2)
+            .expect("the program is in target/PROFILE");
         if exe.components().any(|part| part.as_os_str() == "target") && !exe.starts_with(ours) {
             continue;
         }
@@ -290,9 +406,14 @@ pub fn processes() -> Vec<String> {
 }
 
 impl Traces {
-    /// Returns the differences from an earlier state. Other runs that end meanwhile may remove some: that is allowed.
+    /// Returns the differences from an earlier state. Other runs that end meanwhile may remove
+    /// some: that is allowed.
     fn since(self, before: &Traces) -> Traces {
-        let new = |now: Vec<String>, before: &[String]| now.into_iter().filter(|one| !before.contains(one)).collect();
+        let new = |now: Vec<String>, before: &[String]| {
+            now.into_iter()
+                .filter(|one| !before.contains(one))
+                .collect()
+        };
         Traces {
             mounts: new(self.mounts, &before.mounts),
             loops: new(self.loops, &before.loops),
@@ -302,9 +423,15 @@ impl Traces {
         }
     }
 
-    /// Returns whether there is nothing but cgroups, which may belong to runs of other lanes: see [`expect_no_cgroups`].
+    /// Returns whether there is nothing but cgroups, which may belong to runs of other lanes: see
+    /// [`expect_no_cgroups`].
     fn is_empty(&self) -> bool {
-        let lists = [&self.mounts, &self.loops, &self.processes, &self.shared_memory];
+        let lists = [
+            &self.mounts,
+            &self.loops,
+            &self.processes,
+            &self.shared_memory,
+        ];
         lists.into_iter().all(Vec::is_empty)
     }
 }
@@ -317,15 +444,22 @@ pub fn expect_no_traces(before: &Traces) {
         if left.is_empty() {
             return;
         }
-        assert!(start.elapsed() < WAIT, "left behind: {left:#?}\nbefore: {before:#?}");
+        assert!(
+            start.elapsed() < WAIT,
+            "left behind: {left:#?}\nbefore: {before:#?}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Waits until the cgroups that a run made are gone. Those of another lane's runs look the same. They end with their runs,
-/// so each of the present ones must go, and ones that appear meanwhile do not count.
+/// Waits until the cgroups that a run made are gone. Those of another lane's runs look the same.
+/// They end with their runs, so each of the present ones must go, and ones that appear meanwhile do
+/// not count.
 pub fn expect_no_cgroups(before: &Traces) {
-    let mut left: Vec<String> = cgroups().into_iter().filter(|cgroup| !before.cgroups.contains(cgroup)).collect();
+    let mut left: Vec<String> = cgroups()
+        .into_iter()
+        .filter(|cgroup| !before.cgroups.contains(cgroup))
+        .collect();
     wait_until("the cgroups are gone", Duration::from_secs(600), || {
         let present = cgroups();
         left.retain(|cgroup| present.contains(cgroup));
@@ -348,11 +482,14 @@ pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
 /// Returns the process id of the watcher of the run with this coordinator.
 pub fn watcher_of(coordinator: u32) -> Option<i32> {
     let owner = format!("\"pid\":{coordinator},");
-    let watcher = processes().into_iter().find(|line| line.contains("__watcher") && line.contains(&owner));
+    let watcher = processes()
+        .into_iter()
+        .find(|line| line.contains("__watcher") && line.contains(&owner));
     watcher.and_then(|line| line.split(' ').next()?.parse().ok())
 }
 
-/// Kills the watcher of the run with this coordinator, so that only the ledger knows the changes of that run.
+/// Kills the watcher of the run with this coordinator, so that only the ledger knows the changes of
+/// that run.
 pub fn kill_watcher(coordinator: u32) {
     let pid = watcher_of(coordinator).expect("the run has a watcher");
     rustix::process::kill_process(
@@ -369,13 +506,18 @@ pub fn trials(run: &Path) -> Vec<Value> {
         trial.as_object_mut()?.remove("crc32");
         Some(trial)
     };
-    text.lines().filter_map(|line| without_checksum(serde_json::from_str(line).ok()?)).collect()
+    text.lines()
+        .filter_map(|line| without_checksum(serde_json::from_str(line).ok()?))
+        .collect()
 }
 
 /// Writes the trials of a run directory, with their checksums.
 pub fn write_trials(run: &Path, trials: &[Value]) {
-    let lines = trials.iter().flat_map(|trial| fsb_store::journal_line(trial).expect("an object"));
-    fs::write(run.join("trials.jsonl"), lines.collect::<Vec<u8>>()).expect("the journal is written");
+    let lines = trials
+        .iter()
+        .flat_map(|trial| fsb_store::journal_line(trial).expect("an object"));
+    fs::write(run.join("trials.jsonl"), lines.collect::<Vec<u8>>())
+        .expect("the journal is written");
 }
 
 /// Changes the trials of a run directory, and their checksums.
@@ -387,19 +529,29 @@ pub fn rewrite_trials(run: &Path, change: impl FnMut(&mut Value)) {
 
 /// Returns the trials that count: on a busy machine some are affected by interference and retried.
 pub fn counting(run: &Path) -> Vec<Value> {
-    trials(run).into_iter().filter(|trial| trial["superseded"] != true).collect()
+    trials(run)
+        .into_iter()
+        .filter(|trial| trial["superseded"] != true)
+        .collect()
 }
 
 /// Returns a metric of a trial by name.
 pub fn metric(trial: &Value, name: &str) -> f64 {
-    let metrics = trial["metrics"].as_array().unwrap_or_else(|| panic!("no metrics: {trial:#}"));
+    let metrics = trial["metrics"]
+        .as_array()
+        .unwrap_or_else(|| panic!("no metrics: {trial:#}"));
     let found = metrics.iter().find(|metric| metric["name"] == name);
-    found.unwrap_or_else(|| panic!("no {name}: {trial:#}"))["value"].as_f64().unwrap()
+    found.unwrap_or_else(|| panic!("no {name}: {trial:#}"))["value"]
+        .as_f64()
+        .unwrap()
 }
 
 /// Returns the trials of blocks that count.
 pub fn measured(run: &Path) -> Vec<Value> {
-    counting(run).into_iter().filter(|trial| trial["phase"] == "measured").collect()
+    counting(run)
+        .into_iter()
+        .filter(|trial| trial["phase"] == "measured")
+        .collect()
 }
 
 /// Returns the record of a run directory as JSON.
@@ -412,7 +564,11 @@ pub fn record(run: &Path) -> Value {
 pub fn cut(run: &Path, keep: usize) {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().take(keep).collect();
-    fs::write(run.join("trials.jsonl"), lines.join("\n") + "\n{\"schema\":\"fsben").unwrap();
+    fs::write(
+        run.join("trials.jsonl"),
+        lines.join("\n") + "\n{\"schema\":\"fsben",
+    )
+    .unwrap();
     let mut record = record(run);
     record["stop_reason"] = Value::Null;
     fs::write(run.join("run.json"), record.to_string()).unwrap();
@@ -421,7 +577,10 @@ pub fn cut(run: &Path, keep: usize) {
 /// Returns a copy of the program that every user may execute.
 pub fn public_copy() -> tempfile::NamedTempFile {
     use std::os::unix::fs::PermissionsExt;
-    let copy = tempfile::Builder::new().prefix("fsb-public-").tempfile().unwrap();
+    let copy = tempfile::Builder::new()
+        .prefix("fsb-public-")
+        .tempfile()
+        .unwrap();
     fs::copy(FSB, copy.path()).unwrap();
     fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // Executing a file that is open for writing is refused (ETXTBSY): keep only its path open.
@@ -431,10 +590,13 @@ pub fn public_copy() -> tempfile::NamedTempFile {
 
 /// Runs a copy of the program as the user `nobody`.
 pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
-    command_of_nobody(binary, directory, arguments).output().expect("setpriv runs")
+    command_of_nobody(binary, directory, arguments)
+        .output()
+        .expect("setpriv runs")
 }
 
-/// Returns a command that runs a copy of the program as the user `nobody`, whose home is `directory`.
+/// Returns a command that runs a copy of the program as the user `nobody`, whose home is
+/// `directory`.
 pub fn command_of_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command
@@ -449,7 +611,8 @@ pub fn command_of_nobody(binary: &Path, directory: &Path, arguments: &[&str]) ->
     command
 }
 
-/// A running program. A test that panics before it waits for the program kills it, because the tests share one machine.
+/// A running program. A test that panics before it waits for the program kills it, because the
+/// tests share one machine.
 pub struct Running(Option<std::process::Child>);
 
 impl Running {
@@ -457,7 +620,12 @@ impl Running {
     pub fn start(directory: &Path, arguments: &[&str]) -> Running {
         let mut command = command(directory, arguments);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
-        Running(Some(command.stderr(Stdio::piped()).spawn().expect("the program starts")))
+        Running(Some(
+            command
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the program starts"),
+        ))
     }
 
     /// Wraps a program that was already started.
@@ -472,7 +640,9 @@ impl Running {
 
     /// Returns whether it still runs.
     pub fn is_running(&mut self) -> bool {
-        self.0.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.0
+            .as_mut()
+            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Sends it a signal.
@@ -483,12 +653,20 @@ impl Running {
 
     /// Returns its exit status, or `None` while it runs.
     pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
-        self.0.as_mut().expect("not waited for yet").try_wait().expect("our own child")
+        self.0
+            .as_mut()
+            .expect("not waited for yet")
+            .try_wait()
+            .expect("our own child")
     }
 
     /// Waits for its end.
     pub fn wait(mut self) -> Output {
-        self.0.take().expect("not waited for yet").wait_with_output().expect("the program ends")
+        self.0
+            .take()
+            .expect("not waited for yet")
+            .wait_with_output()
+            .expect("the program ends")
     }
 }
 

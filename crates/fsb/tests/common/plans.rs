@@ -12,7 +12,8 @@ pub fn tiny_plan(directory: &Path) -> PathBuf {
     path
 }
 
-/// One workload of each kind, each measured in milliseconds. None is warm: another test may empty the caches meanwhile.
+/// One workload of each kind, each measured in milliseconds. None is warm: another test may empty
+/// the caches meanwhile.
 pub const TINY: &str = r#"
 name = "tiny"
 [controls]
@@ -54,15 +55,19 @@ files = 50
 durability = "end"
 "#;
 
-/// Writes a plan of three workloads of the suite `quick` to `fast.toml` in `directory`. Samples take a millisecond: each
-/// trial has one repetition.
+/// Writes a plan of three workloads of the suite `quick` to `fast.toml` in `directory`. Samples
+/// take a millisecond: each trial has one repetition.
 pub fn fast_plan(directory: &Path) -> PathBuf {
     write_fast_plan(directory, FAST)
 }
 
-/// Writes the whole suite `quick`, of 12 workloads, to `fast.toml` in `directory`, with samples of a millisecond.
+/// Writes the whole suite `quick`, of 12 workloads, to `fast.toml` in `directory`, with samples of
+/// a millisecond.
 pub fn fast_suite(directory: &Path) -> PathBuf {
-    write_fast_plan(directory, "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n")
+    write_fast_plan(
+        directory,
+        "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n",
+    )
 }
 
 const FAST: &str = r#"
@@ -153,4 +158,11 @@ pub fn mixture_plan(directory: &Path, data: &str) {
 }
 
 /// The workloads that are personalities of filebench.
-pub const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"];
+pub const PERSONALITIES: [&str; 6] = [
+    "fileserver",
+    "webserver",
+    "webproxy",
+    "varmail",
+    "oltp",
+    "videoserver",
+];

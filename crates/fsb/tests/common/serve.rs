@@ -18,12 +18,30 @@ pub struct Server {
 
 impl Server {
     pub fn start(series: &Series, more: &[&str]) -> Server {
-        let arguments = ["serve", "--store", "index.sqlite", "--listen", "127.0.0.1:0"];
-        let mut child = command(series.path(), &[&arguments, more].concat()).stdout(Stdio::piped()).spawn().unwrap();
+        let arguments = [
+            "serve",
+            "--store",
+            "index.sqlite",
+            "--listen",
+            "127.0.0.1:0",
+        ];
+        let mut child = command(series.path(), &[&arguments, more].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).unwrap();
-        Server { child, address: address.to_owned() }
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .and_then(|rest| rest.strip_suffix('/'))
+            .unwrap();
+        Server {
+            child,
+            address: address.to_owned(),
+        }
     }
 
     /// Returns the address of a page.
@@ -34,7 +52,11 @@ impl Server {
     /// Returns the status and the body of an answer.
     pub fn get(&self, path: &str, host: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -66,13 +88,26 @@ impl Drop for Server {
     }
 }
 
-/// Opens ten thousand connections, or as many as the limit on open files permits beside the other files of this process.
+/// Opens ten thousand connections, or as many as the limit on open files permits beside the other
+/// files of this process.
 pub fn connect_many(address: &str) -> Vec<TcpStream> {
     const CONNECTIONS: u64 = 10_000;
     const OTHER_FILES: u64 = 200;
     let files = getrlimit(Resource::Nofile);
-    let limit = files.maximum.unwrap_or(u64::MAX).min(CONNECTIONS + OTHER_FILES);
+    let limit = files
+        .maximum
+        .unwrap_or(u64::MAX)
+        .min(CONNECTIONS + OTHER_FILES);
     let current = files.current.map(|current| current.max(limit));
-    setrlimit(Resource::Nofile, Rlimit { current, maximum: files.maximum }).unwrap();
-    (OTHER_FILES..limit).map(|_| TcpStream::connect(address).unwrap()).collect()
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current,
+            maximum: files.maximum,
+        },
+    )
+    .unwrap();
+    (OTHER_FILES..limit)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect()
 }

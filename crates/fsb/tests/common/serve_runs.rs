@@ -30,7 +30,9 @@ impl Server {
         let directory = scratch();
         // Without sudo, the web process of root is that of user nobody, who makes the index.
         let store = directory.path().join("store");
-        [&store, &directory.path().join("data")].iter().for_each(|path| fs::create_dir(path).unwrap());
+        [&store, &directory.path().join("data")]
+            .iter()
+            .for_each(|path| fs::create_dir(path).unwrap());
         for (path, mode) in [(directory.path(), 0o755), (&store, 0o777)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -41,13 +43,32 @@ impl Server {
     /// Starts a server by a command that runs fsb, and keeps the directory that it needs.
     pub fn start_by(mut command: Command, directory: TempDir, more: &[&str]) -> Server {
         on_two_processors();
-        command.args(["serve", "--allow-runs", "--store", "store/index", "--listen", "127.0.0.1:0"]).args(more);
+        command
+            .args([
+                "serve",
+                "--allow-runs",
+                "--store",
+                "store/index",
+                "--listen",
+                "127.0.0.1:0",
+            ])
+            .args(more);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let (address, token) = line.trim().split_once("/login?token=").unwrap_or_else(|| panic!("no token: {line}"));
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let (address, token) = line
+            .trim()
+            .split_once("/login?token=")
+            .unwrap_or_else(|| panic!("no token: {line}"));
         let address = address.strip_prefix("http://").unwrap().to_owned();
-        Server { address, token: token.to_owned(), directory, child }
+        Server {
+            address,
+            token: token.to_owned(),
+            directory,
+            child,
+        }
     }
 
     /// Returns the address with the token.
@@ -73,14 +94,18 @@ impl Server {
     /// Sends a request with the cookie of the token and returns the connection.
     pub fn send(&self, method: &str, path: &str, form: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all((self.head(method, path, form.len()) + form).as_bytes()).unwrap();
+        stream
+            .write_all((self.head(method, path, form.len()) + form).as_bytes())
+            .unwrap();
         stream
     }
 
     /// Returns the answer to a request with the cookie.
     pub fn ask(&self, method: &str, path: &str, form: &str) -> Answer {
         let mut answer = String::new();
-        self.send(method, path, form).read_to_string(&mut answer).unwrap();
+        self.send(method, path, form)
+            .read_to_string(&mut answer)
+            .unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         Answer(status, head.to_owned(), body.to_owned())
@@ -96,12 +121,27 @@ impl Server {
     /// Starts the plan of a form and returns the text of the plan that was shown.
     pub fn run(&self, form: &str) -> String {
         let page = self.page(&format!("/plan?{form}"));
-        let form = format!("form_token={}&digest={}", hidden(&page, "form_token"), hidden(&page, "digest"));
+        let form = format!(
+            "form_token={}&digest={}",
+            hidden(&page, "form_token"),
+            hidden(&page, "digest")
+        );
         let Answer(status, head, body) = self.ask("POST", "/start", &form);
         assert_eq!(status, 303, "{body}");
         assert!(head.to_lowercase().contains("location: live"), "{head}");
-        let text = page.rsplit("<pre").next().unwrap().split_once('>').unwrap().1.split("</pre>").next().unwrap();
-        text.replace("&#34;", "\"").replace("&#39;", "'").replace("&quot;", "\"")
+        let text = page
+            .rsplit("<pre")
+            .next()
+            .unwrap()
+            .split_once('>')
+            .unwrap()
+            .1
+            .split("</pre>")
+            .next()
+            .unwrap();
+        text.replace("&#34;", "\"")
+            .replace("&#39;", "'")
+            .replace("&quot;", "\"")
     }
 
     /// Reads events until one has what is wanted, or until the run has ended. Returns the last one.
@@ -109,7 +149,9 @@ impl Server {
         let mut last = Value::Null;
         for line in BufReader::new(self.send("GET", "/live/events", "")).lines() {
             let line = line.unwrap();
-            let Some(event) = line.strip_prefix("data: ") else { continue };
+            let Some(event) = line.strip_prefix("data: ") else {
+                continue;
+            };
             last = serde_json::from_str(event).unwrap();
             if is_wanted(&last) {
                 break;
@@ -151,5 +193,10 @@ impl Drop for Server {
 /// Returns the value of a hidden field.
 pub fn hidden(page: &str, name: &str) -> String {
     let field = page.split(&format!("name=\"{name}\" value=\"")).nth(1);
-    field.unwrap_or_else(|| panic!("no {name}: {page}")).split('"').next().unwrap().to_owned()
+    field
+        .unwrap_or_else(|| panic!("no {name}: {page}"))
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned()
 }

@@ -13,11 +13,18 @@ fn bad_input_touches_nothing_and_never_panics() {
         let (output, scratch) = run_line(line, "text");
         expect_code(&output, *exit);
         let said = format!("{}{}", stderr(&output), stdout(&output));
-        assert!(!said.contains("panicked") && !said.contains("RUST_BACKTRACE"), "fsb {line} panicked: {said}");
+        assert!(
+            !said.contains("panicked") && !said.contains("RUST_BACKTRACE"),
+            "fsb {line} panicked: {said}"
+        );
         let names = |directory: &Path| fs::read_dir(directory).unwrap().count();
         let untouched = self::scratch();
         make_files(untouched.path());
-        assert_eq!(names(scratch.path()), names(untouched.path()), "fsb {line} left something in its directory");
+        assert_eq!(
+            names(scratch.path()),
+            names(untouched.path()),
+            "fsb {line} left something in its directory"
+        );
     }
     expect_no_traces(&before);
 }
@@ -27,7 +34,12 @@ fn block_devices_that_are_none_are_refused() {
     needs!(root);
     let scratch = scratch();
     for path in ["/dev/null", "/dev/no-such-device", "/etc/passwd"] {
-        let error = fails(scratch.path(), &["run", &format!("ext4@{path}")], 2, "device/not-a-device");
+        let error = fails(
+            scratch.path(),
+            &["run", &format!("ext4@{path}")],
+            2,
+            "device/not-a-device",
+        );
         assert_eq!(error["fields"]["path"], path, "{error}");
     }
 }
@@ -41,9 +53,11 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     let before = traces();
     let scratch = scratch();
     // The message quotes the driver, so it differs between kernels.
-    for (target, option) in
-        [("ext4,noatme", "noatme"), ("ext4,data=jornal", "data=jornal"), ("xfs,alocsize=64k", "alocsize=64k")]
-    {
+    for (target, option) in [
+        ("ext4,noatme", "noatme"),
+        ("ext4,data=jornal", "data=jornal"),
+        ("xfs,alocsize=64k", "alocsize=64k"),
+    ] {
         let arguments = ["run", target, "xfs", "--out", "run"];
         let error = fails(scratch.path(), &arguments, 2, "target/unknown-option");
         assert_eq!(error["fields"]["option"], option, "{error}");
@@ -56,7 +70,9 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
 fn an_image_too_small_for_a_matrix_is_told_what_it_needs() {
     needs!(root);
     let scratch = scratch();
-    let arguments = ["run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run"];
+    let arguments = [
+        "run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run",
+    ];
     fails(scratch.path(), &arguments, 3, "machine/no-space");
     assert!(!scratch.path().join("run").exists());
 }

@@ -22,12 +22,18 @@ fn vm(file: &str) -> String {
 
 /// Returns a file of /proc of each worker process.
 fn of_workers(file: &str) -> Vec<String> {
-    let processes = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
+    let processes = fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .map(|entry| entry.path());
     let is_worker = |path: &PathBuf| {
         let line = fs::read(path.join("cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).nth(1) == Some(b"__worker")
     };
-    processes.filter(is_worker).map(|path| read(path.join(file))).collect()
+    processes
+        .filter(is_worker)
+        .map(|path| read(path.join(file)))
+        .collect()
 }
 
 // Controls hold while a run measures, and are restored afterwards.
@@ -40,10 +46,23 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     let (scratch, disk) = (scratch(), Disk::new(320));
     // Not a value that the kernel would choose, so that the test sees a restored value.
     fs::write(disk.setting("read_ahead_kb"), "512").unwrap();
-    let sysctls = ["dirty_ratio", "dirty_bytes", "dirty_expire_centisecs", "dirty_background_ratio"];
-    let queue = ["scheduler", "wbt_lat_usec", "read_ahead_kb", "write_cache"].map(|file| disk.setting(file));
+    let sysctls = [
+        "dirty_ratio",
+        "dirty_bytes",
+        "dirty_expire_centisecs",
+        "dirty_background_ratio",
+    ];
+    let queue = ["scheduler", "wbt_lat_usec", "read_ahead_kb", "write_cache"]
+        .map(|file| disk.setting(file));
     const MASK: &str = "/sys/devices/virtual/workqueue/cpumask";
-    let now = || sysctls.map(vm).into_iter().chain(queue.iter().map(read)).chain([read(MASK)]).collect::<Vec<_>>();
+    let now = || {
+        sysctls
+            .map(vm)
+            .into_iter()
+            .chain(queue.iter().map(read))
+            .chain([read(MASK)])
+            .collect::<Vec<_>>()
+    };
     let as_they_were = now();
     let target = format!("btrfs@{}", disk.path.display());
     let controls = [
@@ -59,7 +78,9 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
         "numa=0",
     ];
     let run = start(scratch.path(), &[&target], &controls, &disk.path);
-    wait_until("the controls of the visit", PATIENCE, || read(disk.setting("read_ahead_kb")) == "1024");
+    wait_until("the controls of the visit", PATIENCE, || {
+        read(disk.setting("read_ahead_kb")) == "1024"
+    });
     assert_eq!(read(disk.setting("write_cache")), "write through");
     assert_eq!(vm("dirty_bytes"), (64 << 20).to_string());
     assert_eq!(vm("dirty_ratio"), "0");
@@ -69,10 +90,16 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     assert!(read(disk.setting("scheduler")).contains("[mq-deadline]"));
     assert_eq!(read(disk.setting("wbt_lat_usec")), "3000");
     // btrfs does not use the read-ahead of its device.
-    wait_until("read-ahead of btrfs", PATIENCE, || btrfs_read_ahead(&disk).as_deref() == Some("1024"));
+    wait_until("read-ahead of btrfs", PATIENCE, || {
+        btrfs_read_ahead(&disk).as_deref() == Some("1024")
+    });
     let bound = |file: &str, word: &str| of_workers(file).iter().any(|text| text.contains(word));
-    wait_until("workers on one processor", PATIENCE, || bound("status", "Cpus_allowed_list:\t0\n"));
-    wait_until("workers' memory from one node", PATIENCE, || bound("numa_maps", "bind:0"));
+    wait_until("workers on one processor", PATIENCE, || {
+        bound("status", "Cpus_allowed_list:\t0\n")
+    });
+    wait_until("workers' memory from one node", PATIENCE, || {
+        bound("numa_maps", "bind:0")
+    });
     let coordinator = run.id();
     run.signal(rustix::process::Signal::INT);
     expect_code(&run.wait(), 130);
@@ -82,8 +109,13 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
 }
 
 fn btrfs_read_ahead(disk: &Disk) -> Option<String> {
-    let mounted = fs::read_dir("/sys/fs/btrfs").ok()?.flatten().map(|entry| entry.path());
-    let ours = mounted.into_iter().find(|path| path.join("devices").join(disk.name()).exists())?;
+    let mounted = fs::read_dir("/sys/fs/btrfs")
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path());
+    let ours = mounted
+        .into_iter()
+        .find(|path| path.join("devices").join(disk.name()).exists())?;
     Some(read(ours.join("bdi/read_ahead_kb")))
 }
 
@@ -91,33 +123,57 @@ fn btrfs_read_ahead(disk: &Disk) -> Option<String> {
 fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
     needs!(root);
     let scratch = scratch();
-    let targets = "targets = ['ext4', { target = 'ext4', controls = { barriers = 'off' } }]\nsize = '320M'\n";
-    fs::write(scratch.path().join("plan.toml"), format!("{targets}{PLAN}").replace("blocks = 50", "blocks = 1"))
-        .unwrap();
+    let targets =
+        "targets = ['ext4', { target = 'ext4', controls = { barriers = 'off' } }]\nsize = '320M'\n";
+    fs::write(
+        scratch.path().join("plan.toml"),
+        format!("{targets}{PLAN}").replace("blocks = 50", "blocks = 1"),
+    )
+    .unwrap();
     let output = fsb(scratch.path(), &["run", "plan.toml", "--out", "run", "-q"]);
     expect_code(&output, 0);
     let run = scratch.path().join("run");
     let written = |target: &str| {
         let all = counting(&run).into_iter();
-        all.filter(|trial| trial["target"] == target && trial["operation"] == "write").collect::<Vec<_>>()
+        all.filter(|trial| trial["target"] == target && trial["operation"] == "write")
+            .collect::<Vec<_>>()
     };
     let (with, without) = (written("ext4"), written("ext4 barriers off"));
     assert_eq!((with.len(), without.len()), (2, 2));
     for trial in with {
-        assert!(trial["observed"]["device_flushes"].as_u64().unwrap() > 0, "{trial:#}");
-        assert!(trial["requested"]["controls"].get("barriers").is_none(), "{trial:#}");
+        assert!(
+            trial["observed"]["device_flushes"].as_u64().unwrap() > 0,
+            "{trial:#}"
+        );
+        assert!(
+            trial["requested"]["controls"].get("barriers").is_none(),
+            "{trial:#}"
+        );
     }
     for trial in without {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         assert_eq!(trial["observed"]["device_flushes"], 0, "{trial:#}");
         assert_eq!(trial["requested"]["controls"]["barriers"], "off");
-        assert!(trial["observed"]["controls"]["barriers"].as_str().unwrap().starts_with("off"), "{trial:#}");
+        assert!(
+            trial["observed"]["controls"]["barriers"]
+                .as_str()
+                .unwrap()
+                .starts_with("off"),
+            "{trial:#}"
+        );
     }
     let record = record(&run);
-    let seen =
-        |target: &str| record["targets"][target]["controls"]["barriers"]["observed"].as_str().unwrap().to_owned();
+    let seen = |target: &str| {
+        record["targets"][target]["controls"]["barriers"]["observed"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     let off = seen("ext4 barriers off");
-    assert!(seen("ext4").starts_with("on") && off.starts_with("off"), "{off}");
+    assert!(
+        seen("ext4").starts_with("on") && off.starts_with("off"),
+        "{off}"
+    );
     let report = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(report.contains(&off));
 }
@@ -130,26 +186,56 @@ fn missing_controls_are_recorded_and_reported() {
     }
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let arguments = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--out", "run", "-q"];
-    let controls = ["--control", "governor=performance", "--control", "scheduler=none"];
+    let arguments = [
+        "run",
+        "plan.toml",
+        "tmpfs",
+        "--blocks",
+        "1",
+        "--size",
+        "64M",
+        "--out",
+        "run",
+        "-q",
+    ];
+    let controls = [
+        "--control",
+        "governor=performance",
+        "--control",
+        "scheduler=none",
+    ];
     let output = fsb(scratch.path(), &[arguments.as_slice(), &controls].concat());
     let record = record(&scratch.path().join("run"));
     let governor = &record["controls"]["governor"];
-    assert_eq!((&governor["requested"], &governor["effective"]), (&"performance".into(), &false.into()));
-    assert_eq!(record["targets"]["tmpfs"]["controls"]["scheduler"]["effective"], false);
+    assert_eq!(
+        (&governor["requested"], &governor["effective"]),
+        (&"performance".into(), &false.into())
+    );
+    assert_eq!(
+        record["targets"]["tmpfs"]["controls"]["scheduler"]["effective"],
+        false
+    );
     let warnings = record["warnings"].as_array().unwrap();
     for (control, value) in [("governor", "performance"), ("scheduler", "none")] {
         let is_it = |warning: &&serde_json::Value| {
-            warning["kind"] == "control_unavailable" && warning["control"] == control && warning["value"] == value
+            warning["kind"] == "control_unavailable"
+                && warning["control"] == control
+                && warning["value"] == value
         };
         assert_eq!(warnings.iter().filter(is_it).count(), 1, "{warnings:?}");
         // The first screen wraps long lines.
-        assert!(stdout(&output).replace("\n ", "").contains(&format!("{control}={value}")), "{}", stdout(&output));
+        assert!(
+            stdout(&output)
+                .replace("\n ", "")
+                .contains(&format!("{control}={value}")),
+            "{}",
+            stdout(&output)
+        );
     }
 }
 
-// Runs killed while each control is set: the run's watcher restores the machine, or else the next fsb, which reports
-// it.
+// Runs killed while each control is set: the run's watcher restores the machine, or else the next
+// fsb, which reports it.
 
 /// A control, the file that shows it, and the value that it sets.
 struct Case {
@@ -167,12 +253,13 @@ fn name(case: &Case) -> &str {
     case.control.split('=').next().unwrap()
 }
 
-/// Kills a run and its watcher after the controls are set. The next fsb undoes changes of the dead run, but not those
-/// of a living one.
+/// Kills a run and its watcher after the controls are set. The next fsb undoes changes of the dead
+/// run, but not those of a living one.
 fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
     let scratch = scratch();
     let were: Vec<String> = cases.iter().map(|case| read(&case.file)).collect();
-    // An agent that sees the coordinator die may undo the change before it dies itself; then there is nothing to check.
+    // An agent that sees the coordinator die may undo the change before it dies itself; then there
+    // is nothing to check.
     let left = (0..5).any(|_| {
         for (case, was) in cases.iter().zip(&were) {
             assert!(!is_set(case), "{}: {was}", case.control);
@@ -195,12 +282,17 @@ fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
             "clean" => format!("undone after a killed run: {}: ", name(case)),
             _ => "undone first: ".to_owned(),
         };
-        assert!(said.lines().any(|line| line.starts_with(&undone)), "{}: {said}", case.control);
+        assert!(
+            said.lines().any(|line| line.starts_with(&undone)),
+            "{}: {said}",
+            case.control
+        );
         assert_eq!(read(&case.file), was, "{}", case.control);
     }
 }
 
-/// Kills a run as soon as the controls are set. Before that, `fsb clean` must not undo the changes of the living run.
+/// Kills a run as soon as the controls are set. Before that, `fsb clean` must not undo the changes
+/// of the living run.
 fn kill_within(cases: &[Case], disk: &Disk) {
     let scratch = scratch();
     let target = format!("ext4@{}", disk.path.display());
@@ -211,11 +303,21 @@ fn kill_within(cases: &[Case], disk: &Disk) {
     }
     let doctor = stdout(&fsb(scratch.path(), &["doctor", "--quick"]));
     for case in cases {
-        let line = doctor.lines().find(|line| line.split_whitespace().nth(1) == Some(name(case))).unwrap();
-        assert!(line.contains(&format!("set by a running fsb (process {})", run.id())), "{line}");
+        let line = doctor
+            .lines()
+            .find(|line| line.split_whitespace().nth(1) == Some(name(case)))
+            .unwrap();
+        assert!(
+            line.contains(&format!("set by a running fsb (process {})", run.id())),
+            "{line}"
+        );
     }
     let cleaned = fsb(scratch.path(), &["clean"]);
-    assert_eq!(stdout(&cleaned), "nothing to undo\n", "a living run's ledger was replayed");
+    assert_eq!(
+        stdout(&cleaned),
+        "nothing to undo\n",
+        "a living run's ledger was replayed"
+    );
     assert!(cases.iter().all(is_set), "{controls:?}");
 
     let coordinator = run.id();
@@ -232,34 +334,96 @@ fn a_killed_run_leaves_no_setting_behind() {
     let disk = Disk::new(320);
     let sysctl = |file: &str| PathBuf::from("/proc/sys/vm").join(file);
     let bytes = [
-        Case { control: "dirty-bytes=64M", file: sysctl("dirty_bytes"), set: "67108864" },
-        Case { control: "dirty-background-bytes=32M", file: sysctl("dirty_background_bytes"), set: "33554432" },
-        Case { control: "dirty-expire=7s", file: sysctl("dirty_expire_centisecs"), set: "700" },
-        Case { control: "wbt=7ms", file: disk.setting("wbt_lat_usec"), set: "7000" },
-        Case { control: "read-ahead=1M", file: disk.setting("read_ahead_kb"), set: "1024" },
-        Case { control: "barriers=off", file: disk.setting("write_cache"), set: "write through" },
+        Case {
+            control: "dirty-bytes=64M",
+            file: sysctl("dirty_bytes"),
+            set: "67108864",
+        },
+        Case {
+            control: "dirty-background-bytes=32M",
+            file: sysctl("dirty_background_bytes"),
+            set: "33554432",
+        },
+        Case {
+            control: "dirty-expire=7s",
+            file: sysctl("dirty_expire_centisecs"),
+            set: "700",
+        },
+        Case {
+            control: "wbt=7ms",
+            file: disk.setting("wbt_lat_usec"),
+            set: "7000",
+        },
+        Case {
+            control: "read-ahead=1M",
+            file: disk.setting("read_ahead_kb"),
+            set: "1024",
+        },
+        Case {
+            control: "barriers=off",
+            file: disk.setting("write_cache"),
+            set: "write through",
+        },
     ];
     // Each of a pair replaces the other.
     let ratios = [
-        Case { control: "dirty-ratio=7%", file: sysctl("dirty_ratio"), set: "7" },
-        Case { control: "dirty-background-ratio=3%", file: sysctl("dirty_background_ratio"), set: "3" },
-        Case { control: "dirty-writeback=7s", file: sysctl("dirty_writeback_centisecs"), set: "700" },
-        Case { control: "scheduler=mq-deadline", file: disk.setting("scheduler"), set: "[mq-deadline]" },
+        Case {
+            control: "dirty-ratio=7%",
+            file: sysctl("dirty_ratio"),
+            set: "7",
+        },
+        Case {
+            control: "dirty-background-ratio=3%",
+            file: sysctl("dirty_background_ratio"),
+            set: "3",
+        },
+        Case {
+            control: "dirty-writeback=7s",
+            file: sysctl("dirty_writeback_centisecs"),
+            set: "700",
+        },
+        Case {
+            control: "scheduler=mq-deadline",
+            file: disk.setting("scheduler"),
+            set: "[mq-deadline]",
+        },
     ];
     survive(&bytes, &disk, &["clean"]);
     survive(&ratios, &disk, &["clean"]);
     survive(&bytes[..1], &disk, &["run", "null", "--blocks", "1"]);
 }
 
-/// Starts a run with a setting of the machine and one of its device in its own process group, as a shell would.
+/// Starts a run with a setting of the machine and one of its device in its own process group, as a
+/// shell would.
 fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child {
     fs::write(directory.join("plan.toml"), PLAN).unwrap();
     let _ = fs::remove_dir_all(directory.join("run"));
-    let (target, wipe) = (format!("ext4@{}", disk.path.display()), disk.path.to_string_lossy());
-    let arguments = ["run", "plan.toml", &target, "--size", "320M", "--out", "run", "-q", "--wipe", &wipe];
+    let (target, wipe) = (
+        format!("ext4@{}", disk.path.display()),
+        disk.path.to_string_lossy(),
+    );
+    let arguments = [
+        "run",
+        "plan.toml",
+        &target,
+        "--size",
+        "320M",
+        "--out",
+        "run",
+        "-q",
+        "--wipe",
+        &wipe,
+    ];
     let mut command = command(directory, &arguments);
-    command.args(["--control", "dirty-expire=7s", "--control", "read-ahead=1M"]).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .args(["--control", "dirty-expire=7s", "--control", "read-ahead=1M"])
+        .process_group(0);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 #[test]
@@ -267,19 +431,30 @@ fn settings_of_a_killed_run_are_restored_without_another_fsb() {
     needs!(disks());
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();
-    let settings = || (vm("dirty_expire_centisecs"), read(disk.setting("read_ahead_kb")));
+    let settings = || {
+        (
+            vm("dirty_expire_centisecs"),
+            read(disk.setting("read_ahead_kb")),
+        )
+    };
     let was = settings();
     for group in [false, true] {
         let run = start_group(scratch.path(), &disk);
-        wait_until("both are set", Duration::from_secs(60), || settings() == ("700".to_owned(), "1024".to_owned()));
+        wait_until("both are set", Duration::from_secs(60), || {
+            settings() == ("700".to_owned(), "1024".to_owned())
+        });
         let pid = rustix::process::Pid::from_child(&run);
         match group {
-            true => rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap(),
+            true => {
+                rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap()
+            }
             false => rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap(),
         }
         // A reader of the run's output is not blocked by the watcher.
         run.wait_with_output().unwrap();
-        wait_until("both are as they were", Duration::from_secs(60), || settings() == was);
+        wait_until("both are as they were", Duration::from_secs(60), || {
+            settings() == was
+        });
         expect_no_traces(&before);
         expect_nothing_to_undo(scratch.path());
         disk.wait_until_free();
@@ -293,25 +468,65 @@ fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
     let before = traces();
     let was = vm("dirty_expire_centisecs");
     let run = start_group(scratch.path(), &disk);
-    wait_until("it is set", Duration::from_secs(60), || vm("dirty_expire_centisecs") == "700");
-    let watcher = PathBuf::from(format!("/proc/{}", watcher_of(run.id()).expect("a watcher")));
-    let open = fs::read_dir(watcher.join("fd")).unwrap().flatten().map(|entry| fs::read_link(entry.path()).unwrap());
-    let mut open: Vec<String> = open.map(|path| path.to_string_lossy().into_owned()).collect();
+    wait_until("it is set", Duration::from_secs(60), || {
+        vm("dirty_expire_centisecs") == "700"
+    });
+    let watcher = PathBuf::from(format!(
+        "/proc/{}",
+        watcher_of(run.id()).expect("a watcher")
+    ));
+    let open = fs::read_dir(watcher.join("fd"))
+        .unwrap()
+        .flatten()
+        .map(|entry| fs::read_link(entry.path()).unwrap());
+    let mut open: Vec<String> = open
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     open.sort();
-    assert!(open.len() == 3 && open[..2] == ["/dev/null", "/dev/null"] && open[2].starts_with("pipe:"), "{open:?}");
-    assert_eq!(fs::read_link(watcher.join("cwd")).unwrap(), PathBuf::from("/"));
+    assert!(
+        open.len() == 3 && open[..2] == ["/dev/null", "/dev/null"] && open[2].starts_with("pipe:"),
+        "{open:?}"
+    );
+    assert_eq!(
+        fs::read_link(watcher.join("cwd")).unwrap(),
+        PathBuf::from("/")
+    );
     let session = |process: &std::path::Path| {
         let stat = read(process.join("stat"));
-        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned()
+        stat.rsplit_once(')')
+            .unwrap()
+            .1
+            .split_whitespace()
+            .nth(3)
+            .unwrap()
+            .to_owned()
     };
-    assert_ne!(session(&watcher), session(&PathBuf::from(format!("/proc/{}", run.id()))));
+    assert_ne!(
+        session(&watcher),
+        session(&PathBuf::from(format!("/proc/{}", run.id())))
+    );
     // Neither a terminal nor a service manager ends the watcher before its coordinator.
-    let pid = watcher.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    for signal in [rustix::process::Signal::INT, rustix::process::Signal::HUP, rustix::process::Signal::TERM] {
-        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+    let pid = watcher
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for signal in [
+        rustix::process::Signal::INT,
+        rustix::process::Signal::HUP,
+        rustix::process::Signal::TERM,
+    ] {
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal)
+            .unwrap();
     }
     assert!(watcher.exists());
-    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&run),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
     assert_eq!(vm("dirty_expire_centisecs"), was);
     expect_no_traces(&before);
@@ -322,19 +537,34 @@ fn swap_comes_back_with_its_priority() {
     needs!(disks());
     let (scratch, disk, area) = (scratch(), Disk::new(320), Disk::new(32));
     let call = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).arg(&area.path).output().unwrap();
+        let output = Command::new(program)
+            .args(arguments)
+            .arg(&area.path)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{program}: {}", stderr(&output));
     };
     call("mkswap", &[]);
     call("swapon", &["-p", "7"]);
     let swaps = || read("/proc/swaps");
-    let line = |name: &str| swaps().lines().find(|line| line.starts_with(name)).map(str::to_owned);
+    let line = |name: &str| {
+        swaps()
+            .lines()
+            .find(|line| line.starts_with(name))
+            .map(str::to_owned)
+    };
     let own = area.path.to_string_lossy().into_owned();
-    assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
+    assert!(
+        line(&own).is_some_and(|line| line.ends_with('7')),
+        "{}",
+        swaps()
+    );
 
     let target = format!("ext4@{}", disk.path.display());
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
-    wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
+    wait_until("swap is off", Duration::from_secs(60), || {
+        line(&own).is_none()
+    });
     expect_nothing_to_undo(scratch.path());
     let coordinator = run.id();
     kill_watcher(coordinator);
@@ -344,28 +574,62 @@ fn swap_comes_back_with_its_priority() {
     assert!(line(&own).is_none());
     let cleaned = stdout(&fsb(scratch.path(), &["clean"]));
     assert!(
-        cleaned.contains(&format!("undone after a killed run: swap: switched swap on {own} on again")),
+        cleaned.contains(&format!(
+            "undone after a killed run: swap: switched swap on {own} on again"
+        )),
         "{cleaned}"
     );
-    assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
+    assert!(
+        line(&own).is_some_and(|line| line.ends_with('7')),
+        "{}",
+        swaps()
+    );
 
-    // The watcher of a killed run switches swap on in the user's mount namespace: /proc/swaps names the area as before.
+    // The watcher of a killed run switches swap on in the user's mount namespace: /proc/swaps names
+    // the area as before.
     std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
-    wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
+    wait_until("swap is off", Duration::from_secs(60), || {
+        line(&own).is_none()
+    });
     let coordinator = run.id();
     run.signal(rustix::process::Signal::KILL);
     run.wait();
-    wait_until("swap is on", Duration::from_secs(60), || line(&own).is_some_and(|line| line.ends_with('7')));
+    wait_until("swap is on", Duration::from_secs(60), || {
+        line(&own).is_some_and(|line| line.ends_with('7'))
+    });
     is_gone(coordinator);
     expect_nothing_to_undo(scratch.path());
 
     // A run that ends by itself restores swap by itself.
-    let again = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--control", "swap=off", "-q"];
-    let output = fsb(scratch.path(), &[again.as_slice(), &["--out", "again"]].concat());
+    let again = [
+        "run",
+        "plan.toml",
+        "tmpfs",
+        "--blocks",
+        "1",
+        "--size",
+        "64M",
+        "--control",
+        "swap=off",
+        "-q",
+    ];
+    let output = fsb(
+        scratch.path(),
+        &[again.as_slice(), &["--out", "again"]].concat(),
+    );
     let record = record(&scratch.path().join("again"));
-    assert_eq!(record["controls"]["swap"]["observed"], format!("off: {own}"), "{}", stderr(&output));
-    assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
+    assert_eq!(
+        record["controls"]["swap"]["observed"],
+        format!("off: {own}"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        line(&own).is_some_and(|line| line.ends_with('7')),
+        "{}",
+        swaps()
+    );
 }
 
 #[test]
@@ -384,13 +648,19 @@ fn a_ledger_of_another_boot_is_discarded_and_said() {
     fs::write("/var/lib/fsb/undo/1-1-0000.json", entry.to_string()).unwrap();
     let (cleaned, changes) = clean(scratch.path(), &[]);
     expect_code(&cleaned, 0);
-    let [(state, said)] = &changes[..] else { panic!("{changes:?}") };
-    assert!(state == "discarded" && said.contains("dirty-ratio"), "{said}");
+    let [(state, said)] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert!(
+        state == "discarded" && said.contains("dirty-ratio"),
+        "{said}"
+    );
     assert_eq!(read(&victim), now);
     expect_nothing_to_undo(scratch.path());
 }
 
-// Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are marked.
+// Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are
+// marked.
 
 #[test]
 fn a_run_leaves_the_settings_of_another_run_alone() {
@@ -399,9 +669,21 @@ fn a_run_leaves_the_settings_of_another_run_alone() {
     let directory = scratch.path();
     let plan = ["run", "plan.toml", "tmpfs", "--size", "64M", "-q", "--out"];
     fs::write(directory.join("plan.toml"), PLAN).unwrap();
-    let first = Running::start(directory, &[plan.as_slice(), &["first", "--control", "dirty-expire=7s"]].concat());
-    wait_until("the first run's control", Duration::from_secs(60), || vm("dirty_expire_centisecs") == "700");
-    let second = ["second", "--blocks", "1", "--control", "dirty-expire=9s", "--allow-concurrent"];
+    let first = Running::start(
+        directory,
+        &[plan.as_slice(), &["first", "--control", "dirty-expire=7s"]].concat(),
+    );
+    wait_until("the first run's control", Duration::from_secs(60), || {
+        vm("dirty_expire_centisecs") == "700"
+    });
+    let second = [
+        "second",
+        "--blocks",
+        "1",
+        "--control",
+        "dirty-expire=9s",
+        "--allow-concurrent",
+    ];
     fsb(directory, &[plan.as_slice(), &second].concat());
     let record = record(&directory.join("second"));
     let seen = &record["controls"]["dirty-expire"];
@@ -414,7 +696,8 @@ fn a_run_leaves_the_settings_of_another_run_alone() {
 
 // Partitions have the settings of their disk and share them with other partitions.
 
-/// A partition that is added to the kernel's table; dropped before the disk, it is removed with the test.
+/// A partition that is added to the kernel's table; dropped before the disk, it is removed with the
+/// test.
 struct Partition<'a> {
     disk: &'a Disk,
     number: &'static str,
@@ -424,7 +707,12 @@ impl<'a> Partition<'a> {
     /// Start and length in MiB.
     fn new(disk: &'a Disk, number: &'static str, start: u64, length: u64) -> Partition<'a> {
         let sectors = [start, length].map(|megabytes| (megabytes * 2048).to_string());
-        let output = Command::new("addpart").arg(&disk.path).arg(number).args(sectors).output().expect("addpart runs");
+        let output = Command::new("addpart")
+            .arg(&disk.path)
+            .arg(number)
+            .args(sectors)
+            .output()
+            .expect("addpart runs");
         assert!(output.status.success(), "{}", stderr(&output));
         Partition { disk, number }
     }
@@ -436,16 +724,24 @@ impl<'a> Partition<'a> {
 
 impl Drop for Partition<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("delpart").arg(&self.disk.path).arg(self.number).status();
+        let _ = Command::new("delpart")
+            .arg(&self.disk.path)
+            .arg(self.number)
+            .status();
     }
 }
 
 fn flushes(run: &Path) -> Vec<(String, u64)> {
-    let measured = counting(run).into_iter().filter(|trial| trial["operation"] == "write");
+    let measured = counting(run)
+        .into_iter()
+        .filter(|trial| trial["operation"] == "write");
     let seen = measured.map(|trial| {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         let target = trial["target"].as_str().unwrap().to_owned();
-        (target, trial["observed"]["device_flushes"].as_u64().unwrap())
+        (
+            target,
+            trial["observed"]["device_flushes"].as_u64().unwrap(),
+        )
     });
     seen.collect()
 }
@@ -455,10 +751,16 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     needs!(disks());
     needs!(program "addpart", "mkfs.ext4");
     let (scratch, disk) = (scratch(), Disk::new(420));
-    let (own, neighbour) = (Partition::new(&disk, "1", 1, 330), Partition::new(&disk, "2", 340, 64));
+    let (own, neighbour) = (
+        Partition::new(&disk, "1", 1, 330),
+        Partition::new(&disk, "2", 340, 64),
+    );
     let target = format!("ext4@{}", own.path());
-    let bare = format!("{{ target = 'bare={target}', controls = {{ barriers = 'off', scheduler = 'mq-deadline' }} }}");
-    let plan = format!("targets = ['with={target}', {bare}]\n{PLAN}").replace("blocks = 50", "blocks = 1");
+    let bare = format!(
+        "{{ target = 'bare={target}', controls = {{ barriers = 'off', scheduler = 'mq-deadline' }} }}"
+    );
+    let plan =
+        format!("targets = ['with={target}', {bare}]\n{PLAN}").replace("blocks = 50", "blocks = 1");
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let path = own.path();
     let arguments = ["run", "plan.toml", "--wipe", &path, "-q", "--out"];
@@ -470,7 +772,10 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
         assert_eq!(flushes == 0, target == "bare", "{target}: {flushes}");
     }
     let record = record(&scratch.path().join("run"));
-    assert_eq!(record["targets"]["bare"]["controls"]["scheduler"]["observed"], "mq-deadline");
+    assert_eq!(
+        record["targets"]["bare"]["controls"]["scheduler"]["observed"],
+        "mq-deadline"
+    );
     assert_eq!(read(disk.setting("write_cache")), "write back");
 
     let call = |program: &str, arguments: &[&str]| {
@@ -481,12 +786,18 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     fs::create_dir(&point).unwrap();
     call("mkfs.ext4", &["-q", &neighbour.path()]);
     call("mount", &[&neighbour.path(), &point.to_string_lossy()]);
-    let refused = fsb_json(scratch.path(), &[arguments.as_slice(), &["refused"]].concat());
+    let refused = fsb_json(
+        scratch.path(),
+        &[arguments.as_slice(), &["refused"]].concat(),
+    );
     call("umount", &[&point.to_string_lossy()]);
     let refused = expect_error(&refused, 2, "control/risks-data");
     assert_eq!(refused["fields"]["control"], "barriers", "{refused}");
     let others = refused["fields"]["shared_with"].as_str().unwrap();
-    assert!(others.contains(&format!("{}p2 in use", disk.name())), "{refused}");
+    assert!(
+        others.contains(&format!("{}p2 in use", disk.name())),
+        "{refused}"
+    );
 }
 
 // Invalid controls are refused before anything is changed.
@@ -497,7 +808,14 @@ fn a_scheduler_that_the_device_does_not_know_is_refused() {
     let (scratch, disk) = (scratch(), Disk::new(320));
     let target = format!("ext4@{}", disk.path.display());
     for target in [target.as_str(), "ext4"] {
-        let arguments = ["run", target, "--control", "scheduler=cfq", "--size", "320M"];
+        let arguments = [
+            "run",
+            target,
+            "--control",
+            "scheduler=cfq",
+            "--size",
+            "320M",
+        ];
         fails(scratch.path(), &arguments, 2, "control/invalid-value");
     }
     // Nothing was written to it.

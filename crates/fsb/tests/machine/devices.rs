@@ -1,4 +1,5 @@
-//! A disk for tests; devices that other users try to exchange during a run, and devices that are in use.
+//! A disk for tests; devices that other users try to exchange during a run, and devices that are in
+//! use.
 
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -27,9 +28,16 @@ impl Disk {
     fn attached(megabytes: u64, arguments: &[&str]) -> Disk {
         let image = tempfile::NamedTempFile::new().expect("an image");
         image.as_file().set_len(megabytes << 20).expect("an image");
-        let output = Command::new("losetup").args(arguments).arg(image.path()).output().expect("losetup runs");
+        let output = Command::new("losetup")
+            .args(arguments)
+            .arg(image.path())
+            .output()
+            .expect("losetup runs");
         assert!(output.status.success(), "{}", stderr(&output));
-        Disk { path: stdout(&output).trim().into(), image }
+        Disk {
+            path: stdout(&output).trim().into(),
+            image,
+        }
     }
 
     /// Creates a disk with an ext4 on it.
@@ -39,13 +47,21 @@ impl Disk {
         disk
     }
 
-    /// Creates a disk with one partition of `sectors` from `first` on, which only the kernel knows, and an ext4 on it.
+    /// Creates a disk with one partition of `sectors` from `first` on, which only the kernel knows,
+    /// and an ext4 on it.
     pub fn partitioned(megabytes: u64, first: u32, sectors: u32) -> Disk {
         let disk = Disk::attached(megabytes, &["--find", "--show", "--partscan"]);
         let numbers = ["1".to_owned(), first.to_string(), sectors.to_string()];
-        let added = Command::new("addpart").arg(&disk.path).args(numbers).status().expect("addpart runs");
+        let added = Command::new("addpart")
+            .arg(&disk.path)
+            .args(numbers)
+            .status()
+            .expect("addpart runs");
         assert!(added.success());
-        let formatted = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk.partition()).status();
+        let formatted = Command::new("mkfs.ext4")
+            .args(["-q", "-F"])
+            .arg(disk.partition())
+            .status();
         assert!(formatted.expect("mkfs.ext4 runs").success());
         disk
     }
@@ -56,7 +72,11 @@ impl Disk {
 
     /// Runs the program with its arguments and the device.
     pub fn run(&self, program: &str, arguments: &[&str]) {
-        let output = Command::new(program).args(arguments).arg(&self.path).output().expect("the program runs");
+        let output = Command::new(program)
+            .args(arguments)
+            .arg(&self.path)
+            .output()
+            .expect("the program runs");
         assert!(output.status.success(), "{program}: {}", stderr(&output));
     }
 
@@ -71,13 +91,24 @@ impl Disk {
     }
 
     fn mount_device(&self, device: PathBuf, directory: &Path) -> Mounted<'_> {
-        let mounted = Command::new("mount").arg(&device).arg(directory).status().expect("mount runs");
+        let mounted = Command::new("mount")
+            .arg(&device)
+            .arg(directory)
+            .status()
+            .expect("mount runs");
         assert!(mounted.success());
-        Mounted { device, _disk: self }
+        Mounted {
+            device,
+            _disk: self,
+        }
     }
 
     pub fn name(&self) -> String {
-        self.path.file_name().expect("a name").to_string_lossy().into_owned()
+        self.path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Returns the whole content.
@@ -89,14 +120,21 @@ impl Disk {
     /// Returns whether anything was written to its start.
     pub fn is_begun(&self) -> bool {
         let mut start = [0u8; 4096];
-        self.image.as_file().read_exact_at(&mut start, 0).expect("the image");
+        self.image
+            .as_file()
+            .read_exact_at(&mut start, 0)
+            .expect("the image");
         start.iter().any(|byte| *byte != 0)
     }
 
     /// Returns the number of bytes that were read from the disk since it was created.
     pub fn bytes_read(&self) -> u64 {
-        let counters = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).expect("its counters");
-        let sectors = counters.split_whitespace().nth(2).and_then(|text| text.parse::<u64>().ok());
+        let counters = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name()))
+            .expect("its counters");
+        let sectors = counters
+            .split_whitespace()
+            .nth(2)
+            .and_then(|text| text.parse::<u64>().ok());
         sectors.expect("a number") * 512
     }
 
@@ -104,7 +142,11 @@ impl Disk {
     pub fn wait_until_free(&self) {
         let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
         wait_until("the disk is free", Duration::from_secs(20), || {
-            std::fs::File::options().read(true).custom_flags(exclusive).open(&self.path).is_ok()
+            std::fs::File::options()
+                .read(true)
+                .custom_flags(exclusive)
+                .open(&self.path)
+                .is_ok()
         });
     }
 
@@ -117,7 +159,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("swapoff").arg(&self.path).output();
-        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+        let _ = Command::new("losetup")
+            .arg("--detach")
+            .arg(&self.path)
+            .status();
     }
 }
 
@@ -145,24 +190,50 @@ fn disks() -> Result<(), String> {
     fsb_testkit::programs(&["mkfs.ext4", "losetup"])
 }
 
-/// Runs ext4 on `named`, calls `exchange` while the first disk is filled, and expects the run to be made on that disk.
+/// Runs ext4 on `named`, calls `exchange` while the first disk is filled, and expects the run to be
+/// made on that disk.
 fn attacked(named: &Path, scratch: &Path, first: &Disk, second: &Disk, exchange: impl FnOnce()) {
     tiny_plan(scratch);
     let before = second.content();
     let target = format!("ext4@{}", named.display());
-    let running = Running::start(scratch, &["run", "tiny.toml", &target, "--blocks", "2", "--out", "run", "-q"]);
-    wait_until("the disk is being filled", Duration::from_secs(60), || first.is_begun());
+    let running = Running::start(
+        scratch,
+        &[
+            "run",
+            "tiny.toml",
+            &target,
+            "--blocks",
+            "2",
+            "--out",
+            "run",
+            "-q",
+        ],
+    );
+    wait_until("the disk is being filled", Duration::from_secs(60), || {
+        first.is_begun()
+    });
     exchange();
     let output = running.wait();
-    assert!(second.content() == before, "a device that nobody named was written to: {}", stderr(&output));
+    assert!(
+        second.content() == before,
+        "a device that nobody named was written to: {}",
+        stderr(&output)
+    );
     expect_code(&output, 0);
     let record = record(&scratch.join("run"));
     let made = &record["targets"][target.as_str()];
     let command = made["mkfs_command"].as_array().unwrap();
-    assert_eq!(command.last().unwrap(), named.to_str().unwrap(), "as it was named: {made:#}");
+    assert_eq!(
+        command.last().unwrap(),
+        named.to_str().unwrap(),
+        "as it was named: {made:#}"
+    );
     let medium = &record["media"][named.to_str().unwrap()];
     assert_eq!(medium["device"]["name"], first.name(), "{medium:#}");
-    assert!(!record.to_string().contains("/run/fsb"), "no private node is shown: {record:#}");
+    assert!(
+        !record.to_string().contains("/run/fsb"),
+        "no private node is shown: {record:#}"
+    );
 }
 
 #[test]
@@ -173,7 +244,9 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
         let (scratch, first, second) = (scratch(), Disk::new(192), Disk::formatted(192));
         let link = scratch.path().join("link");
         std::os::unix::fs::symlink(&first.path, &link).unwrap();
-        attacked(&link, scratch.path(), &first, &second, || lead(&link, &second.path));
+        attacked(&link, scratch.path(), &first, &second, || {
+            lead(&link, &second.path)
+        });
     }
     expect_no_traces(&traces);
 }
@@ -184,11 +257,14 @@ fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_
     let (scratch, first, second) = (scratch(), Disk::new(192), Disk::formatted(192));
     for (directory, disk) in [("a", &first), ("b", &second)] {
         std::fs::create_dir(scratch.path().join(directory)).unwrap();
-        std::os::unix::fs::symlink(&disk.path, scratch.path().join(directory).join("disk")).unwrap();
+        std::os::unix::fs::symlink(&disk.path, scratch.path().join(directory).join("disk"))
+            .unwrap();
     }
     let link = scratch.path().join("by-id");
     std::os::unix::fs::symlink("a", &link).unwrap();
-    attacked(&link.join("disk"), scratch.path(), &first, &second, || lead(&link, Path::new("b")));
+    attacked(&link.join("disk"), scratch.path(), &first, &second, || {
+        lead(&link, Path::new("b"))
+    });
 }
 
 #[test]
@@ -198,7 +274,11 @@ fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
     let node = scratch.path().join("node");
     let copy = |disk: &Disk| {
         let _ = std::fs::remove_file(&node);
-        let made = Command::new("cp").arg("-a").args([&disk.path, &node]).status().unwrap();
+        let made = Command::new("cp")
+            .arg("-a")
+            .args([&disk.path, &node])
+            .status()
+            .unwrap();
         assert!(made.success());
     };
     copy(&first);
@@ -211,19 +291,42 @@ fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
 #[test]
 fn every_file_system_is_made_on_a_named_device() {
     needs!(disks());
-    for (fs, mkfs) in [("ext4", "mkfs.ext4"), ("xfs", "mkfs.xfs"), ("btrfs", "mkfs.btrfs"), ("ntfs", "mkntfs")] {
+    for (fs, mkfs) in [
+        ("ext4", "mkfs.ext4"),
+        ("xfs", "mkfs.xfs"),
+        ("btrfs", "mkfs.btrfs"),
+        ("ntfs", "mkntfs"),
+    ] {
         needs!(program mkfs);
         let (scratch, disk) = (scratch(), Disk::new(320));
         tiny_plan(scratch.path());
         let link = scratch.path().join("disk");
         std::os::unix::fs::symlink(&disk.path, &link).unwrap();
         let target = format!("{fs}@{}", link.display());
-        let output = fsb(scratch.path(), &["run", "tiny.toml", &target, "--blocks", "2", "--out", "run", "-q"]);
+        let output = fsb(
+            scratch.path(),
+            &[
+                "run",
+                "tiny.toml",
+                &target,
+                "--blocks",
+                "2",
+                "--out",
+                "run",
+                "-q",
+            ],
+        );
         expect_code(&output, 0);
         let trials = counting(&scratch.path().join("run"));
-        assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+        assert!(
+            trials.iter().all(|trial| trial["outcome"] == "ok"),
+            "{trials:#?}"
+        );
         let record = record(&scratch.path().join("run"));
-        assert!(record["targets"][target.as_str()]["block_size"].is_u64(), "{record:#}");
+        assert!(
+            record["targets"][target.as_str()]["block_size"].is_u64(),
+            "{record:#}"
+        );
     }
 }
 
@@ -234,15 +337,34 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     tiny_plan(scratch.path());
     let before = disk.content();
     let device = std::fs::File::open(&disk.path).unwrap();
-    let mut other = Command::new("sleep").arg("600").stdin(Stdio::from(device)).spawn().unwrap();
+    let mut other = Command::new("sleep")
+        .arg("600")
+        .stdin(Stdio::from(device))
+        .spawn()
+        .unwrap();
     let target = format!("ext4@{}", disk.path.display());
     let wipe = disk.path.to_str().unwrap();
-    let refused = fsb_json(scratch.path(), &["run", "tiny.toml", &target, "--wipe", wipe, "--out", "run", "-q"]);
+    let refused = fsb_json(
+        scratch.path(),
+        &[
+            "run",
+            "tiny.toml",
+            &target,
+            "--wipe",
+            wipe,
+            "--out",
+            "run",
+            "-q",
+        ],
+    );
     other.kill().unwrap();
     other.wait().unwrap();
     let refused = expect_error(&refused, 2, "device/in-use");
     assert_eq!(refused["fields"]["pids"][0], other.id(), "{refused}");
-    assert!(refused["message"].as_str().unwrap().contains(&disk.name()), "{refused}");
+    assert!(
+        refused["message"].as_str().unwrap().contains(&disk.name()),
+        "{refused}"
+    );
     assert!(disk.content() == before);
     assert!(!scratch.path().join("run").exists());
 }
@@ -255,12 +377,22 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     let link = scratch.path().join("link");
     std::os::unix::fs::symlink(&first.path, &link).unwrap();
     let target = format!("ext4@{}", link.display());
-    expect_code(&fsb(scratch.path(), &["run", "tiny.toml", &target, "--out", "run", "-q"]), 0);
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &["run", "tiny.toml", &target, "--out", "run", "-q"],
+        ),
+        0,
+    );
     // Truncate the journal as if the run had been interrupted in its last block.
     let run = scratch.path().join("run");
     let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().collect();
-    std::fs::write(run.join("trials.jsonl"), lines[..lines.len() - 1].join("\n") + "\n").unwrap();
+    std::fs::write(
+        run.join("trials.jsonl"),
+        lines[..lines.len() - 1].join("\n") + "\n",
+    )
+    .unwrap();
     let mut record = record(&run);
     record["stop_reason"] = serde_json::Value::Null;
     record["blocks_planned"] = 2.into();
@@ -269,9 +401,18 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     lead(&link, &second.path);
     let before = second.content();
     let wipe = link.to_str().unwrap();
-    let refused = fsb_json(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]);
+    let refused = fsb_json(
+        scratch.path(),
+        &["run", "--resume", "run", "--wipe", wipe, "-q"],
+    );
     assert!(second.content() == before, "another device was written to");
     expect_error(&refused, 2, "run/other-device");
     lead(&link, &first.path);
-    expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "--wipe", wipe, "-q"]), 0);
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &["run", "--resume", "run", "--wipe", wipe, "-q"],
+        ),
+        0,
+    );
 }

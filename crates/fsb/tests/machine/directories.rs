@@ -1,4 +1,5 @@
-//! Existing directories are measured as they are: fsb changes only its own sub-directory and removes it.
+//! Existing directories are measured as they are: fsb changes only its own sub-directory and
+//! removes it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,13 +17,23 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("precious"), "mine").unwrap();
-    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--out", "run", "-q"]);
+    let output = fsb(
+        scratch.path(),
+        &["run", "tiny.toml", "./data", "--out", "run", "-q"],
+    );
     expect_code(&output, 0);
-    let left: Vec<_> = fs::read_dir(&data).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> = fs::read_dir(&data)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
     assert_eq!(left, ["precious"]);
     assert_eq!(fs::read_to_string(data.join("precious")).unwrap(), "mine");
     let outcomes: Vec<_> = trials(&scratch.path().join("run"));
-    assert!(outcomes.iter().all(|trial| trial["outcome"] == "ok"), "{outcomes:#?}");
+    assert!(
+        outcomes.iter().all(|trial| trial["outcome"] == "ok"),
+        "{outcomes:#?}"
+    );
     expect_no_traces(&before);
 }
 
@@ -35,16 +46,43 @@ fn a_directory_on_a_partition_has_its_place_on_the_disk() {
     fs::create_dir(&data).unwrap();
     let disk = Disk::partitioned(64, 2048, 65_536);
     let _mounted = disk.mount_partition(&data);
-    let output = fsb(scratch.path(), &["micro", "create", "--output", "data", "--fileCount", "2", "--runCount", "2"]);
+    let output = fsb(
+        scratch.path(),
+        &[
+            "micro",
+            "create",
+            "--output",
+            "data",
+            "--fileCount",
+            "2",
+            "--runCount",
+            "2",
+        ],
+    );
     expect_code(&output, 0);
     let text = stdout(&output);
     assert!(text.contains(&format!("{}p1", disk.name())), "{text}");
-    assert!(["2048", "67583", "1.6 %", "51.6 %"].iter().all(|number| text.contains(number)), "{text}");
+    assert!(
+        ["2048", "67583", "1.6 %", "51.6 %"]
+            .iter()
+            .all(|number| text.contains(number)),
+        "{text}"
+    );
     tiny_plan(scratch.path());
-    expect_code(&fsb(scratch.path(), &["run", "tiny.toml", "./data", "--out", "run", "-q"]), 0);
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &["run", "tiny.toml", "./data", "--out", "run", "-q"],
+        ),
+        0,
+    );
     let run: serde_json::Value =
         serde_json::from_slice(&fs::read(scratch.path().join("run/run.json")).unwrap()).unwrap();
-    assert_eq!(run["targets"]["./data"]["device"]["partition_start"], 2048, "{:#}", run["targets"]);
+    assert_eq!(
+        run["targets"]["./data"]["device"]["partition_start"], 2048,
+        "{:#}",
+        run["targets"]
+    );
 }
 
 #[test]
@@ -55,12 +93,20 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     tiny_plan(scratch.path());
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let binary = public_copy();
-    let output = as_nobody(binary.path(), scratch.path(), &["run", "tiny.toml", ".", "--out", "run", "-q"]);
+    let output = as_nobody(
+        binary.path(),
+        scratch.path(),
+        &["run", "tiny.toml", ".", "--out", "run", "-q"],
+    );
     expect_code(&output, 0);
     for trial in trials(&scratch.path().join("run")) {
         let metadata = trial["operation"] == "scan";
         let expected = if metadata { "not_applicable" } else { "ok" };
-        assert_eq!(trial["outcome"], expected, "{}: {}", trial["workload"], trial["error"]);
+        assert_eq!(
+            trial["outcome"], expected,
+            "{}: {}",
+            trial["workload"], trial["error"]
+        );
         if trial["params"]["cache"] == "cold" && !metadata {
             assert_eq!(trial["observed"]["resident_bytes_before"], 0, "{trial:#}");
         }
@@ -68,23 +114,39 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     expect_no_traces(&before);
 }
 
-/// fsb warns that a budget is too small before anything is changed, and again when it knows how long a block takes.
+/// fsb warns that a budget is too small before anything is changed, and again when it knows how
+/// long a block takes.
 #[test]
 fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
     fs::create_dir(scratch.path().join("data")).unwrap();
-    let output = fsb_json(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "3s", "--out", "run"]);
+    let output = fsb_json(
+        scratch.path(),
+        &[
+            "run",
+            "tiny.toml",
+            "./data",
+            "--budget",
+            "3s",
+            "--out",
+            "run",
+        ],
+    );
     if output.status.code() == Some(2) {
         // A machine that takes three seconds for the first of them.
         expect_error(&output, 2, "run/budget-too-small");
         return expect_no_traces(&before);
     }
-    // A machine that slows down to a third after warm-up ends within the first block, which may then hold no complete
-    // trial.
+    // A machine that slows down to a third after warm-up ends within the first block, which may
+    // then hold no complete trial.
     if output.status.code() == Some(4) {
-        assert!(stderr(&output).contains("trial/out-of-time"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("trial/out-of-time"),
+            "{}",
+            stderr(&output)
+        );
     } else {
         expect_code(&output, 0);
     }
@@ -123,16 +185,38 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
         for path in [scratch.path(), &data] {
             std::os::unix::fs::chown(path, uid, uid).unwrap();
         }
-        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned(), "--".to_owned()];
+        let ids = [
+            format!("--reuid={user}"),
+            format!("--regid={user}"),
+            "--clear-groups".to_owned(),
+            "--".to_owned(),
+        ];
         let mut command = std::process::Command::new("setpriv");
-        command.args(ids).arg(binary.path()).args(["run", "tiny.toml", "./data", "--blocks", "50", "-q", "--out", out]);
-        command.current_dir(scratch.path()).env("HOME", scratch.path()).env_remove("SUDO_UID").env_remove("SUDO_GID");
+        command.args(ids).arg(binary.path()).args([
+            "run",
+            "tiny.toml",
+            "./data",
+            "--blocks",
+            "50",
+            "-q",
+            "--out",
+            out,
+        ]);
+        command
+            .current_dir(scratch.path())
+            .env("HOME", scratch.path())
+            .env_remove("SUDO_UID")
+            .env_remove("SUDO_GID");
         let mut child = command.spawn().unwrap();
-        wait_until("trials", Duration::from_secs(60), || trials(&scratch.path().join(out)).len() > 2);
+        wait_until("trials", Duration::from_secs(60), || {
+            trials(&scratch.path().join(out)).len() > 2
+        });
         assert!(fs::read_dir(&data).unwrap().count() > 0);
         child.kill().unwrap();
         child.wait().unwrap();
-        wait_until("the directory is empty", Duration::from_secs(30), || fs::read_dir(&data).unwrap().count() == 0);
+        wait_until("the directory is empty", Duration::from_secs(30), || {
+            fs::read_dir(&data).unwrap().count() == 0
+        });
         expect_no_traces(&before);
     }
 }
@@ -146,8 +230,22 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     tiny_plan(scratch.path());
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
-    let child = Running::start(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"]);
-    wait_until("trials", Duration::from_secs(30), || trials(&scratch.path().join("run")).len() > 8);
+    let child = Running::start(
+        scratch.path(),
+        &[
+            "run",
+            "tiny.toml",
+            "./data",
+            "--blocks",
+            "50",
+            "--out",
+            "run",
+            "-q",
+        ],
+    );
+    wait_until("trials", Duration::from_secs(30), || {
+        trials(&scratch.path().join("run")).len() > 8
+    });
     kill_watcher(child.id());
     child.signal(rustix::process::Signal::KILL);
     child.wait();

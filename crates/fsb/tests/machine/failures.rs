@@ -1,5 +1,5 @@
-//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue. A disk that fills
-//! up below `fsb filebench` ends it.
+//! Full, failing, read-only and missing targets: one trial or target is marked, the others
+//! continue. A disk that fills up below `fsb filebench` ends it.
 
 use std::fs;
 use std::path::Path;
@@ -35,12 +35,26 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
     expect_code(&output, 4);
     let run = scratch.path().join("run");
     let few = outcomes(&run, "few");
-    assert!(few.iter().any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"), "{few:#?}");
-    let delete = few.iter().find(|(workload, _, _)| workload.contains("delete")).unwrap();
+    assert!(
+        few.iter()
+            .any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"),
+        "{few:#?}"
+    );
+    let delete = few
+        .iter()
+        .find(|(workload, _, _)| workload.contains("delete"))
+        .unwrap();
     assert_eq!(delete.1, "failed");
-    let codes: Vec<_> = trials(&run).iter().map(|trial| trial["error_code"].clone()).collect();
+    let codes: Vec<_> = trials(&run)
+        .iter()
+        .map(|trial| trial["error_code"].clone())
+        .collect();
     assert!(codes.contains(&"trial/no-space".into()), "{delete:?}");
-    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    assert!(
+        outcomes(&run, "ext4")
+            .iter()
+            .all(|(_, outcome, _)| outcome == "ok")
+    );
     assert!(stdout(&output).contains("few"), "{}", stdout(&output));
     assert!(run.join("report.html").exists());
     expect_no_traces(&before);
@@ -52,7 +66,12 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target_and_are_printed_once() {
     let before = traces();
     let scratch = scratch();
     // An option that the driver knows and refuses on this device.
-    let targets = ["refused=ext4,dax", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
+    let targets = [
+        "refused=ext4,dax",
+        "bad=ext4,mkfs=\"-O no_such_feature\"",
+        "readonly=ext4,ro",
+        "ext4",
+    ];
     tiny_plan(scratch.path());
     let arguments = ["run", "tiny.toml", "--size", "64M", "--out", "run", JSON];
     let output = fsb(scratch.path(), &[&arguments[..], &targets].concat());
@@ -60,19 +79,38 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target_and_are_printed_once() {
     let run = scratch.path().join("run");
     let printed: Vec<Value> = messages(&output);
     let of = |code: &str| {
-        printed.iter().filter(|one| one["code"] == code).map(|one| &one["fields"]["target"]).collect::<Vec<_>>()
+        printed
+            .iter()
+            .filter(|one| one["code"] == code)
+            .map(|one| &one["fields"]["target"])
+            .collect::<Vec<_>>()
     };
-    assert_eq!(of("note/target-failed"), ["refused", "bad", "readonly"], "{printed:#?}");
+    assert_eq!(
+        of("note/target-failed"),
+        ["refused", "bad", "readonly"],
+        "{printed:#?}"
+    );
     assert_eq!(of("note/trial-failed"), [] as [&Value; 0], "{printed:#?}");
-    for (target, reason) in [("refused", "DAX unsupported"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
+    for (target, reason) in [
+        ("refused", "DAX unsupported"),
+        ("bad", "no_such_feature"),
+        ("readonly", "ead-only"),
+    ] {
         let all = outcomes(&run, target);
         assert_eq!(all.len(), 7, "{target}");
-        assert!(all.iter().all(|(_, outcome, _)| outcome == "failed"), "{target}: {all:#?}");
+        assert!(
+            all.iter().all(|(_, outcome, _)| outcome == "failed"),
+            "{target}: {all:#?}"
+        );
         // The words are the kernel's and those of mkfs.
         let said = record(&run)["targets"][target]["failed"].to_string();
         assert!(said.contains(reason), "{target}: {said}");
     }
-    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    assert!(
+        outcomes(&run, "ext4")
+            .iter()
+            .all(|(_, outcome, _)| outcome == "ok")
+    );
     expect_no_traces(&before);
 }
 
@@ -95,13 +133,33 @@ fn a_missing_tool_names_its_package() {
 fn without_root_the_message_says_what_can_be_done() {
     needs!(root);
     let scratch = scratch();
-    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    fs::set_permissions(
+        scratch.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o777),
+    )
+    .unwrap();
     let binary = public_copy();
-    expect_error(&as_nobody(binary.path(), scratch.path(), &["run", "ext4", JSON]), 3, "testbed/needs-root");
+    expect_error(
+        &as_nobody(binary.path(), scratch.path(), &["run", "ext4", JSON]),
+        3,
+        "testbed/needs-root",
+    );
     let said = stderr(&as_nobody(binary.path(), scratch.path(), &["run", "ext4"]));
-    assert_eq!(said.contains("  sudo "), Path::new("/usr/bin/sudo").exists(), "{said}");
+    assert_eq!(
+        said.contains("  sudo "),
+        Path::new("/usr/bin/sudo").exists(),
+        "{said}"
+    );
     // The last command needs no root.
-    let next = said.lines().last().expect(&said).trim().split("  ").next().unwrap().to_owned();
+    let next = said
+        .lines()
+        .last()
+        .expect(&said)
+        .trim()
+        .split("  ")
+        .next()
+        .unwrap()
+        .to_owned();
     let arguments: Vec<&str> = next.split(' ').skip(1).collect();
     assert_eq!(arguments, ["run", "."], "{said}");
     let planned = [&arguments[..], &["--print-plan"]].concat();
@@ -114,12 +172,24 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
     needs!(root);
     needs!(program "setpriv");
     let scratch = scratch();
-    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    fs::set_permissions(
+        scratch.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o777),
+    )
+    .unwrap();
     let binary = public_copy();
     let run = |directory: &Path, before: &str, arguments: &str| {
         let script = format!("{before} {} {arguments}", binary.path().display());
         Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "/bin/sh", "-c", &script])
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--",
+                "/bin/sh",
+                "-c",
+                &script,
+            ])
             .current_dir(directory)
             .env_remove("HOME")
             .env_remove("XDG_STATE_HOME")
@@ -131,17 +201,46 @@ fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
             .unwrap()
     };
     // The command of a remedy follows its colon.
-    let command_of = |error: &Value| error["help"].as_str().unwrap().rsplit_once(": ").expect("a command").1.to_owned();
+    let command_of = |error: &Value| {
+        error["help"]
+            .as_str()
+            .unwrap()
+            .rsplit_once(": ")
+            .expect("a command")
+            .1
+            .to_owned()
+    };
     let clean = expect_error(&run(scratch.path(), "", "clean"), 3, "testbed/no-ledger");
-    expect_code(&run(scratch.path(), &format!("{};", command_of(&clean)), "clean"), 0);
+    expect_code(
+        &run(scratch.path(), &format!("{};", command_of(&clean)), "clean"),
+        0,
+    );
     // An ordinary user cannot write results to a directory of root.
-    fs::write(scratch.path().join("tiny.toml"), "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n")
-        .unwrap();
+    fs::write(
+        scratch.path().join("tiny.toml"),
+        "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n",
+    )
+    .unwrap();
     let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());
     let refused = run(Path::new("/"), "", &tiny);
     let refused = expect_error(&refused, 3, "directory/not-writable");
-    expect_code(&run(Path::new("/"), "", &format!("{tiny} {}", command_of(&refused))), 0);
-    assert_eq!(refused["message"].as_str().unwrap().matches("Permission denied").count(), 1, "{refused}");
+    expect_code(
+        &run(
+            Path::new("/"),
+            "",
+            &format!("{tiny} {}", command_of(&refused)),
+        ),
+        0,
+    );
+    assert_eq!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .matches("Permission denied")
+            .count(),
+        1,
+        "{refused}"
+    );
 }
 
 #[test]
@@ -149,14 +248,29 @@ fn too_little_space_is_said_before_anything_starts() {
     needs!(root);
     let before = traces();
     let scratch = scratch();
-    fails(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"], 3, "testbed/unable");
+    fails(
+        scratch.path(),
+        &["run", "ext4", "--size", "900T", "--out", "run"],
+        3,
+        "testbed/unable",
+    );
     fs::write(
         scratch.path().join("big.toml"),
         "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n",
     )
     .unwrap();
-    fails(scratch.path(), &["run", "big.toml", "--out", "run"], 3, "machine/no-space");
-    fails(scratch.path(), &["run", "xfs", "--size", "16M", "--out", "run"], 2, "testbed/refused");
+    fails(
+        scratch.path(),
+        &["run", "big.toml", "--out", "run"],
+        3,
+        "machine/no-space",
+    );
+    fails(
+        scratch.path(),
+        &["run", "xfs", "--size", "16M", "--out", "run"],
+        2,
+        "testbed/refused",
+    );
     assert!(!scratch.path().join("run").exists());
     expect_no_traces(&before);
 }
@@ -192,7 +306,9 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
              {prepared}; mount -t proc proc proc; exec chroot . /fsb run null {JSON} --blocks 1 --out /run"
         );
         let mut unshare = Command::new("unshare");
-        unshare.args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script]).current_dir(scratch.path());
+        unshare
+            .args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script])
+            .current_dir(scratch.path());
         unshare.env("COLUMNS", "10000").output().unwrap()
     };
     let refused = chrooted(":");
@@ -208,27 +324,51 @@ fn sets_are_compared_without_a_second_thread() {
     needs!(program "setpriv");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-2010");
     let (scratch, binary) = (scratch(), public_copy());
-    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    for (name, source) in [("a.iozone", "xfs/xfs1.iozone"), ("b.iozone", "ext4/ext4_1.iozone")] {
-        fs::write(scratch.path().join(name), fs::read(data.join(source)).unwrap()).unwrap();
+    fs::set_permissions(
+        scratch.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    for (name, source) in [
+        ("a.iozone", "xfs/xfs1.iozone"),
+        ("b.iozone", "ext4/ext4_1.iozone"),
+    ] {
+        fs::write(
+            scratch.path().join(name),
+            fs::read(data.join(source)).unwrap(),
+        )
+        .unwrap();
     }
     // The limit counts the threads of all processes of a user: no other process is this user's.
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=64111", "--regid=64111", "--clear-groups", "--", "/bin/sh", "-c"]);
-    command.arg("ulimit -u 1; exec \"$0\" \"$@\"").arg(binary.path()).args(["compare", "a.iozone", "b.iozone"]);
+    command.args([
+        "--reuid=64111",
+        "--regid=64111",
+        "--clear-groups",
+        "--",
+        "/bin/sh",
+        "-c",
+    ]);
+    command
+        .arg("ulimit -u 1; exec \"$0\" \"$@\"")
+        .arg(binary.path())
+        .args(["compare", "a.iozone", "b.iozone"]);
     let output = command.current_dir(scratch.path()).output().unwrap();
     expect_code(&output, 0);
     assert!(stdout(&output).contains("read"), "{}", stdout(&output));
 }
 
-// Faults during servers' work on real files: the trial names the fault, and the rest of the run continues.
+// Faults during servers' work on real files: the trial names the fault, and the rest of the run
+// continues.
 
 #[test]
 fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
     needs!(root);
     let directory = scratch();
-    // The workload makes more files than there are inodes, which fsb cannot predict if mkfs chooses their number.
-    let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
+    // The workload makes more files than there are inodes, which fsb cannot predict if mkfs chooses
+    // their number.
+    let creates =
+        "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
     let grows = format!(
         "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\
          [[fileset]]\nname = 'mails'\nfiles = 1000\nsize = '1K'\npreallocated = 0.1\n\
@@ -241,7 +381,11 @@ fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
     expect_one_failure(&directory.path().join("out"), "grows", &["ENOSPC"]);
-    assert!(stdout(&output).contains("ENOSPC") && stderr(&output).contains("ENOSPC"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("ENOSPC") && stderr(&output).contains("ENOSPC"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 // A disk that fills up below `fsb filebench`.
@@ -253,7 +397,13 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     let directory = scratch();
     let point = directory.path().to_str().unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=48m", "none", point];
-    assert!(Command::new("mount").args(mount).status().unwrap().success());
+    assert!(
+        Command::new("mount")
+            .args(mount)
+            .status()
+            .unwrap()
+            .success()
+    );
     let run = || {
         let running = start(directory.path(), &[JSON]);
         // Take the rest of the space, so that the next file that grows finds none.
@@ -262,9 +412,18 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     };
     let output = std::panic::catch_unwind(run);
     let left = listing(directory.path());
-    assert!(Command::new("umount").arg(point).status().unwrap().success());
+    assert!(
+        Command::new("umount")
+            .arg(point)
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = output.unwrap();
     expect_code(&output, 4);
-    assert_eq!(message(&output, "warning/run-failed")["fields"]["errno"], "ENOSPC");
+    assert_eq!(
+        message(&output, "warning/run-failed")["fields"]["errno"],
+        "ENOSPC"
+    );
     assert_eq!(left, [directory.path().join("other")]);
 }

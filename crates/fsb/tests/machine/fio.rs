@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::common::{FSB, expect_code, scratch};
 
-/// The calls on data and the syncs, as strace prints them without the descriptor and the bytes: name, size, offset.
+/// The calls on data and the syncs, as strace prints them without the descriptor and the bytes:
+/// name, size, offset.
 type Calls = Vec<(String, u64, u64)>;
 
 /// The job files of `testdata/fio-jobs`, and how their counts are compared.
@@ -73,11 +74,13 @@ enum Counts {
     Equal,
     /// The same of writes. fio reports the reads of its verification, fsb does not.
     WritesEqual,
-    /// Operations and bytes of both directions together: the generator decides the direction of each.
+    /// Operations and bytes of both directions together: the generator decides the direction of
+    /// each.
     SameTotal,
     /// The same but syncs within a quarter: how often one is repeated depends on the directions.
     MixedSyncs,
-    /// Bytes of both directions together, and the share of operations within a tenth: the generator decides each size.
+    /// Bytes of both directions together, and the share of operations within a tenth: the generator
+    /// decides each size.
     SameBytes,
     /// The time ends the job: jobs, directions, bytes of an operation and shares within a tenth.
     Timed,
@@ -96,15 +99,23 @@ struct JobCounts {
 
 impl JobCounts {
     fn all(document: &serde_json::Value) -> Vec<JobCounts> {
-        let field = |job: &serde_json::Value, direction: &str, field: &str| job[direction][field].as_u64().unwrap_or(0);
+        let field = |job: &serde_json::Value, direction: &str, field: &str| {
+            job[direction][field].as_u64().unwrap_or(0)
+        };
         let counts = |job: &serde_json::Value| JobCounts {
             name: job["jobname"].as_str().unwrap().to_owned(),
             group: job["groupid"].as_u64().unwrap(),
-            operations: ["read", "write", "mixed"].map(|direction| field(job, direction, "total_ios")),
+            operations: ["read", "write", "mixed"]
+                .map(|direction| field(job, direction, "total_ios")),
             bytes: ["read", "write", "mixed"].map(|direction| field(job, direction, "io_bytes")),
             syncs: job["sync"]["lat_ns"]["N"].as_u64().unwrap_or(0),
         };
-        document["jobs"].as_array().unwrap().iter().map(counts).collect()
+        document["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(counts)
+            .collect()
     }
 
     /// Returns the share of writes among the operations.
@@ -131,7 +142,14 @@ impl Counts {
                 assert_eq!(writes(fio), writes(fsb), "{text}");
             }
             Counts::SameTotal => {
-                let all = |one: &JobCounts| (total(one.operations), total(one.bytes), one.operations[2], one.syncs);
+                let all = |one: &JobCounts| {
+                    (
+                        total(one.operations),
+                        total(one.bytes),
+                        one.operations[2],
+                        one.syncs,
+                    )
+                };
                 assert_eq!(all(fio), all(fsb), "{text}");
                 assert!((fio.writes() - fsb.writes()).abs() < 0.1, "{text}");
             }
@@ -142,9 +160,14 @@ impl Counts {
             }
             Counts::SameBytes => {
                 // Without a map, the last record of fio may end later.
-                assert!(total(fio.bytes).abs_diff(total(fsb.bytes)) < 64 << 10, "{text}");
+                assert!(
+                    total(fio.bytes).abs_diff(total(fsb.bytes)) < 64 << 10,
+                    "{text}"
+                );
                 about(fio.writes(), fsb.writes());
-                [0, 1].into_iter().for_each(|at| about(fio.record()[at], fsb.record()[at]));
+                [0, 1]
+                    .into_iter()
+                    .for_each(|at| about(fio.record()[at], fsb.record()[at]));
             }
             Counts::Timed => {
                 assert!(fsb.operations.iter().sum::<u64>() > 0, "{text}");
@@ -156,11 +179,20 @@ impl Counts {
     }
 }
 
-/// The number of syncs of each kind on the files of a job under strace. The program itself makes `own` calls of fsync for
-/// each directory that it makes.
+/// The number of syncs of each kind on the files of a job under strace. The program itself makes
+/// `own` calls of fsync for each directory that it makes.
 fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
     let output = Command::new("strace")
-        .args(["-f", "-qq", "-s", "0", "-o", "trace", "-e", "trace=fsync,fdatasync,sync_file_range"])
+        .args([
+            "-f",
+            "-qq",
+            "-s",
+            "0",
+            "-o",
+            "trace",
+            "-e",
+            "trace=fsync,fdatasync,sync_file_range",
+        ])
         .args(program)
         .env("FIO_SIZE", "1m")
         .current_dir(directory)
@@ -168,8 +200,17 @@ fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
         .expect("strace runs");
     expect_code(&output, 0);
     let trace = std::fs::read_to_string(directory.join("trace")).unwrap();
-    let count = |call: &str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count();
-    [count("fsync") - own, count("fdatasync"), count("sync_file_range")]
+    let count = |call: &str| {
+        trace
+            .lines()
+            .filter(|line| line.contains(&format!(" {call}(")))
+            .count()
+    };
+    [
+        count("fsync") - own,
+        count("fdatasync"),
+        count("sync_file_range"),
+    ]
 }
 
 /// Returns a directory with all job files.
@@ -187,21 +228,34 @@ fn job_files() -> tempfile::TempDir {
 fn common_job_files_run_with_the_counts_of_fio() {
     needs!(program "fio");
     let directory = job_files();
-    let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let files = files.filter(|name| name.to_string_lossy().ends_with(".fio")).count();
+    let files = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let files = files
+        .filter(|name| name.to_string_lossy().ends_with(".fio"))
+        .count();
     assert_eq!(files, JOBS.len(), "each job file has a row");
     for (job, counts) in JOBS {
         let file = format!("{job}.fio");
-        let programs = [&["fio", "--output-format=json"][..], &[FSB, "fio", "-q", "--output-format", "json"]];
+        let programs = [
+            &["fio", "--output-format=json"][..],
+            &[FSB, "fio", "-q", "--output-format", "json"],
+        ];
         let [fio, fsb] = programs.map(|program| {
             let mut command = Command::new(program[0]);
-            command.args(&program[1..]).arg(&file).env("FIO_SIZE", "1m").current_dir(directory.path());
+            command
+                .args(&program[1..])
+                .arg(&file)
+                .env("FIO_SIZE", "1m")
+                .current_dir(directory.path());
             let output = command.output().expect("it runs");
             expect_code(&output, 0);
             JobCounts::all(&serde_json::from_slice(&output.stdout).expect("JSON"))
         });
         assert_eq!(fio.len(), fsb.len(), "{job}: {fio:?} {fsb:?}");
-        fio.iter().zip(&fsb).for_each(|(fio, fsb)| counts.check(job, fio, fsb));
+        fio.iter()
+            .zip(&fsb)
+            .for_each(|(fio, fsb)| counts.check(job, fio, fsb));
     }
 }
 
@@ -210,12 +264,21 @@ fn syncs_of_common_job_files_are_those_of_fio_under_strace() {
     needs!(program "fio", "strace");
     let directory = job_files();
     // A job without syncs shows the calls of fsb itself.
-    let own = syncs(directory.path(), &[FSB, "fio", "-q", "random-write-buffered.fio"], 0)[0];
-    for (job, _) in JOBS.iter().filter(|(job, counts)| !job.contains("timed") && *counts != Counts::MixedSyncs) {
+    let own = syncs(
+        directory.path(),
+        &[FSB, "fio", "-q", "random-write-buffered.fio"],
+        0,
+    )[0];
+    for (job, _) in JOBS
+        .iter()
+        .filter(|(job, counts)| !job.contains("timed") && *counts != Counts::MixedSyncs)
+    {
         let file = format!("{job}.fio");
         let text = std::fs::read_to_string(directory.path().join(&file)).unwrap();
         let is_sync = |line: &str| {
-            ["fsync=", "fdatasync=", "sync_file_range=", "end_fsync="].iter().any(|name| line.starts_with(name))
+            ["fsync=", "fdatasync=", "sync_file_range=", "end_fsync="]
+                .iter()
+                .any(|name| line.starts_with(name))
         };
         if !text.lines().any(is_sync) {
             continue;
@@ -226,11 +289,20 @@ fn syncs_of_common_job_files_are_those_of_fio_under_strace() {
     }
 }
 
-/// Runs a program under strace, and returns its calls on the files of jobs. Those of record size are of the jobs: fio
-/// also reads and writes other files.
+/// Runs a program under strace, and returns its calls on the files of jobs. Those of record size
+/// are of the jobs: fio also reads and writes other files.
 fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
     let output = Command::new("strace")
-        .args(["-f", "-qq", "-s", "0", "-o", "trace", "-e", "trace=pread64,pwrite64,fsync,fdatasync,syncfs"])
+        .args([
+            "-f",
+            "-qq",
+            "-s",
+            "0",
+            "-o",
+            "trace",
+            "-e",
+            "trace=pread64,pwrite64,fsync,fdatasync,syncfs",
+        ])
         .args(program)
         .current_dir(directory)
         .output()
@@ -244,7 +316,12 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
         let mut joined = call.to_owned();
         if let Some(start) = call.strip_suffix("<unfinished ...>") {
             let resumed = |line: &&str| line.starts_with(process) && line.contains(" resumed>");
-            let rest = lines[number + 1..].iter().copied().find(resumed)?.split_once(" resumed>")?.1;
+            let rest = lines[number + 1..]
+                .iter()
+                .copied()
+                .find(resumed)?
+                .split_once(" resumed>")?
+                .1;
             joined = format!("{}{rest}", start.trim_end());
         }
         let call = joined.as_str();
@@ -255,7 +332,10 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
         }
         let mut numbers = arguments.rsplit(", ").map(|number| number.parse::<u64>());
         let (offset, size) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        assert!(result.trim_start().starts_with(&format!("= {size}")) || size != record, "{line}");
+        assert!(
+            result.trim_start().starts_with(&format!("= {size}")) || size != record,
+            "{line}"
+        );
         (size == record).then(|| (name.to_owned(), size, offset))
     };
     lines.iter().enumerate().filter_map(call).collect()
@@ -266,19 +346,29 @@ fn both(options: &str, record: u64) -> [Calls; 2] {
     let directory = scratch();
     let is_new = options.contains("rw=write");
     let grows = if is_new { "create_on_open=1" } else { "" };
-    let text = format!("[j]\nfadvise_hint=0\nfallocate=none\n{grows}\nsize=256k\nbs={record}\n{options}\n");
+    let text = format!(
+        "[j]\nfadvise_hint=0\nfallocate=none\n{grows}\nsize=256k\nbs={record}\n{options}\n"
+    );
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     // The files of fio are laid out before, so that the trace has the calls of the clock only.
     if !is_new {
-        let made =
-            Command::new("fio").args(["--create_only=1", "j.fio"]).current_dir(directory.path()).output().unwrap();
+        let made = Command::new("fio")
+            .args(["--create_only=1", "j.fio"])
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
         expect_code(&made, 0);
     }
-    [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]].map(|program| calls(directory.path(), program, record))
+    [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]]
+        .map(|program| calls(directory.path(), program, record))
 }
 
 fn of_name(calls: &Calls, name: &str) -> Vec<u64> {
-    calls.iter().filter(|(found, _, _)| found == name).map(|(_, _, offset)| *offset).collect()
+    calls
+        .iter()
+        .filter(|(found, _, _)| found == name)
+        .map(|(_, _, offset)| *offset)
+        .collect()
 }
 
 /// Returns the names of the writes and of one kind of sync, from the first write to the last.
@@ -287,7 +377,9 @@ fn within(calls: &Calls, sync: &str) -> Vec<String> {
     let first = calls.iter().position(|call| is_write(&call)).unwrap();
     let last = calls.iter().rposition(|call| is_write(&call)).unwrap();
     let names = calls[first..=last].iter().map(|(name, ..)| name.clone());
-    names.filter(|name| name == "pwrite64" || name == sync).collect()
+    names
+        .filter(|name| name == "pwrite64" || name == sync)
+        .collect()
 }
 
 /// Returns the results of the first job of fio and of fsb.
@@ -295,8 +387,16 @@ fn results(options: &str) -> [serde_json::Value; 2] {
     let directory = scratch();
     let text = format!("[j]\nfadvise_hint=0\nsize=1m\nbs=4k\n{options}\n");
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
-    [&["fio", "--output-format=json"][..], &[FSB, "fio", "-q", "--output-format", "json"]].map(|program| {
-        let output = Command::new(program[0]).args(&program[1..]).arg("j.fio").current_dir(directory.path()).output();
+    [
+        &["fio", "--output-format=json"][..],
+        &[FSB, "fio", "-q", "--output-format", "json"],
+    ]
+    .map(|program| {
+        let output = Command::new(program[0])
+            .args(&program[1..])
+            .arg("j.fio")
+            .current_dir(directory.path())
+            .output();
         let output = output.expect("it runs");
         expect_code(&output, 0);
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -340,23 +440,38 @@ fn fio_and_fsb_count_the_same_operations_bytes_and_syncs() {
         let [fio, fsb] = results(options);
         for direction in ["read", "write", "trim"] {
             for field in ["total_ios", "io_bytes"] {
-                let [theirs, ours] = [&fio, &fsb].map(|job| job[direction][field].as_u64().unwrap_or_default());
+                let [theirs, ours] =
+                    [&fio, &fsb].map(|job| job[direction][field].as_u64().unwrap_or_default());
                 assert_eq!(theirs, ours, "{options}: {direction}.{field}");
             }
         }
         // fio's own total leaves out fdatasync.
-        let [theirs, ours] = [&fio, &fsb].map(|job| job["sync"]["lat_ns"]["N"].as_u64().unwrap_or_default());
+        let [theirs, ours] =
+            [&fio, &fsb].map(|job| job["sync"]["lat_ns"]["N"].as_u64().unwrap_or_default());
         assert_eq!(theirs, ours, "{options}: syncs");
         for direction in ["read", "write", "trim", "sync"] {
             // Each field of ours is one of fio's.
-            let Some(fields) = fsb[direction].as_object() else { continue };
-            fields.keys().for_each(|key| assert!(fio[direction].get(key).is_some(), "{options}: {direction}.{key}"));
+            let Some(fields) = fsb[direction].as_object() else {
+                continue;
+            };
+            fields.keys().for_each(|key| {
+                assert!(
+                    fio[direction].get(key).is_some(),
+                    "{options}: {direction}.{key}"
+                )
+            });
         }
     }
     // Both start the operations at the rate, and count the waits to the run time.
-    for (options, least) in [("rw=read\nrate_iops=1000", 250), ("rw=read\nthinktime=1ms\nthinktime_blocks=1", 256)] {
+    for (options, least) in [
+        ("rw=read\nrate_iops=1000", 250),
+        ("rw=read\nthinktime=1ms\nthinktime_blocks=1", 256),
+    ] {
         for job in results(options) {
-            assert!(job["read"]["runtime"].as_u64().unwrap() >= least, "{options}: {job}");
+            assert!(
+                job["read"]["runtime"].as_u64().unwrap() >= least,
+                "{options}: {job}"
+            );
         }
     }
 }
@@ -366,7 +481,8 @@ fn the_directions_of_a_mix_add_up_to_fios_operations() {
     needs!(program "fio");
     for order in ["randrw", "rw"] {
         for job in results(&format!("rw={order}\nrwmixread=70")) {
-            let [reads, writes] = ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap());
+            let [reads, writes] =
+                ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap());
             assert_eq!(reads + writes, 256, "{job}");
             assert!((150..210).contains(&reads), "{job}");
         }
@@ -380,20 +496,41 @@ fn records_of_several_sizes_move_fios_bytes() {
         ("bsrange=4k-16k", "rw=read", 10.0, 0.1),
         ("bssplit=4k/50:16k/50", "rw=read", 10.0, 0.1),
         // The standard error of the mean of 820 such records is 6 %.
-        ("bssplit=4k/90:64k/10", "rw=write\nfallocate=none\ncreate_on_open=1", 10.0, 0.3),
-        ("bsrange=4k-16k", "rw=randread\nnorandommap\ninvalidate=0", 10.0, 0.1),
+        (
+            "bssplit=4k/90:64k/10",
+            "rw=write\nfallocate=none\ncreate_on_open=1",
+            10.0,
+            0.3,
+        ),
+        (
+            "bsrange=4k-16k",
+            "rw=randread\nnorandommap\ninvalidate=0",
+            10.0,
+            0.1,
+        ),
         // At random, records end before others, so their mean is smaller.
         ("bsrange=4k-16k", "rw=randread", 8.2, 0.1),
     ] {
-        let direction = if order.contains("write") { "write" } else { "read" };
-        let [fio, fsb] = results(&format!("{order}\nsize=8m\n{sizes}"))
-            .map(|job| ["io_bytes", "total_ios"].map(|field| job[direction][field].as_u64().unwrap() as f64));
+        let direction = if order.contains("write") {
+            "write"
+        } else {
+            "read"
+        };
+        let [fio, fsb] = results(&format!("{order}\nsize=8m\n{sizes}")).map(|job| {
+            ["io_bytes", "total_ios"].map(|field| job[direction][field].as_u64().unwrap() as f64)
+        });
         assert_eq!(fsb[0], f64::from(8 << 20), "{sizes}, {order}");
         // Without a map, the last record of fio may end later.
-        assert!((fio[0] - fsb[0]).abs() < 64.0 * 1024.0, "{sizes}, {order}: {fio:?}, {fsb:?}");
+        assert!(
+            (fio[0] - fsb[0]).abs() < 64.0 * 1024.0,
+            "{sizes}, {order}: {fio:?}, {fsb:?}"
+        );
         for [bytes, records] in [fio, fsb] {
             let found = bytes / records / 1024.0;
-            assert!((found - mean).abs() < tolerance * mean, "{sizes}, {order}: {found} KiB a record");
+            assert!(
+                (found - mean).abs() < tolerance * mean,
+                "{sizes}, {order}: {found} KiB a record"
+            );
         }
     }
 }
@@ -414,12 +551,20 @@ fn verification_reads_what_was_written_past_the_cache() {
 #[test]
 fn fio_and_fsb_make_the_same_calls_for_sequential_jobs() {
     needs!(program "fio", "strace");
-    for options in
-        ["rw=read", "rw=read\nnrfiles=4", "rw=read\ninvalidate=0\nio_size=128k", "rw=write", "rw=write\nio_size=64k"]
-    {
+    for options in [
+        "rw=read",
+        "rw=read\nnrfiles=4",
+        "rw=read\ninvalidate=0\nio_size=128k",
+        "rw=write",
+        "rw=write\nio_size=64k",
+    ] {
         for record in [16384, 8192] {
             let [fio, fsb] = both(options, record);
-            let name = if options.contains("read") { "pread64" } else { "pwrite64" };
+            let name = if options.contains("read") {
+                "pread64"
+            } else {
+                "pwrite64"
+            };
             let (theirs, ours) = (of_name(&fio, name), of_name(&fsb, name));
             assert_eq!(theirs, ours, "{options}, {record}");
             assert!(!ours.is_empty(), "{options}");
@@ -441,7 +586,11 @@ fn parts_of_files_are_those_of_fio() {
         "rw=randread\nfilename=f\nnumjobs=2\noffset_increment=256k",
         "rw=write\nfilename=f\nnumjobs=2\noffset_increment=256k",
     ] {
-        let name = if options.contains("read") { "pread64" } else { "pwrite64" };
+        let name = if options.contains("read") {
+            "pread64"
+        } else {
+            "pwrite64"
+        };
         let [theirs, ours] = both(options, 16384).map(|calls| {
             let mut offsets = of_name(&calls, name);
             offsets.sort_unstable();
@@ -457,12 +606,18 @@ fn jobs_that_share_a_file_beside_each_other_access_parts_of_one_file() {
     needs!(program "fio", "strace");
     let directory = scratch();
     let sections = "[a]\nrw=write\n[b]\nrw=write\noffset=256k\n";
-    let text = format!("[global]\nfilename=f\nsize=256k\nbs=16k\nfallocate=none\ncreate_on_open=1\n{sections}");
+    let text = format!(
+        "[global]\nfilename=f\nsize=256k\nbs=16k\nfallocate=none\ncreate_on_open=1\n{sections}"
+    );
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     for program in [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]] {
         let mut offsets = of_name(&calls(directory.path(), program, 16384), "pwrite64");
         offsets.sort_unstable();
-        assert_eq!(offsets, (0..32).map(|record| record * 16384).collect::<Vec<_>>(), "{program:?}");
+        assert_eq!(
+            offsets,
+            (0..32).map(|record| record * 16384).collect::<Vec<_>>(),
+            "{program:?}"
+        );
     }
 }
 
@@ -473,7 +628,9 @@ fn reads_and_writes_of_a_sequential_mix_have_places_of_their_own_as_in_fio() {
         for name in ["pread64", "pwrite64"] {
             let offsets = of_name(&calls, name);
             assert!(offsets.len() > 5, "{name}: {offsets:?}");
-            let expected: Vec<u64> = (0..offsets.len() as u64).map(|record| record * 8192).collect();
+            let expected: Vec<u64> = (0..offsets.len() as u64)
+                .map(|record| record * 8192)
+                .collect();
             assert_eq!(offsets, expected, "{name}");
         }
     }
@@ -485,8 +642,14 @@ fn a_share_of_the_visits_goes_on_in_sequence_as_in_fio() {
     for calls in both("rw=randread\ninvalidate=0\npercentage_random=25", 1024) {
         let offsets = of_name(&calls, "pread64");
         assert_eq!(offsets.len(), 256);
-        let in_sequence = offsets.windows(2).filter(|pair| pair[1] == pair[0] + 1024).count();
-        assert!((160..225).contains(&in_sequence), "{in_sequence} of 256 in sequence");
+        let in_sequence = offsets
+            .windows(2)
+            .filter(|pair| pair[1] == pair[0] + 1024)
+            .count();
+        assert!(
+            (160..225).contains(&in_sequence),
+            "{in_sequence} of 256 in sequence"
+        );
     }
 }
 
@@ -498,7 +661,14 @@ fn libaio_submits_requests_to_the_kernel_as_in_fio() {
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     for program in [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]] {
         let output = Command::new("strace")
-            .args(["-f", "-qq", "-o", "trace", "-e", "trace=io_submit,pread64,io_uring_enter"])
+            .args([
+                "-f",
+                "-qq",
+                "-o",
+                "trace",
+                "-e",
+                "trace=io_submit,pread64,io_uring_enter",
+            ])
             .args(program)
             .current_dir(directory.path())
             .output()
@@ -513,9 +683,15 @@ fn libaio_submits_requests_to_the_kernel_as_in_fio() {
 #[test]
 fn fio_and_fsb_visit_every_record_once_at_random() {
     needs!(program "fio", "strace");
-    for (options, name) in [("rw=randread", "pread64"), ("rw=randwrite\noverwrite=1", "pwrite64")] {
+    for (options, name) in [
+        ("rw=randread", "pread64"),
+        ("rw=randwrite\noverwrite=1", "pwrite64"),
+    ] {
         let [mut theirs, mut ours] = both(options, 8192).map(|calls| of_name(&calls, name));
-        assert!(!theirs.is_sorted() && !ours.is_sorted(), "{options}: both are random");
+        assert!(
+            !theirs.is_sorted() && !ours.is_sorted(),
+            "{options}: both are random"
+        );
         theirs.sort_unstable();
         ours.sort_unstable();
         assert_eq!(theirs, ours, "{options}");
@@ -536,12 +712,22 @@ fn syncs_are_those_of_fio() {
     ] {
         let [fio, fsb] = both(options, 16384).map(|calls| within(&calls, call));
         assert_eq!(fio, fsb, "{options}");
-        assert_eq!(fio.iter().filter(|name| *name == call).count(), syncs, "{options}: {fio:?}");
+        assert_eq!(
+            fio.iter().filter(|name| *name == call).count(),
+            syncs,
+            "{options}: {fio:?}"
+        );
     }
     let [fio, fsb] = both("rw=write\nend_fsync=1", 16384);
     let after_last = |calls: &Calls| {
-        let last = calls.iter().rposition(|(name, _, _)| name == "pwrite64").unwrap();
-        calls[last + 1..].iter().map(|(name, _, _)| name.clone()).collect::<Vec<_>>()
+        let last = calls
+            .iter()
+            .rposition(|(name, _, _)| name == "pwrite64")
+            .unwrap();
+        calls[last + 1..]
+            .iter()
+            .map(|(name, _, _)| name.clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(after_last(&fio), ["fsync"]);
     assert_eq!(after_last(&fsb)[0], "fsync", "{:?}", after_last(&fsb));
@@ -554,20 +740,40 @@ fn syncs_are_those_of_fio() {
 /// Returns the lines of these system calls that a program makes for a job of 32 records of 8 KiB.
 fn lines_of_calls(program: &[&str], directory: &Path, calls: &str) -> Vec<String> {
     let output = Command::new("strace")
-        .args(["-f", "-qq", "-s", "0", "-o", "trace", "-e", &format!("trace={calls}")])
+        .args([
+            "-f",
+            "-qq",
+            "-s",
+            "0",
+            "-o",
+            "trace",
+            "-e",
+            &format!("trace={calls}"),
+        ])
         .args(program)
         .current_dir(directory)
         .output()
         .expect("strace runs");
     expect_code(&output, 0);
     let trace = std::fs::read_to_string(directory.join("trace")).unwrap();
-    trace.lines().map(|line| line.split_once(' ').map_or(line, |(_, call)| call.trim_start()).to_owned()).collect()
+    trace
+        .lines()
+        .map(|line| {
+            line.split_once(' ')
+                .map_or(line, |(_, call)| call.trim_start())
+                .to_owned()
+        })
+        .collect()
 }
 
 /// The lines of both programs, fio's first.
 fn lines_of_both(options: &str, calls: &str) -> [Vec<String>; 2] {
     let directory = scratch();
-    std::fs::write(directory.path().join("j.fio"), format!("[j]\nsize=256k\nbs=8k\n{options}\n")).unwrap();
+    std::fs::write(
+        directory.path().join("j.fio"),
+        format!("[j]\nsize=256k\nbs=8k\n{options}\n"),
+    )
+    .unwrap();
     [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]]
         .map(|program| lines_of_calls(program, directory.path(), calls))
 }
@@ -578,8 +784,14 @@ fn trims_punch_the_holes_of_fio() {
     let every: Vec<u64> = (0..32).map(|record| record * 8192).collect();
     for order in ["trim", "randtrim"] {
         for lines in lines_of_both(&format!("rw={order}\nioengine=falloc"), "fallocate") {
-            let punches = lines.iter().filter(|line| line.contains("FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, "));
-            let offset = |line: &String| line.split(", ").nth(2).and_then(|offset| offset.parse().ok());
+            let punches = lines
+                .iter()
+                .filter(|line| line.contains("FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, "));
+            let offset = |line: &String| {
+                line.split(", ")
+                    .nth(2)
+                    .and_then(|offset| offset.parse().ok())
+            };
             let mut offsets: Vec<u64> = punches.filter_map(offset).collect();
             // fsb tries one call on a file of its own before the clock.
             if offsets.len() == 33 {
@@ -597,16 +809,34 @@ fn the_engine_sync_seeks_as_in_fio() {
     needs!(program "fio", "strace");
     for (options, seeks) in [("rw=read", 0..2), ("rw=randread", 25..33)] {
         for lines in lines_of_both(&format!("{options}\nioengine=sync"), "lseek,read") {
-            // strace aligns the results, and writes the end of a call that another process interrupted on a line of its own.
+            // strace aligns the results, and writes the end of a call that another process
+            // interrupted on a line of its own.
             let is_record = |line: &String| {
-                let begins = |call: &str| call.starts_with("read(") || call.starts_with("<... read resumed>");
-                let call = line.split_once(") ").filter(|(call, _)| begins(call) && call.ends_with(", 8192"));
+                let begins = |call: &str| {
+                    call.starts_with("read(") || call.starts_with("<... read resumed>")
+                };
+                let call = line
+                    .split_once(") ")
+                    .filter(|(call, _)| begins(call) && call.ends_with(", 8192"));
                 call.is_some_and(|(_, result)| result.trim_start() == "= 8192")
             };
-            assert_eq!(lines.iter().filter(|line| is_record(line)).count(), 32, "{options}: {lines:?}");
-            let (first, last) = (lines.iter().position(is_record).unwrap(), lines.iter().rposition(is_record).unwrap());
-            let found = lines[first..last].iter().filter(|line| line.contains("SEEK_SET")).count();
-            assert!(seeks.contains(&found), "{options}: {found} seeks: {lines:?}");
+            assert_eq!(
+                lines.iter().filter(|line| is_record(line)).count(),
+                32,
+                "{options}: {lines:?}"
+            );
+            let (first, last) = (
+                lines.iter().position(is_record).unwrap(),
+                lines.iter().rposition(is_record).unwrap(),
+            );
+            let found = lines[first..last]
+                .iter()
+                .filter(|line| line.contains("SEEK_SET"))
+                .count();
+            assert!(
+                seeks.contains(&found),
+                "{options}: {found} seeks: {lines:?}"
+            );
         }
     }
 }
@@ -618,18 +848,30 @@ fn jobs_that_share_a_file_in_turn_do_the_work_of_fio() {
     let jobs = "[a]\nrw=read\n[b]\nstonewall\nrw=randread\n[c]\nstonewall\nrw=write\n[d]\nstonewall\nrw=randwrite\n";
     let text = format!("[global]\nfilename=f\nfadvise_hint=0\nsize=1m\nbs=4k\n{jobs}");
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
-    let counts =
-        [&["fio", "--output-format=json"][..], &[FSB, "fio", "-q", "--output-format", "json"]].map(|program| {
-            let output =
-                Command::new(program[0]).args(&program[1..]).arg("j.fio").current_dir(directory.path()).output();
-            let output = output.expect("it runs");
-            expect_code(&output, 0);
-            let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            let count = |job: &serde_json::Value| {
-                ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap_or_default())
-            };
-            document["jobs"].as_array().unwrap().iter().map(count).collect::<Vec<_>>()
-        });
+    let counts = [
+        &["fio", "--output-format=json"][..],
+        &[FSB, "fio", "-q", "--output-format", "json"],
+    ]
+    .map(|program| {
+        let output = Command::new(program[0])
+            .args(&program[1..])
+            .arg("j.fio")
+            .current_dir(directory.path())
+            .output();
+        let output = output.expect("it runs");
+        expect_code(&output, 0);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let count = |job: &serde_json::Value| {
+            ["read", "write"]
+                .map(|direction| job[direction]["total_ios"].as_u64().unwrap_or_default())
+        };
+        document["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(count)
+            .collect::<Vec<_>>()
+    });
     assert_eq!(counts[0], counts[1]);
     assert_eq!(counts[0], [[256, 0], [256, 0], [0, 256], [0, 256]]);
 }

@@ -1,5 +1,5 @@
-//! Commands that attack the machine, other users or the measurement. `docs/methods/ownership.md` states the promises
-//! that these tests check.
+//! Commands that attack the machine, other users or the measurement. `docs/methods/ownership.md`
+//! states the promises that these tests check.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// Returns a directory that every user may enter, and a program in it that is compiled from `source`.
+/// Returns a directory that every user may enter, and a program in it that is compiled from
+/// `source`.
 pub(crate) fn attacker(source: &str) -> (tempfile::TempDir, String) {
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -27,15 +28,32 @@ pub(crate) fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
     let (code, program) = (directory.join(format!("{name}.c")), directory.join(name));
     fs::write(&code, source).unwrap();
     let mut compiler = Command::new("cc");
-    compiler.args(["-D_GNU_SOURCE", "-pthread", "-w", "-o"]).arg(&program).arg(&code).arg("-lrt");
+    compiler
+        .args(["-D_GNU_SOURCE", "-pthread", "-w", "-o"])
+        .arg(&program)
+        .arg(&code)
+        .arg("-lrt");
     let output = compiler.output().expect("a C compiler");
     assert!(output.status.success(), "{}", stderr(&output));
     program
 }
 
 /// Returns the arguments that measure one block of a command on `targets`.
-pub(crate) fn arguments<'a>(targets: &[&'a str], options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    let common = ["--blocks", "1", "--durable", "no", "--control", "guest-memory=off", "--out", "run"];
+pub(crate) fn arguments<'a>(
+    targets: &[&'a str],
+    options: &[&'a str],
+    command: &[&'a str],
+) -> Vec<&'a str> {
+    let common = [
+        "--blocks",
+        "1",
+        "--durable",
+        "no",
+        "--control",
+        "guest-memory=off",
+        "--out",
+        "run",
+    ];
     [&["run"], targets, &common, options, &["--"], command].concat()
 }
 
@@ -43,7 +61,11 @@ pub(crate) fn arguments<'a>(targets: &[&'a str], options: &[&'a str], command: &
 fn printed_without_root(options: &[&str], command: &[&str]) -> Vec<String> {
     let (directory, binary) = (scratch(), public_copy());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let output = as_nobody(binary.path(), directory.path(), &arguments(&["."], options, command));
+    let output = as_nobody(
+        binary.path(),
+        directory.path(),
+        &arguments(&["."], options, command),
+    );
     printed(directory.path(), &output)
 }
 
@@ -53,7 +75,10 @@ fn printed(directory: &Path, output: &Output) -> Vec<String> {
     let measured = measured(&directory.join("run"));
     let text = |trial: &Value| {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
-        trial["observed"]["output"].as_str().unwrap_or_default().to_owned()
+        trial["observed"]["output"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     };
     assert!(!measured.is_empty(), "{}", stderr(output));
     measured.iter().map(text).collect()
@@ -83,27 +108,41 @@ int main(void) {
     _exit(0);
 }"#;
 
-/// The limit counts processes and threads of one worker, and cannot be raised; two workers do not share it.
+/// The limit counts processes and threads of one worker, and cannot be raised; two workers do not
+/// share it.
 #[test]
 fn a_command_cannot_use_up_the_process_numbers_of_the_machine() {
     needs!(root);
     needs!(program "cc");
     let (directory, attack) = attacker(FORKS);
     let before = traces();
-    for options in [&["--process-limit", "200"][..], &["--process-limit", "200", "--control", "memory-limit=512M"]] {
+    for options in [
+        &["--process-limit", "200"][..],
+        &["--process-limit", "200", "--control", "memory-limit=512M"],
+    ] {
         let _ = fs::remove_dir_all(directory.path().join("run"));
         let targets = ["one=tmpfs", "two=tmpfs"];
         let output = fsb(directory.path(), &arguments(&targets, options, &[&attack]));
         let all = printed(directory.path(), &output);
         assert_eq!(all.len(), 2);
         for text in all {
-            let made: u32 = text.trim().strip_prefix("raised 0 made ").expect(&text).parse().unwrap();
+            let made: u32 = text
+                .trim()
+                .strip_prefix("raised 0 made ")
+                .expect(&text)
+                .parse()
+                .unwrap();
             assert!((150..=208).contains(&made), "{text}");
         }
         expect_no_traces(&before);
     }
     let text = printed_without_root(&["--process-limit", "200"], &[&attack]).concat();
-    let made: u32 = text.trim().strip_prefix("raised 0 made ").expect(&text).parse().unwrap();
+    let made: u32 = text
+        .trim()
+        .strip_prefix("raised 0 made ")
+        .expect(&text)
+        .parse()
+        .unwrap();
     assert!(made <= 208, "{text}");
 }
 
@@ -130,20 +169,36 @@ fn a_tree_of_any_depth_and_permissions_is_removed_after_its_trial() {
     fs::create_dir(directory.path().join("target")).unwrap();
     let output = fsb(directory.path(), &arguments(&["./target"], &[], &[&attack]));
     assert_eq!(printed(directory.path(), &output), ["deep\n"]);
-    assert_eq!(fs::read_dir(directory.path().join("target")).unwrap().count(), 0, "{}", stderr(&output));
+    assert_eq!(
+        fs::read_dir(directory.path().join("target"))
+            .unwrap()
+            .count(),
+        0,
+        "{}",
+        stderr(&output)
+    );
     expect_no_traces(&before);
     let (own, binary) = (scratch(), public_copy());
     fs::create_dir(own.path().join("target")).unwrap();
     for path in [own.path().to_owned(), own.path().join("target")] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
-    let output = as_nobody(binary.path(), own.path(), &arguments(&["./target"], &[], &[&attack]));
+    let output = as_nobody(
+        binary.path(),
+        own.path(),
+        &arguments(&["./target"], &[], &[&attack]),
+    );
     assert_eq!(printed(own.path(), &output), ["deep\n"]);
-    assert_eq!(fs::read_dir(own.path().join("target")).unwrap().count(), 0, "{}", stderr(&output));
+    assert_eq!(
+        fs::read_dir(own.path().join("target")).unwrap().count(),
+        0,
+        "{}",
+        stderr(&output)
+    );
 }
 
-/// A program that gives itself a key readable by every process with this session keyring, and a writable descriptor,
-/// and then executes fsb.
+/// A program that gives itself a key readable by every process with this session keyring, and a
+/// writable descriptor, and then executes fsb.
 const ROOTS_SHELL: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -186,18 +241,37 @@ fn a_command_has_neither_the_keys_nor_the_open_files_of_roots_shell() {
     let left = format!("fsb-test-left-{}", std::process::id());
     let words = arguments(&["tmpfs"], &[], &[&attack, &left]);
     let mut command = Command::new(shell);
-    command.arg(&secret).arg(FSB).args(&words).current_dir(directory.path()).env("COLUMNS", "10000");
+    command
+        .arg(&secret)
+        .arg(FSB)
+        .args(&words)
+        .current_dir(directory.path())
+        .env("COLUMNS", "10000");
     let output = command.env_remove("SUDO_UID").output().unwrap();
-    assert_eq!(printed(directory.path(), &output), ["key none descriptors 0 left 1\n"]);
+    assert_eq!(
+        printed(directory.path(), &output),
+        ["key none descriptors 0 left 1\n"]
+    );
     assert_eq!(fs::read_to_string(secret).unwrap(), "untouched");
-    // The kernel removes keyrings with their user namespace: no key of the trial is among those of the worker's user.
+    // The kernel removes keyrings with their user namespace: no key of the trial is among those of
+    // the worker's user.
     let keys = || {
         let mut keys = Command::new("setpriv");
-        keys.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cat", "/proc/keys"]);
+        keys.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "cat",
+            "/proc/keys",
+        ]);
         stdout(&keys.output().unwrap())
     };
     // The kernel collects them some time later.
-    wait_until("the kernel to collect keys", Duration::from_secs(60), || !keys().contains(&left));
+    wait_until(
+        "the kernel to collect keys",
+        Duration::from_secs(60),
+        || !keys().contains(&left),
+    );
 }
 
 /// Leaves a process that holds a lock, under a name that ends in the middle of a character.
@@ -233,7 +307,10 @@ fn a_process_whose_name_is_not_utf8_ends_with_its_sample() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let lock = open.join("lock");
     let options = ["--writable", open.to_str().unwrap(), "--size", "400M"];
-    let output = fsb(directory.path(), &arguments(&["ext4"], &options, &[&attack, lock.to_str().unwrap()]));
+    let output = fsb(
+        directory.path(),
+        &arguments(&["ext4"], &options, &[&attack, lock.to_str().unwrap()]),
+    );
     printed(directory.path(), &output);
     fs::remove_file(&lock).unwrap();
     printed_without_root(&options[..2], &[&attack, lock.to_str().unwrap()]);
@@ -261,7 +338,10 @@ fn ipc_objects_of_a_command_end_with_its_worker() {
     needs!(root);
     needs!(program "cc");
     let (directory, attack) = attacker(SHARES);
-    let objects = || ["shm", "sem", "msg"].map(|kind| fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap());
+    let objects = || {
+        ["shm", "sem", "msg"]
+            .map(|kind| fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap())
+    };
     let before = objects();
     let output = fsb(directory.path(), &arguments(&["tmpfs"], &[], &[&attack]));
     assert_eq!(printed(directory.path(), &output), ["made 4\n"]);
@@ -270,7 +350,8 @@ fn ipc_objects_of_a_command_end_with_its_worker() {
     assert_eq!(objects(), before);
 }
 
-/// A program that sends its current directory to a listening process, by path and by abstract name, and tries a port.
+/// A program that sends its current directory to a listening process, by path and by abstract name,
+/// and tries a port.
 const ACCOMPLICE: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -324,14 +405,30 @@ fn a_command_reaches_no_socket_of_others() {
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let words = [attack.as_str(), path.to_str().unwrap(), &name, &port];
     let before = traces();
-    let output = fsb(directory.path(), &arguments(&["ext4"], &["--size", "400M"], &words));
-    assert_eq!(printed(directory.path(), &output), ["path 0 name 0 port 0 own 1 1\n"]);
+    let output = fsb(
+        directory.path(),
+        &arguments(&["ext4"], &["--size", "400M"], &words),
+    );
+    assert_eq!(
+        printed(directory.path(), &output),
+        ["path 0 name 0 port 0 own 1 1\n"]
+    );
     fs::remove_dir_all(directory.path().join("run")).unwrap();
-    let output = fsb(directory.path(), &arguments(&["tmpfs"], &["--network"], &words));
-    assert_eq!(printed(directory.path(), &output), ["path 0 name 1 port 1 own 1 1\n"]);
+    let output = fsb(
+        directory.path(),
+        &arguments(&["tmpfs"], &["--network"], &words),
+    );
+    assert_eq!(
+        printed(directory.path(), &output),
+        ["path 0 name 1 port 1 own 1 1\n"]
+    );
     expect_no_traces(&before);
-    // A user's own sockets stay reachable by path: a user namespace may not arrange the mounts of the machine.
-    assert_eq!(printed_without_root(&[], &words), ["path 1 name 0 port 0 own 1 1\n"]);
+    // A user's own sockets stay reachable by path: a user namespace may not arrange the mounts of
+    // the machine.
+    assert_eq!(
+        printed_without_root(&[], &words),
+        ["path 1 name 0 port 0 own 1 1\n"]
+    );
 }
 
 /// Returns the workers that run programs, which are the processes below a monitor.
@@ -344,10 +441,15 @@ fn monitored_workers() -> Vec<i32> {
     let parent = |pid: i32| -> Option<i32> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let after = stat.iter().rposition(|byte| *byte == b')')?;
-        String::from_utf8_lossy(&stat[after + 1..]).split_whitespace().nth(1)?.parse().ok()
+        String::from_utf8_lossy(&stat[after + 1..])
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
     };
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| is_worker(*pid) && parent(*pid).is_some_and(is_worker)).collect()
+    pids.filter(|pid| is_worker(*pid) && parent(*pid).is_some_and(is_worker))
+        .collect()
 }
 
 #[test]
@@ -356,7 +458,10 @@ fn a_worker_cannot_be_stopped_from_inside_and_is_killed_if_stopped_from_outside(
     let directory = scratch();
     let before = traces();
     let line = "kill -STOP $PPID; kill -STOP 1; kill -KILL 1; echo $PPID";
-    let output = fsb(directory.path(), &arguments(&["tmpfs"], &["--time-limit", "60s"], &[line]));
+    let output = fsb(
+        directory.path(),
+        &arguments(&["tmpfs"], &["--time-limit", "60s"], &[line]),
+    );
     assert_eq!(printed(directory.path(), &output), ["1\n"]);
 
     fs::remove_dir_all(directory.path().join("run")).unwrap();
@@ -413,28 +518,66 @@ fn a_command_cannot_trace_its_worker() {
 fn limits_of_a_command_are_in_force_and_temporary_files_share_half_of_the_memory() {
     needs!(root);
     let directory = scratch();
-    let line = "df -B1 --output=size /dev/shm | tail -n 1; ulimit -H -n; ulimit -S -n; ulimit -H -d";
-    let options = ["--file-limit", "777", "--memory-limit", "1T", "--size", "700M"];
-    let output = fsb(directory.path(), &arguments(&["one=ext4", "two=ext4"], &options, &[line]));
+    let line =
+        "df -B1 --output=size /dev/shm | tail -n 1; ulimit -H -n; ulimit -S -n; ulimit -H -d";
+    let options = [
+        "--file-limit",
+        "777",
+        "--memory-limit",
+        "1T",
+        "--size",
+        "700M",
+    ];
+    let output = fsb(
+        directory.path(),
+        &arguments(&["one=ext4", "two=ext4"], &options, &[line]),
+    );
     let memory = fs::read_to_string("/proc/meminfo").unwrap();
     let total: u64 = memory.split_whitespace().nth(1).unwrap().parse().unwrap();
     let mut scratch = 0;
     let all = printed(directory.path(), &output);
     assert_eq!(all.len(), 2);
     for text in all {
-        let numbers: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let numbers: Vec<u64> = text
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
         assert_eq!(numbers[1..], [777, 777, 1 << 30]);
         scratch += numbers[0];
     }
-    assert!(scratch <= total / 2 * 1024 + 2 * 4096, "{scratch} of {total} KiB");
+    assert!(
+        scratch <= total / 2 * 1024 + 2 * 4096,
+        "{scratch} of {total} KiB"
+    );
 
-    let words = ["run", "null", "--print-plan", "--process-limit", "7", "--network", "--", "true"];
+    let words = [
+        "run",
+        "null",
+        "--print-plan",
+        "--process-limit",
+        "7",
+        "--network",
+        "--",
+        "true",
+    ];
     let plan = stdout(&fsb(directory.path(), &words));
-    for line in ["process_limit = 7", "file_limit = 65536", "time_limit = \"3600s\"", "network = true"] {
+    for line in [
+        "process_limit = 7",
+        "file_limit = 65536",
+        "time_limit = \"3600s\"",
+        "network = true",
+    ] {
         assert!(plan.contains(line), "{line}: {plan}");
     }
-    for (option, value) in [("--process-limit", "0"), ("--file-limit", "3"), ("--memory-limit", "1M")] {
-        let output = fsb(directory.path(), &["run", "null", option, value, "--", "true"]);
+    for (option, value) in [
+        ("--process-limit", "0"),
+        ("--file-limit", "3"),
+        ("--memory-limit", "1M"),
+    ] {
+        let output = fsb(
+            directory.path(),
+            &["run", "null", option, value, "--", "true"],
+        );
         expect_code(&output, 2);
         let name = option[2..].replace('-', "_");
         assert!(stderr(&output).contains(&name), "{}", stderr(&output));

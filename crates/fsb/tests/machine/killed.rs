@@ -6,23 +6,42 @@ use std::time::Duration;
 
 use crate::common::*;
 
-/// Starts a run of many blocks on real file systems, and waits until it is in the middle of a measured trial.
+/// Starts a run of many blocks on real file systems, and waits until it is in the middle of a
+/// measured trial.
 fn start(directory: &Path) -> Running {
     tiny_plan(directory);
-    let arguments = ["run", "tiny.toml", "ext4", "ntfs", "--size", "64M", "--blocks", "50", "--out", "run", "-q"];
+    let arguments = [
+        "run",
+        "tiny.toml",
+        "ext4",
+        "ntfs",
+        "--size",
+        "64M",
+        "--blocks",
+        "50",
+        "--out",
+        "run",
+        "-q",
+    ];
     let child = Running::start(directory, &arguments);
     let run = directory.join("run");
-    wait_until("trials of the second target", Duration::from_secs(60), || {
-        let trials = trials(&run);
-        trials.len() >= 16
-    });
+    wait_until(
+        "trials of the second target",
+        Duration::from_secs(60),
+        || {
+            let trials = trials(&run);
+            trials.len() >= 16
+        },
+    );
     child
 }
 
 /// Returns a process whose command line contains `role`, in this PID namespace's numbers.
 fn find(role: &str) -> Option<i32> {
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else {
+            continue;
+        };
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words: Vec<_> = line.split(|byte| *byte == 0).collect();
         if words.get(1).is_some_and(|word| *word == role.as_bytes()) {
@@ -57,7 +76,11 @@ fn survives(role: &str) {
     let before = traces();
     let scratch = scratch();
     let child = start(scratch.path());
-    let victim = if role == "coordinator" { child.id() as i32 } else { find_soon(role) };
+    let victim = if role == "coordinator" {
+        child.id() as i32
+    } else {
+        find_soon(role)
+    };
     kill(victim, rustix::process::Signal::KILL);
     let output = child.wait();
     if role != "coordinator" {
@@ -71,17 +94,30 @@ fn survives(role: &str) {
 
 fn child_is_gone_without_a_trace(before: &Traces, directory: &Path) {
     expect_no_traces(before);
-    let left: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left.len(), 2, "only the plan and the run directory: {left:?}");
+    let left: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(
+        left.len(),
+        2,
+        "only the plan and the run directory: {left:?}"
+    );
 }
 
-/// Shortens the plan on disk to few blocks, because the resumed run need not make all fifty, and resumes.
+/// Shortens the plan on disk to few blocks, because the resumed run need not make all fifty, and
+/// resumes.
 fn resumes(directory: &Path) {
     let run = directory.join("run");
     let saved = trials(&run);
     assert!(saved.iter().any(|trial| trial["phase"] == "warmup"));
     let mut record = record(&run);
-    let last = saved.iter().map(|trial| trial["block"].as_u64().unwrap()).max().unwrap();
+    let last = saved
+        .iter()
+        .map(|trial| trial["block"].as_u64().unwrap())
+        .max()
+        .unwrap();
     record["blocks_planned"] = (last + 1).into();
     std::fs::write(run.join("run.json"), record.to_string()).unwrap();
     let output = fsb(directory, &["run", "--resume", "run", "-q"]);
@@ -89,7 +125,10 @@ fn resumes(directory: &Path) {
     let all = trials(&run);
     assert!(all.len() > saved.len());
     for block in 1..=last + 1 {
-        let counting = all.iter().filter(|trial| trial["block"] == block && trial["superseded"] != true).count();
+        let counting = all
+            .iter()
+            .filter(|trial| trial["block"] == block && trial["superseded"] != true)
+            .count();
         assert_eq!(counting, 14, "block {block}");
     }
 }
@@ -123,11 +162,15 @@ fn a_killed_worker_costs_one_trial() {
     .unwrap();
     let child = Running::start(scratch.path(), &["run", "slow.toml", "--out", "run", "-q"]);
     let run = scratch.path().join("run");
-    wait_until("warm-up is over", Duration::from_secs(60), || trials(&run).len() >= 2);
+    wait_until("warm-up is over", Duration::from_secs(60), || {
+        trials(&run).len() >= 2
+    });
     // Only a worker of the first workload makes more than 50 calls of write.
     let writes = |pid: i32| {
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        let count = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
+        let count = io
+            .lines()
+            .find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
         count.is_some_and(|count| count > 50)
     };
     let mut worker = None;
@@ -139,9 +182,16 @@ fn a_killed_worker_costs_one_trial() {
     let output = child.wait();
     expect_code(&output, 4);
     let trials = counting(&run);
-    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
+    let failed: Vec<_> = trials
+        .iter()
+        .filter(|trial| trial["outcome"] == "failed")
+        .collect();
     assert_eq!(failed.len(), 1, "{failed:#?}");
-    assert_eq!(failed[0]["error_code"], "trial/worker-ended", "{}", failed[0]["error"]);
+    assert_eq!(
+        failed[0]["error_code"], "trial/worker-ended",
+        "{}",
+        failed[0]["error"]
+    );
     assert_eq!(trials.len(), 6);
     expect_no_traces(&before);
 }
@@ -150,7 +200,10 @@ fn a_killed_worker_costs_one_trial() {
 fn ctrl_c_ends_a_run_and_says_what_was_saved() {
     needs!(ntfs());
     let before = traces();
-    for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
+    for (signal, code) in [
+        (rustix::process::Signal::INT, 130),
+        (rustix::process::Signal::TERM, 143),
+    ] {
         let scratch = scratch();
         let child = start(scratch.path());
         child.signal(signal);
@@ -164,8 +217,15 @@ fn ctrl_c_ends_a_run_and_says_what_was_saved() {
             1 => "1 trial is saved".to_owned(),
             saved => format!("{saved} trials are saved"),
         };
-        assert!(said.contains("interrupted") && said.contains(&saved), "{saved}: {said}");
-        assert!(said.lines().any(|line| line.starts_with("  fsb run --resume ")), "{said}");
+        assert!(
+            said.contains("interrupted") && said.contains(&saved),
+            "{saved}: {said}"
+        );
+        assert!(
+            said.lines()
+                .any(|line| line.starts_with("  fsb run --resume ")),
+            "{said}"
+        );
         assert!(scratch.path().join("run/report.html").exists());
         expect_no_traces(&before);
     }
@@ -181,19 +241,42 @@ fn a_resumed_run_has_slices_of_its_own() {
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
-    let arguments = ["run", "tiny.toml", "ext4", "ext2", "--blocks", "2", "--size", "256M", "--out", "run", "-q"];
+    let arguments = [
+        "run",
+        "tiny.toml",
+        "ext4",
+        "ext2",
+        "--blocks",
+        "2",
+        "--size",
+        "256M",
+        "--out",
+        "run",
+        "-q",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let run = scratch.path().join("run");
     // Keep one trial of block 2.
-    let until_block_2 = trials(&run).iter().take_while(|trial| trial["block"] != 2).count();
+    let until_block_2 = trials(&run)
+        .iter()
+        .take_while(|trial| trial["block"] != 2)
+        .count();
     cut(&run, until_block_2 + 1);
     expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "-q"]), 0);
     let slices = |block: u64, superseded: bool| -> BTreeSet<u64> {
-        let of_block =
-            |trial: &&serde_json::Value| trial["block"] == block && (trial["superseded"] == true) == superseded;
-        trials(&run).iter().filter(of_block).map(|trial| trial["part"].as_u64().unwrap()).collect()
+        let of_block = |trial: &&serde_json::Value| {
+            trial["block"] == block && (trial["superseded"] == true) == superseded
+        };
+        trials(&run)
+            .iter()
+            .filter(of_block)
+            .map(|trial| trial["part"].as_u64().unwrap())
+            .collect()
     };
-    assert_eq!((slices(1, false), slices(2, false)), ([0, 1].into(), [2, 3].into()));
+    assert_eq!(
+        (slices(1, false), slices(2, false)),
+        ([0, 1].into(), [2, 3].into())
+    );
     assert!(slices(2, true).is_subset(&[0, 1].into()));
     expect_no_traces(&before);
 }

@@ -1,4 +1,5 @@
-//! Whole runs of the program on real file systems and devices, in virtual machines, and beside other programs.
+//! Whole runs of the program on real file systems and devices, in virtual machines, and beside
+//! other programs.
 
 #[macro_use]
 extern crate fsb_testkit;

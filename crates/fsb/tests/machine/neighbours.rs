@@ -17,10 +17,22 @@ const OTHER: u32 = 65533;
 
 /// Returns a command of a user whose environment names no directory.
 fn without_a_home(uid: u32, binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
-    let ids = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned(), "--".to_owned()];
+    let ids = [
+        format!("--reuid={uid}"),
+        format!("--regid={uid}"),
+        "--clear-groups".to_owned(),
+        "--".to_owned(),
+    ];
     let mut command = Command::new("setpriv");
-    command.args(ids).arg(binary).args(arguments).current_dir(directory);
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("COLUMNS", "10000");
+    command
+        .args(ids)
+        .arg(binary)
+        .args(arguments)
+        .current_dir(directory);
+    command
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("COLUMNS", "10000");
     command
 }
 
@@ -31,7 +43,8 @@ fn home_of(uid: u32) -> TempDir {
     home
 }
 
-/// A file that a test made in a world-writable directory; removed with the test, unless it was there before.
+/// A file that a test made in a world-writable directory; removed with the test, unless it was
+/// there before.
 struct Planted(PathBuf);
 
 impl Planted {
@@ -40,7 +53,10 @@ impl Planted {
         let path = PathBuf::from(path);
         let free = fs::symlink_metadata(&path).is_err();
         if !free {
-            fsb_testkit::left_out("a planted file", &format!("{} is there already", path.display()));
+            fsb_testkit::left_out(
+                "a planted file",
+                &format!("{} is there already", path.display()),
+            );
         }
         free.then_some(Planted(path))
     }
@@ -79,25 +95,43 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     needs!(root);
     let (binary, home) = (public_copy(), home_of(NOBODY));
     let temporary = std::env::temp_dir().join("fsb");
-    let Some(planted) = Planted::at(temporary.to_str().unwrap()) else { return };
+    let Some(planted) = Planted::at(temporary.to_str().unwrap()) else {
+        return;
+    };
     let mine = home.path().join("mine");
     fs::write(&mine, "mine").unwrap();
     chown(&mine, Some(NOBODY), Some(NOBODY)).unwrap();
     fs::create_dir_all(planted.0.join("undo")).unwrap();
     fs::write(planted.0.join("undo/1-1-0000.json"), entry(&mine)).unwrap();
-    for path in [planted.0.clone(), planted.0.join("undo"), planted.0.join("undo/1-1-0000.json")] {
+    for path in [
+        planted.0.clone(),
+        planted.0.join("undo"),
+        planted.0.join("undo/1-1-0000.json"),
+    ] {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         chown(path, Some(OTHER), Some(OTHER)).unwrap();
     }
-    let fsb = |arguments: &[&str]| without_a_home(NOBODY, binary.path(), home.path(), arguments).output().unwrap();
+    let fsb = |arguments: &[&str]| {
+        without_a_home(NOBODY, binary.path(), home.path(), arguments)
+            .output()
+            .unwrap()
+    };
     expect_error(&fsb(&["clean", JSON]), 3, "testbed/no-ledger");
     assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
     // A run that leaves nothing behind needs no ledger; it warns that other runs do not notice it.
     let run = fsb(&[&quick("run")[..], &[JSON]].concat());
     expect_code(&run, 0);
     message(&run, "warning/no-lock");
-    assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no_lock"));
-    expect_error(&fsb(&["run", "tiny.toml", ".", "--out", "another", "-q", JSON]), 3, "testbed/no-ledger");
+    assert!(
+        record(&home.path().join("run"))["warnings"]
+            .to_string()
+            .contains("no_lock")
+    );
+    expect_error(
+        &fsb(&["run", "tiny.toml", ".", "--out", "another", "-q", JSON]),
+        3,
+        "testbed/no-ledger",
+    );
     assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
 }
 
@@ -117,20 +151,33 @@ fn a_planted_entry_is_refused_and_told() {
         let (cleaned, refused) = clean(scratch.path(), &[]);
         expect_code(&cleaned, 3);
         for changes in [listed, refused] {
-            let [(state, said)] = &changes[..] else { panic!("{changes:?}") };
-            assert!(state == "refused" && said.contains("/var/lib/fsb/undo/1-1-0000.json"), "{changes:?}");
+            let [(state, said)] = &changes[..] else {
+                panic!("{changes:?}")
+            };
+            assert!(
+                state == "refused" && said.contains("/var/lib/fsb/undo/1-1-0000.json"),
+                "{changes:?}"
+            );
         }
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     }
     // It does not prevent a run from measuring.
     let run = fsb_json(scratch.path(), &quick("run"));
     expect_code(&run, 0);
-    assert_eq!(message(&run, "warning/ledger-entry")["fields"]["path"], file.0.to_str().unwrap());
+    assert_eq!(
+        message(&run, "warning/ledger-entry")["fields"]["path"],
+        file.0.to_str().unwrap()
+    );
 }
 
 /// Runs the command to its end, or kills it: a command that hangs must not block the tests.
 fn in_time(mut command: Command) -> Output {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pid = Pid::from_child(&child);
     let waiting = std::thread::spawn(move || child.wait_with_output().unwrap());
     let start = std::time::Instant::now();
@@ -160,7 +207,13 @@ fn nobody_else_holds_roots_lock_up() {
     if fs::create_dir_all("/run/lock").is_ok()
         && let Some(place) = Planted::at("/run/lock/fsb.lock")
     {
-        assert!(Command::new("mkfifo").arg(&place.0).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&place.0)
+                .status()
+                .unwrap()
+                .success()
+        );
         chown(&place.0, Some(OTHER), Some(OTHER)).unwrap();
         runs("fifo");
         fs::remove_file(&place.0).unwrap();
@@ -168,7 +221,12 @@ fn nobody_else_holds_roots_lock_up() {
         runs("link");
         fs::remove_file(&place.0).unwrap();
         fs::write(&place.0, "").unwrap();
-        let mut held = Command::new("flock").arg("--no-fork").arg(&place.0).args(["sleep", "600"]).spawn().unwrap();
+        let mut held = Command::new("flock")
+            .arg("--no-fork")
+            .arg(&place.0)
+            .args(["sleep", "600"])
+            .spawn()
+            .unwrap();
         runs("flock");
         held.kill().unwrap();
         held.wait().unwrap();
@@ -177,18 +235,30 @@ fn nobody_else_holds_roots_lock_up() {
     runs("own");
     for name in ["/run/fsb/lock", "/run/fsb/concurrent"] {
         let mut flock = Command::new("setpriv");
-        flock.args([format!("--reuid={OTHER}"), format!("--regid={OTHER}"), "--clear-groups".to_owned()]);
+        flock.args([
+            format!("--reuid={OTHER}"),
+            format!("--regid={OTHER}"),
+            "--clear-groups".to_owned(),
+        ]);
         let output = in_time({
             flock.args(["flock", "--nonblock", name, "true"]);
             flock
         });
-        assert!(!output.status.success() && stderr(&output).contains("denied"), "{name}: {}", stderr(&output));
+        assert!(
+            !output.status.success() && stderr(&output).contains("denied"),
+            "{name}: {}",
+            stderr(&output)
+        );
     }
 }
 
 /// Starts a run that lasts long enough to be observed.
 fn long_run(mut command: Command, run: &Path) -> std::process::Child {
-    command.args(["--blocks", "10000", "-q", "--out"]).arg(run).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["--blocks", "10000", "-q", "--out"])
+        .arg(run)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let child = command.spawn().unwrap();
     wait_until("trials", Duration::from_secs(120), || trials(run).len() > 2);
     child
@@ -203,15 +273,27 @@ fn interrupt(mut child: std::process::Child) {
 fn a_user_is_told_of_roots_run_and_gives_way() {
     needs!(root);
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
-    let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
+    let roots = long_run(
+        command(scratch.path(), &["run", "null"]),
+        &scratch.path().join("run"),
+    );
     let process = format!("process {} ", roots.id());
-    let refused = as_nobody(binary.path(), home.path(), &[&quick("refused")[..], &[JSON]].concat());
-    assert_eq!(expect_error(&refused, 3, "testbed/busy")["fields"]["pid"], roots.id());
+    let refused = as_nobody(
+        binary.path(),
+        home.path(),
+        &[&quick("refused")[..], &[JSON]].concat(),
+    );
+    assert_eq!(
+        expect_error(&refused, 3, "testbed/busy")["fields"]["pid"],
+        roots.id()
+    );
     let insisting = [quick("second").as_slice(), &["--allow-concurrent"]].concat();
     let second = as_nobody(binary.path(), home.path(), &insisting);
     expect_code(&second, 0);
     assert!(
-        record(&home.path().join("second"))["warnings"].to_string().contains(process.trim_end()),
+        record(&home.path().join("second"))["warnings"]
+            .to_string()
+            .contains(process.trim_end()),
         "{}",
         stderr(&second)
     );
@@ -230,11 +312,27 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
     let run = fsb_json(scratch.path(), &quick("run"));
     expect_code(&run, 0);
     let warning = message(&run, "warning/concurrent");
-    assert!(warning["fields"]["run"].as_str().is_some_and(|run| run.contains(&process)), "{warning}");
-    assert!(record(&scratch.path().join("run"))["warnings"].to_string().contains(&process));
+    assert!(
+        warning["fields"]["run"]
+            .as_str()
+            .is_some_and(|run| run.contains(&process)),
+        "{warning}"
+    );
+    assert!(
+        record(&scratch.path().join("run"))["warnings"]
+            .to_string()
+            .contains(&process)
+    );
     // Runs of the same user do exclude each other.
-    let refused = as_nobody(binary.path(), home.path(), &[&quick("refused")[..], &[JSON]].concat());
-    assert_eq!(expect_error(&refused, 3, "testbed/busy")["fields"]["pid"], theirs.id());
+    let refused = as_nobody(
+        binary.path(),
+        home.path(),
+        &[&quick("refused")[..], &[JSON]].concat(),
+    );
+    assert_eq!(
+        expect_error(&refused, 3, "testbed/busy")["fields"]["pid"],
+        theirs.id()
+    );
     interrupt(theirs);
 }
 
@@ -252,10 +350,21 @@ fn a_users_lock_lies_in_no_directory_of_others() {
     let first = run.env("XDG_RUNTIME_DIR", theirs.path()).output().unwrap();
     expect_code(&first, 0);
     let why = message(&first, "warning/no-lock")["fields"]["reasons"].to_string();
-    assert!(why.contains(theirs.path().join("fsb").to_str().unwrap()) && why.contains("65533"), "{why}");
+    assert!(
+        why.contains(theirs.path().join("fsb").to_str().unwrap()) && why.contains("65533"),
+        "{why}"
+    );
     let mut run = without_a_home(NOBODY, binary.path(), home.path(), &quick("second"));
-    let second = run.env("XDG_RUNTIME_DIR", theirs.path()).env("HOME", home.path()).output().unwrap();
+    let second = run
+        .env("XDG_RUNTIME_DIR", theirs.path())
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
     expect_code(&second, 0);
-    assert!(home.path().join(".local/state/fsb/lock").exists(), "{}", stderr(&second));
+    assert!(
+        home.path().join(".local/state/fsb/lock").exists(),
+        "{}",
+        stderr(&second)
+    );
     assert_eq!(fs::read_dir(theirs.path().join("fsb")).unwrap().count(), 0);
 }

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 
 use crate::common::{
-    FSB, JSON, Running, WAIT, below, command, error_of, expect_code, expect_error, expect_no_traces, fails, fast_plan,
-    fsb, scratch, stderr, stdout, tiny_plan, traces, trials, wait_until,
+    FSB, JSON, Running, WAIT, below, command, error_of, expect_code, expect_error,
+    expect_no_traces, fails, fast_plan, fsb, scratch, stderr, stdout, tiny_plan, traces, trials,
+    wait_until,
 };
 
 pub const NOBODY: u32 = 65534;
 
-/// Creates a directory of user `nobody` with a fast plan in it, below one that every user can search.
+/// Creates a directory of user `nobody` with a fast plan in it, below one that every user can
+/// search.
 pub fn home(scratch: &Path) -> std::path::PathBuf {
     fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
     let home = scratch.join("home");
@@ -29,7 +31,9 @@ pub fn home(scratch: &Path) -> std::path::PathBuf {
 /// Returns a command as `sudo` starts the program for user `nobody`.
 pub fn sudo(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = command(directory, arguments);
-    command.env("SUDO_UID", NOBODY.to_string()).env("SUDO_GID", NOBODY.to_string());
+    command
+        .env("SUDO_UID", NOBODY.to_string())
+        .env("SUDO_GID", NOBODY.to_string());
     command
 }
 
@@ -42,10 +46,29 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     let inner = home.join("inner");
     let arguments = ["run", "null", "fast.toml", "--blocks", "1", "-q"];
     let refused = fails(&home, &arguments, 2, "store/directory-writable-by-others");
-    assert_eq!(refused["fields"]["component"], home.to_str().unwrap(), "{refused}");
+    assert_eq!(
+        refused["fields"]["component"],
+        home.to_str().unwrap(),
+        "{refused}"
+    );
     // A directory of root below another user's.
     fs::create_dir(&inner).unwrap();
-    expect_code(&fsb(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q", "--out", "inner"]), 2);
+    expect_code(
+        &fsb(
+            &home,
+            &[
+                "run",
+                "null",
+                "fast.toml",
+                "--blocks",
+                "1",
+                "-q",
+                "--out",
+                "inner",
+            ],
+        ),
+        2,
+    );
     fs::remove_dir(&inner).unwrap();
     assert_eq!(below(&home), before);
     // A shared directory with the sticky bit: a new directory in it belongs to root.
@@ -53,14 +76,25 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     let plan = home.join("fast.toml").display().to_string();
-    expect_code(&fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]), 0);
+    expect_code(
+        &fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]),
+        0,
+    );
     chown(shared.join("fsb-results"), Some(NOBODY), Some(NOBODY)).unwrap();
-    expect_code(&fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]), 2);
+    expect_code(
+        &fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]),
+        2,
+    );
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
     let arguments = ["run", "null", &plan, "--blocks", "1", "-q", "--out", "new"];
     let refused = fails(&shared, &arguments, 2, "store/directory-writable-by-others");
     let remedy = format!("chmod go-w {}", shared.display());
-    assert!(refused["help"].as_str().is_some_and(|help| help.ends_with(&remedy)), "{refused}");
+    assert!(
+        refused["help"]
+            .as_str()
+            .is_some_and(|help| help.ends_with(&remedy)),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -75,14 +109,33 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     let made = below(&home.join("fsb-results"));
     assert!(made.len() >= 5, "{made:?}");
     for path in made {
-        assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY, "{}", path.display());
+        assert_eq!(
+            fs::metadata(&path).unwrap().uid(),
+            NOBODY,
+            "{}",
+            path.display()
+        );
     }
     // Files of all names, planted during a run.
     let secret = scratch.path().join("secret");
     fs::write(&secret, "root's own").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let out = home.join("planted");
-    let run = sudo(&home, &["run", "null", "fast.toml", "--blocks", "3000", "-q", "--out", "planted"]).spawn().unwrap();
+    let run = sudo(
+        &home,
+        &[
+            "run",
+            "null",
+            "fast.toml",
+            "--blocks",
+            "3000",
+            "-q",
+            "--out",
+            "planted",
+        ],
+    )
+    .spawn()
+    .unwrap();
     let run = Running::from_child(run);
     wait_until("trials", WAIT, || !trials(&out).is_empty());
     fs::hard_link(&secret, out.join("report.html")).unwrap();
@@ -91,7 +144,11 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     expect_code(&run.wait(), 130);
     let found = fs::metadata(&secret).unwrap();
     assert_eq!(
-        (found.uid(), found.mode() & 0o777, fs::read_to_string(&secret).unwrap().as_str()),
+        (
+            found.uid(),
+            found.mode() & 0o777,
+            fs::read_to_string(&secret).unwrap().as_str()
+        ),
         (0, 0o600, "root's own")
     );
     for name in ["report.html", "trials.csv", "run.json", "trials.jsonl"] {
@@ -103,8 +160,14 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
         let _ = fs::remove_file(out.join(name));
         fs::hard_link(&secret, out.join(name)).unwrap();
     }
-    let resumed = sudo(&home, &["run", "--resume", "planted", "-q"]).output().unwrap();
-    assert!(!resumed.status.success(), "root's file was read or used: {}", stderr(&resumed));
+    let resumed = sudo(&home, &["run", "--resume", "planted", "-q"])
+        .output()
+        .unwrap();
+    assert!(
+        !resumed.status.success(),
+        "root's file was read or used: {}",
+        stderr(&resumed)
+    );
     assert_eq!(fs::read_to_string(&secret).unwrap(), "root's own");
     assert_eq!(fs::metadata(&secret).unwrap().uid(), 0);
 }
@@ -130,7 +193,9 @@ fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
         });
         for _ in 0..4 {
             // It may fail, but it must not write elsewhere.
-            let _ = sudo(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]).output().unwrap();
+            let _ = sudo(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"])
+                .output()
+                .unwrap();
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -146,11 +211,23 @@ fn a_real_run_under_sudo_in_a_users_home() {
     let scratch = scratch();
     let home = home(scratch.path());
     tiny_plan(&home);
-    let output = sudo(&home, &["run", "ext4", "tiny.toml", "--size", "128M", "-q"]).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+    let output = sudo(&home, &["run", "ext4", "tiny.toml", "--size", "128M", "-q"])
+        .output()
+        .unwrap();
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{}",
+        stderr(&output)
+    );
     let made = below(&home.join("fsb-results"));
-    assert!(made.iter().any(|path| path.ends_with("report.html")), "{made:?}");
-    assert!(made.iter().all(|path| fs::metadata(path).unwrap().uid() == NOBODY));
+    assert!(
+        made.iter().any(|path| path.ends_with("report.html")),
+        "{made:?}"
+    );
+    assert!(
+        made.iter()
+            .all(|path| fs::metadata(path).unwrap().uid() == NOBODY)
+    );
     expect_no_traces(&before);
 }
 
@@ -159,16 +236,42 @@ fn reports_follow_nothing_that_others_planted() {
     needs!(root);
     let scratch = scratch();
     fast_plan(scratch.path());
-    expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "one", "-q"]), 0);
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &[
+                "run",
+                "fast.toml",
+                "null",
+                "--blocks",
+                "1",
+                "--out",
+                "one",
+                "-q",
+            ],
+        ),
+        0,
+    );
     let shared = scratch.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     let secret = scratch.path().join("secret");
     fs::write(&secret, "root's own").unwrap();
-    let report = |path: &str| fsb(scratch.path(), &["report", "one", "--format", "csv", "-o", path]);
+    let report = |path: &str| {
+        fsb(
+            scratch.path(),
+            &["report", "one", "--format", "csv", "-o", path],
+        )
+    };
     symlink(&secret, shared.join("link")).unwrap();
     std::os::unix::fs::lchown(shared.join("link"), Some(NOBODY), Some(NOBODY)).unwrap();
-    expect_code(&Command::new("mkfifo").arg(shared.join("pipe")).output().unwrap(), 0);
+    expect_code(
+        &Command::new("mkfifo")
+            .arg(shared.join("pipe"))
+            .output()
+            .unwrap(),
+        0,
+    );
     chown(shared.join("pipe"), Some(NOBODY), Some(NOBODY)).unwrap();
     for name in ["shared/link", "shared/pipe"] {
         expect_code(&report(name), 2);
@@ -176,10 +279,18 @@ fn reports_follow_nothing_that_others_planted() {
     fs::hard_link(&secret, shared.join("hard")).unwrap();
     expect_code(&report("shared/hard"), 0);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "root's own");
-    assert!(fs::symlink_metadata(shared.join("pipe")).unwrap().file_type().is_fifo());
+    assert!(
+        fs::symlink_metadata(shared.join("pipe"))
+            .unwrap()
+            .file_type()
+            .is_fifo()
+    );
     let printed = report("/dev/stdout");
     expect_code(&printed, 0);
-    assert_eq!(stdout(&printed), fs::read_to_string(scratch.path().join("one/trials.csv")).unwrap());
+    assert_eq!(
+        stdout(&printed),
+        fs::read_to_string(scratch.path().join("one/trials.csv")).unwrap()
+    );
 }
 
 #[test]
@@ -187,7 +298,11 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     needs!(root);
     let scratch = scratch();
     let home = home(scratch.path());
-    fs::write(home.join("mail"), "set number 5\nset transactions 5\nset location .\nrun report\nquit\n").unwrap();
+    fs::write(
+        home.join("mail"),
+        "set number 5\nset transactions 5\nset location .\nrun report\nquit\n",
+    )
+    .unwrap();
     fs::write(
         home.join("one.f"),
         "define fileset name=s,path=.,size=4k,entries=4,prealloc=100\ndefine process name=p{thread name=t{\
@@ -197,18 +312,45 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     let shared = scratch.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
-    let iozone = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-w", "-f", "file", "-Q", "-Rb", "sheet.xls"];
-    for arguments in [&iozone[..], &["postmark", "mail"], &["filebench", "one.f", "--dir", ".", "-q"]] {
+    let iozone = [
+        "iozone",
+        "-s",
+        "64k",
+        "-r",
+        "4k",
+        "-i",
+        "0",
+        "-w",
+        "-f",
+        "file",
+        "-Q",
+        "-Rb",
+        "sheet.xls",
+    ];
+    for arguments in [
+        &iozone[..],
+        &["postmark", "mail"],
+        &["filebench", "one.f", "--dir", ".", "-q"],
+    ] {
         let refused = fails(&home, arguments, 2, "store/directory-writable-by-others");
         assert!(refused.to_string().contains("65534"), "{refused}");
         let done = sudo(&home, arguments).output().unwrap();
         expect_code(&done, 0);
     }
     for name in ["file", "wol.dat", "sheet.xls", "report"] {
-        assert_eq!(fs::metadata(home.join(name)).unwrap().uid(), NOBODY, "{name}");
+        assert_eq!(
+            fs::metadata(home.join(name)).unwrap().uid(),
+            NOBODY,
+            "{name}"
+        );
     }
     // A directory in which every user can make links, on a kernel that does not protect from them.
-    let protected = |what: &str| fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).unwrap().trim() == "1";
+    let protected = |what: &str| {
+        fs::read_to_string(format!("/proc/sys/fs/protected_{what}"))
+            .unwrap()
+            .trim()
+            == "1"
+    };
     if !protected("symlinks") || !protected("hardlinks") {
         expect_code(&fsb(&shared, &iozone), 2);
     }
@@ -217,10 +359,16 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     expect_code(&fsb(&shared, &iozone), 2);
     assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "theirs");
     // Several processes have the invoking user's privileges as well.
-    let many = ["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-t", "2", "-w", "-F", "one", "two"];
+    let many = [
+        "iozone", "-s", "64k", "-r", "4k", "-i", "0", "-t", "2", "-w", "-F", "one", "two",
+    ];
     expect_code(&sudo(&home, &many).output().unwrap(), 0);
     for name in ["one", "two"] {
-        assert_eq!(fs::metadata(home.join(name)).unwrap().uid(), NOBODY, "{name}");
+        assert_eq!(
+            fs::metadata(home.join(name)).unwrap().uid(),
+            NOBODY,
+            "{name}"
+        );
     }
     let secret = scratch.path().join("secret");
     fs::write(&secret, "root's own").unwrap();
@@ -237,16 +385,25 @@ fn root_uses_no_kernels_that_another_user_may_change() {
     let scratch = scratch();
     let home = home(scratch.path());
     let cache = |directory: &Path| {
-        command(scratch.path(), &["kernel", "list", JSON]).env("XDG_CACHE_HOME", directory).output().unwrap()
+        command(scratch.path(), &["kernel", "list", JSON])
+            .env("XDG_CACHE_HOME", directory)
+            .output()
+            .unwrap()
     };
-    expect_error(&cache(&home.join(".cache")), 2, "kernel/cache-writable-by-others");
+    expect_error(
+        &cache(&home.join(".cache")),
+        2,
+        "kernel/cache-writable-by-others",
+    );
     assert!(!home.join(".cache").exists());
     expect_code(&cache(&scratch.path().join("own")), 0);
 }
 
-// Under sudo, fsb reads no file that the invoking user cannot read, and never writes through a symlink of that user.
+// Under sudo, fsb reads no file that the invoking user cannot read, and never writes through a
+// symlink of that user.
 
-/// A user who may run only fsb as root learns no names, sizes or first bytes of files that only root can read.
+/// A user who may run only fsb as root learns no names, sizes or first bytes of files that only
+/// root can read.
 #[test]
 fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     needs!(root);
@@ -270,25 +427,59 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
     for path in [&own, &own.join("inner"), &own.join("inner/two")] {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    fs::write(home.join("short.toml"), "targets = ['null']\n[repetition]\nsample_time = '1ms'\n").unwrap();
+    fs::write(
+        home.join("short.toml"),
+        "targets = ['null']\n[repetition]\nsample_time = '1ms'\n",
+    )
+    .unwrap();
     let run = |tree: &str| {
-        sudo(&home, &["run", "short.toml", "--tree", tree, "--blocks", "1", "--out", "out", JSON]).output().unwrap()
+        sudo(
+            &home,
+            &[
+                "run",
+                "short.toml",
+                "--tree",
+                tree,
+                "--blocks",
+                "1",
+                "--out",
+                "out",
+                JSON,
+            ],
+        )
+        .output()
+        .unwrap()
     };
-    for tree in ["../secret", "../secret/open", "../secret/open/one", "../shadow", "way", "way/open", "tree"] {
+    for tree in [
+        "../secret",
+        "../secret/open",
+        "../secret/open/one",
+        "../shadow",
+        "way",
+        "way/open",
+        "tree",
+    ] {
         let refused = run(tree);
         expect_code(&refused, 2);
         let error = error_of(&refused);
         assert_eq!(error["fields"]["errno"], "EACCES", "{tree}: {error}");
         // Not even the number of files is revealed.
-        assert!(!stderr(&refused).contains("files") && !home.join("out").exists(), "{tree}: {error}");
+        assert!(
+            !stderr(&refused).contains("files") && !home.join("out").exists(),
+            "{tree}: {error}"
+        );
     }
     fs::remove_dir(own.join("inner/roots")).unwrap();
     let done = run("tree");
     expect_code(&done, 0);
-    assert_eq!(fs::metadata(home.join("out/run.json")).unwrap().uid(), NOBODY);
+    assert_eq!(
+        fs::metadata(home.join("out/run.json")).unwrap().uid(),
+        NOBODY
+    );
 }
 
-/// Messages quote text that fsb cannot parse, and warnings name neighbouring files: neither may come from root's files.
+/// Messages quote text that fsb cannot parse, and warnings name neighbouring files: neither may
+/// come from root's files.
 #[test]
 fn user_supplied_files_are_read_with_the_rights_of_the_invoking_user() {
     needs!(root);
@@ -344,37 +535,67 @@ fn user_supplied_files_are_read_with_the_rights_of_the_invoking_user() {
     ];
     for words in asked {
         let words = [words, &[JSON]].concat();
-        let refused = sudo(&home, &words).env("XDG_CACHE_HOME", scratch.path().join("cache")).output().unwrap();
+        let refused = sudo(&home, &words)
+            .env("XDG_CACHE_HOME", scratch.path().join("cache"))
+            .output()
+            .unwrap();
         let said = stderr(&refused) + &stdout(&refused);
-        assert!(matches!(refused.status.code(), Some(2 | 3)), "{words:?}: {said}");
-        assert!(!said.replace("vault/hunter*", "").contains("hunter2"), "{words:?}: {said}");
+        assert!(
+            matches!(refused.status.code(), Some(2 | 3)),
+            "{words:?}: {said}"
+        );
+        assert!(
+            !said.replace("vault/hunter*", "").contains("hunter2"),
+            "{words:?}: {said}"
+        );
         let error = error_of(&refused);
         let is_unseen = error["code"] == "compare/no-match";
         let is_told = said.contains("65534") || words[0] == "compare";
-        assert!(is_unseen || error["fields"]["errno"] == "EACCES" && is_told, "{words:?}: {said}");
+        assert!(
+            is_unseen || error["fields"]["errno"] == "EACCES" && is_told,
+            "{words:?}: {said}"
+        );
     }
 }
 
-/// Files that root opened before it started the program are not opened again with the user's privileges.
+/// Files that root opened before it started the program are not opened again with the user's
+/// privileges.
 #[test]
 fn a_pipe_of_roots_shell_is_read_under_sudo() {
     needs!(root);
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-here/ext4");
     let line = "cat ext4_1.iozone | \"$0\" compare one=ext4_2.iozone other=/dev/stdin";
     let mut shell = Command::new("sh");
-    let shell = shell.args(["-c", line, FSB]).current_dir(testdata).env("SUDO_UID", NOBODY.to_string());
+    let shell = shell
+        .args(["-c", line, FSB])
+        .current_dir(testdata)
+        .env("SUDO_UID", NOBODY.to_string());
     expect_code(&shell.output().unwrap(), 0);
 }
 
-/// If the invoking user cannot write a path, root writes it with its own privileges, but not through a link that this
-/// user or another one could have made.
+/// If the invoking user cannot write a path, root writes it with its own privileges, but not
+/// through a link that this user or another one could have made.
 #[test]
 fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
     needs!(root);
     let scratch = scratch();
     let home = home(scratch.path());
     expect_code(
-        &sudo(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q", "--out", "one"]).output().unwrap(),
+        &sudo(
+            &home,
+            &[
+                "run",
+                "null",
+                "fast.toml",
+                "--blocks",
+                "1",
+                "-q",
+                "--out",
+                "one",
+            ],
+        )
+        .output()
+        .unwrap(),
         0,
     );
     let precious = scratch.path().join("precious");
@@ -383,18 +604,45 @@ fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     chown(&open, Some(NOBODY - 1), None).unwrap();
-    fs::write(home.join("mail"), "set number 5\nset transactions 5\nset location .\nrun link\nquit\n").unwrap();
+    fs::write(
+        home.join("mail"),
+        "set number 5\nset transactions 5\nset location .\nrun link\nquit\n",
+    )
+    .unwrap();
     for (link, owner) in [(home.join("link"), NOBODY), (open.join("link"), NOBODY - 1)] {
         symlink(&precious, &link).unwrap();
         std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
-        let report = ["report", "one", "--format", "csv", "-o", link.to_str().unwrap()];
+        let report = [
+            "report",
+            "one",
+            "--format",
+            "csv",
+            "-o",
+            link.to_str().unwrap(),
+        ];
         for words in [&report[..], &["postmark", "mail"]] {
             let refused = sudo(&home, &[words, &[JSON]].concat()).output().unwrap();
-            assert_eq!(fs::read_to_string(&precious).unwrap(), "root's own", "{words:?}");
-            assert_eq!(error_of(&refused)["fields"]["errno"], "EACCES", "{words:?}: {}", stderr(&refused));
+            assert_eq!(
+                fs::read_to_string(&precious).unwrap(),
+                "root's own",
+                "{words:?}"
+            );
+            assert_eq!(
+                error_of(&refused)["fields"]["errno"],
+                "EACCES",
+                "{words:?}: {}",
+                stderr(&refused)
+            );
         }
     }
-    let named = ["report", "one", "--format", "csv", "-o", precious.to_str().unwrap()];
+    let named = [
+        "report",
+        "one",
+        "--format",
+        "csv",
+        "-o",
+        precious.to_str().unwrap(),
+    ];
     expect_code(&sudo(&home, &named).output().unwrap(), 0);
     assert_ne!(fs::read_to_string(&precious).unwrap(), "root's own");
 }

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::postmark::*;
-use crate::common::{FSB, command, expect_code, expect_no_traces, fsb, message, scratch, stdout, traces, trials};
+use crate::common::{
+    FSB, command, expect_code, expect_no_traces, fsb, message, scratch, stdout, traces, trials,
+};
 
 // The system calls are those of PostMark itself: files, flags, sizes, and their order.
 
-const TRACED: &str = "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
+const TRACED: &str =
+    "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
 
 /// Returns the calls of a command on files below `files`, each with its result.
 fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
@@ -22,19 +25,30 @@ fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(log).unwrap();
     let root = format!("\"{}/", files.display());
-    // The process with the most calls: in fsb the worker makes them, and the coordinator only reads its progress.
-    let each = by_process(&text).into_values().map(|lines| of_process(&lines, &root));
+    // The process with the most calls: in fsb the worker makes them, and the coordinator only reads
+    // its progress.
+    let each = by_process(&text)
+        .into_values()
+        .map(|lines| of_process(&lines, &root));
     let found = each.max_by_key(Vec::len).unwrap_or_default();
     // Ignore checks before the run; PostMark makes none.
-    let first = found.iter().position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT")).unwrap();
+    let first = found
+        .iter()
+        .position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT"))
+        .unwrap();
     found[first..].to_vec()
 }
 
-/// Returns the lines of each process. Joins the two halves of calls that were interrupted by others.
+/// Returns the lines of each process. Joins the two halves of calls that were interrupted by
+/// others.
 fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
     let mut processes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
@@ -45,9 +59,13 @@ fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
             begun.insert(id, first);
             continue;
         }
-        let resumed = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
-        let whole = resumed
-            .map_or_else(|| call.to_owned(), |(_, rest)| format!("{}{rest}", begun.remove(id).unwrap_or_default()));
+        let resumed = call
+            .strip_prefix("<... ")
+            .and_then(|rest| rest.split_once(" resumed>"));
+        let whole = resumed.map_or_else(
+            || call.to_owned(),
+            |(_, rest)| format!("{}{rest}", begun.remove(id).unwrap_or_default()),
+        );
         processes.entry(id).or_default().push(whole);
     }
     processes
@@ -58,15 +76,20 @@ fn of_process(lines: &[String], root: &str) -> Vec<String> {
     let mut open = Vec::new();
     let mut found = Vec::new();
     for line in lines {
-        let Some((call, result)) = line.rsplit_once(" = ") else { continue };
+        let Some((call, result)) = line.rsplit_once(" = ") else {
+            continue;
+        };
         let call = call.trim_end();
         // If two locations name one directory, PostMark makes it twice, and the second call fails.
         if result.starts_with('-') {
             continue;
         }
         if call.contains(root) {
-            // Opening is by path, with a flag that the C library adds for large files; removing has two names.
-            let call = call.replace("|O_LARGEFILE", "").replace("mkdirat(AT_FDCWD, ", "mkdir(");
+            // Opening is by path, with a flag that the C library adds for large files; removing has
+            // two names.
+            let call = call
+                .replace("|O_LARGEFILE", "")
+                .replace("mkdirat(AT_FDCWD, ", "mkdir(");
             let call = match call.strip_prefix("unlinkat(AT_FDCWD, ") {
                 Some(rest) if rest.ends_with(", AT_REMOVEDIR)") => {
                     format!("rmdir({}", rest.replace(", AT_REMOVEDIR", ""))
@@ -82,7 +105,9 @@ fn of_process(lines: &[String], root: &str) -> Vec<String> {
             && ["read", "write", "lseek", "close", "fsync"].contains(&name)
         {
             let (descriptor, rest) = arguments.split_once([',', ')']).unwrap();
-            let Some(at) = open.iter().position(|known| known == descriptor) else { continue };
+            let Some(at) = open.iter().position(|known| known == descriptor) else {
+                continue;
+            };
             if name == "close" {
                 open.remove(at);
             }
@@ -105,13 +130,24 @@ fn the_calls_are_those_of_postmark() {
     ] {
         let (directory, files) = (scratch(), scratch());
         let place = files.path().display();
-        let script = format!("{settings}\nset location {place}\nset location +{place}/. 2\nrun\nquit\n");
+        let script =
+            format!("{settings}\nset location {place}\nset location +{place}/. 2\nrun\nquit\n");
         std::fs::write(directory.path().join("script"), script).unwrap();
         let theirs = calls(&["postmark", "script"], directory.path(), files.path());
         let ours = calls(&[FSB, "postmark", "script"], directory.path(), files.path());
-        assert!(theirs.len() > 300, "{settings}: the trace of PostMark was not understood");
-        if let Some(at) = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours) {
-            panic!("{settings}, call {at}: PostMark {}, fsb {}", theirs[at], ours[at]);
+        assert!(
+            theirs.len() > 300,
+            "{settings}: the trace of PostMark was not understood"
+        );
+        if let Some(at) = theirs
+            .iter()
+            .zip(&ours)
+            .position(|(theirs, ours)| theirs != ours)
+        {
+            panic!(
+                "{settings}, call {at}: PostMark {}, fsb {}",
+                theirs[at], ours[at]
+            );
         }
         assert_eq!(theirs.len(), ours.len(), "{settings}");
     }
@@ -121,12 +157,17 @@ fn the_calls_are_those_of_postmark() {
 
 /// Returns the lines without the banner and without times.
 fn timeless(text: &str) -> Vec<String> {
-    let lines =
-        text.lines().filter(|line| !line.starts_with("PostMark v") && !line.starts_with("This is not PostMark"));
+    let lines = text.lines().filter(|line| {
+        !line.starts_with("PostMark v") && !line.starts_with("This is not PostMark")
+    });
     lines
         .map(|line| match line.split_once(" (") {
             Some((left, right)) if right.contains("per second") => {
-                let left = if left.contains("seconds of") { "\tN seconds of transactions" } else { left };
+                let left = if left.contains("seconds of") {
+                    "\tN seconds of transactions"
+                } else {
+                    left
+                };
                 format!("{left} (N per second)")
             }
             _ if line.ends_with(" seconds total") => "\tN seconds total".to_owned(),
@@ -147,13 +188,20 @@ fn everything_but_times_is_as_postmark_prints_it() {
     ] {
         let directory = scratch();
         for (ours, theirs) in [
-            (pipe(command(directory.path(), &["postmark"]), lines), pipe(theirs(directory.path()), lines)),
+            (
+                pipe(command(directory.path(), &["postmark"]), lines),
+                pipe(theirs(directory.path()), lines),
+            ),
             (script(directory.path(), lines), {
                 let mut command = theirs(directory.path());
                 command.arg("script").stdin(Stdio::null()).output().unwrap()
             }),
         ] {
-            assert_eq!(timeless(&stdout(&ours)), timeless(&stdout(&theirs)), "{lines}");
+            assert_eq!(
+                timeless(&stdout(&ours)),
+                timeless(&stdout(&theirs)),
+                "{lines}"
+            );
         }
         assert_eq!(listing(directory.path()), Vec::<String>::new());
     }
@@ -166,7 +214,15 @@ fn everything_but_times_is_as_postmark_prints_it() {
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     needs!(root);
     let directory = scratch();
-    let mount = |arguments: &[&str]| assert!(Command::new("mount").args(arguments).status().unwrap().success());
+    let mount = |arguments: &[&str]| {
+        assert!(
+            Command::new("mount")
+                .args(arguments)
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
     let point = directory.path().to_str().unwrap();
     mount(&["-t", "tmpfs", "-o", "size=16m,mode=755", "none", point]);
     let run = || {
@@ -179,10 +235,19 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     };
     let output = std::panic::catch_unwind(run);
     let left = listing(directory.path());
-    assert!(Command::new("umount").arg(point).status().unwrap().success());
+    assert!(
+        Command::new("umount")
+            .arg(point)
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = output.unwrap();
     expect_code(&output, 4);
-    assert_eq!(message(&output, "warning/run-failed")["fields"]["errno"], "ENOSPC");
+    assert_eq!(
+        message(&output, "warning/run-failed")["fields"]["errno"],
+        "ENOSPC"
+    );
     assert_eq!(left, ["other"]);
 }
 
@@ -203,13 +268,20 @@ fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
     for trial in trials(&directory.path().join("out")) {
-        let (label, target) = (trial["workload"].as_str().unwrap(), trial["target"].as_str().unwrap());
+        let (label, target) = (
+            trial["workload"].as_str().unwrap(),
+            trial["target"].as_str().unwrap(),
+        );
         let outcome = match label {
             "dry" => "failed",
             _ if target == "tmpfs" && label.contains("durable") => "not_applicable",
             _ => "ok",
         };
-        assert_eq!(trial["outcome"], outcome, "{label} on {target}: {}", trial["error"]);
+        assert_eq!(
+            trial["outcome"], outcome,
+            "{label} on {target}: {}",
+            trial["error"]
+        );
         if label == "dry" {
             assert_eq!(trial["error_code"], "trial/no-files", "{}", trial["error"]);
         }

@@ -1,5 +1,5 @@
-//! In the cache, larger than the cache, past the cache: memory limits, validity checks, scales, and the end of a
-//! matrix.
+//! In the cache, larger than the cache, past the cache: memory limits, validity checks, scales, and
+//! the end of a matrix.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,9 @@ fn cgroups() -> Vec<PathBuf> {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let ours = name.strip_prefix("fsb-").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+                let ours = name
+                    .strip_prefix("fsb-")
+                    .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
                 if ours {
                     found.push(entry.path());
                 }
@@ -22,7 +24,9 @@ fn cgroups() -> Vec<PathBuf> {
         }
     }
     let mut found = Vec::new();
-    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().for_each(|root| below(Path::new(root), &mut found));
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+        .iter()
+        .for_each(|root| below(Path::new(root), &mut found));
     found.sort();
     found.dedup();
     found
@@ -30,7 +34,10 @@ fn cgroups() -> Vec<PathBuf> {
 
 /// Returns the cgroup of one run, by the process id of its coordinator.
 fn cgroup_of(coordinator: u32) -> Option<PathBuf> {
-    cgroups().into_iter().find(|path| path.file_name().is_some_and(|name| *name == *format!("fsb-{coordinator}")))
+    cgroups().into_iter().find(|path| {
+        path.file_name()
+            .is_some_and(|name| *name == *format!("fsb-{coordinator}"))
+    })
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -39,7 +46,8 @@ fn number(path: &Path) -> Option<u64> {
 
 fn memory_controller() -> bool {
     Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists()
-        || fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").is_ok_and(|text| text.contains("memory"))
+        || fs::read_to_string("/sys/fs/cgroup/cgroup.controllers")
+            .is_ok_and(|text| text.contains("memory"))
 }
 
 #[test]
@@ -53,20 +61,29 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
     for target in ["ext4", "xfs", "btrfs", "ntfs"] {
         let scratch = scratch();
         fs::write(scratch.path().join("out.toml"), OUT_OF_CACHE).unwrap();
-        let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
+        let running = Running::start(
+            scratch.path(),
+            &["run", "out.toml", target, "--out", "run", "-q"],
+        );
         let coordinator = running.id();
-        // Observed from outside: the charged memory never exceeds the limit, and page cache is charged.
+        // Observed from outside: the charged memory never exceeds the limit, and page cache is
+        // charged.
         let (mut most, mut cached, mut served) = (0, 0, false);
         let run = scratch.path().join("run");
         wait_until("the run is over", Duration::from_secs(120), || {
             if let Some(cgroup) = cgroup_of(coordinator) {
-                let usage = number(&cgroup.join("memory.usage_in_bytes")).or(number(&cgroup.join("memory.current")));
+                let usage = number(&cgroup.join("memory.usage_in_bytes"))
+                    .or(number(&cgroup.join("memory.current")));
                 most = most.max(usage.unwrap_or(0));
                 let inside = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
-                let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                let name =
+                    |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 served |= inside.lines().any(|pid| name(pid).trim() == "ntfs-3g");
                 let stat = fs::read_to_string(cgroup.join("memory.stat")).unwrap_or_default();
-                let of = |word: &str| stat.lines().find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok());
+                let of = |word: &str| {
+                    stat.lines()
+                        .find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok())
+                };
                 cached = cached.max(of("total_cache ").or(of("file ")).unwrap_or(0));
             }
             run.join("report.html").exists()
@@ -75,7 +92,11 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         expect_code(&output, 0);
         assert!(most > 24 << 20 && most <= 32 << 20, "{target}: {most}");
         assert!(cached > 16 << 20, "{target}: {cached}");
-        assert_eq!(served, target == "ntfs", "a FUSE server is held like those whom it serves");
+        assert_eq!(
+            served,
+            target == "ntfs",
+            "a FUSE server is held like those whom it serves"
+        );
         assert_eq!(cgroup_of(coordinator), None, "the cgroup goes with the run");
         let measured = measured(&run);
         assert_eq!(measured.len(), 6);
@@ -83,18 +104,42 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
             assert_eq!(trial["outcome"], "ok", "{target}: {trial:#}");
             let observed = &trial["observed"];
             let memory = &observed["memory_limit"];
-            assert!(memory["mechanism"].as_str().unwrap().starts_with("cgroup v"), "{memory}");
-            assert_eq!((&memory["limit_bytes"], &memory["reached"]), (&(32 << 20).into(), &true.into()), "{memory}");
+            assert!(
+                memory["mechanism"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("cgroup v"),
+                "{memory}"
+            );
+            assert_eq!(
+                (&memory["limit_bytes"], &memory["reached"]),
+                (&(32 << 20).into(), &true.into()),
+                "{memory}"
+            );
             assert!(memory["peak_bytes"].as_u64().unwrap() <= 32 << 20);
-            assert!(observed["resident_bytes_after"].as_u64().unwrap() <= 32 << 20, "{observed}");
+            assert!(
+                observed["resident_bytes_after"].as_u64().unwrap() <= 32 << 20,
+                "{observed}"
+            );
             assert_eq!(trial["requested"]["controls"]["memory-limit"], "32M");
-            let moved = if trial["operation"].as_str().unwrap().ends_with("read") { "read" } else { "write" };
+            let moved = if trial["operation"].as_str().unwrap().ends_with("read") {
+                "read"
+            } else {
+                "write"
+            };
             let moved = observed[format!("device_{moved}_bytes")].as_u64().unwrap();
-            assert!(moved as f64 >= 0.9 * trial["params"]["file_size"].as_f64().unwrap(), "{trial:#}");
+            assert!(
+                moved as f64 >= 0.9 * trial["params"]["file_size"].as_f64().unwrap(),
+                "{trial:#}"
+            );
         }
         let record = record(&run);
         let control = &record["targets"][target]["controls"]["memory-limit"];
-        assert_eq!((&control["requested"], &control["effective"]), (&"32M".into(), &true.into()), "{control}");
+        assert_eq!(
+            (&control["requested"], &control["effective"]),
+            (&"32M".into(), &true.into()),
+            "{control}"
+        );
     }
     expect_no_traces(&before);
 }
@@ -106,12 +151,33 @@ fn in_cache_files_are_resident_before_and_after() {
     let plan = IN_CACHE.replace("blocks = 5", "blocks = 1")
         + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
     fs::write(scratch.path().join("warm.toml"), plan).unwrap();
-    let output = fsb(scratch.path(), &["run", "warm.toml", "ext4", "--size", "64M", "--out", "run", "-q"]);
+    let output = fsb(
+        scratch.path(),
+        &[
+            "run",
+            "warm.toml",
+            "ext4",
+            "--size",
+            "64M",
+            "--out",
+            "run",
+            "-q",
+        ],
+    );
     expect_code(&output, 0);
-    for trial in trials(&scratch.path().join("run")).iter().filter(|trial| trial["phase"] == "measured") {
+    for trial in trials(&scratch.path().join("run"))
+        .iter()
+        .filter(|trial| trial["phase"] == "measured")
+    {
         let whole = trial["params"]["file_size"].as_u64().unwrap();
-        assert_eq!(trial["observed"]["resident_bytes_after"], whole, "{trial:#}");
-        assert!(trial["observed"].get("memory_limit").is_none(), "without a limit no cgroup");
+        assert_eq!(
+            trial["observed"]["resident_bytes_after"], whole,
+            "{trial:#}"
+        );
+        assert!(
+            trial["observed"].get("memory_limit").is_none(),
+            "without a limit no cgroup"
+        );
     }
 }
 
@@ -123,19 +189,34 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     }
     let before = traces();
     let scratch = scratch();
-    fs::write(scratch.path().join("out.toml"), OUT_OF_CACHE.replace("blocks = 1", "blocks = 50")).unwrap();
-    let running = Running::start(scratch.path(), &["run", "out.toml", "ext4", "--out", "run", "-q"]);
+    fs::write(
+        scratch.path().join("out.toml"),
+        OUT_OF_CACHE.replace("blocks = 1", "blocks = 50"),
+    )
+    .unwrap();
+    let running = Running::start(
+        scratch.path(),
+        &["run", "out.toml", "ext4", "--out", "run", "-q"],
+    );
     let coordinator = running.id();
-    wait_until("a trial in the cgroup", Duration::from_secs(60), || !trials(&scratch.path().join("run")).is_empty());
+    wait_until("a trial in the cgroup", Duration::from_secs(60), || {
+        !trials(&scratch.path().join("run")).is_empty()
+    });
     assert!(cgroup_of(coordinator).is_some());
     kill_watcher(coordinator);
     running.signal(rustix::process::Signal::KILL);
     running.wait();
     expect_no_traces(&before);
-    assert!(cgroup_of(coordinator).is_some(), "the kernel does not take it away");
+    assert!(
+        cgroup_of(coordinator).is_some(),
+        "the kernel does not take it away"
+    );
     let (cleaned, changes) = clean(scratch.path(), &[]);
     expect_code(&cleaned, 0);
-    assert!(changes.iter().any(|(state, _)| state == "undone"), "{changes:?}");
+    assert!(
+        changes.iter().any(|(state, _)| state == "undone"),
+        "{changes:?}"
+    );
     assert_eq!(cgroup_of(coordinator), None);
 }
 
@@ -175,7 +256,19 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     let before = traces();
     let scratch = scratch();
     fs::write(scratch.path().join("direct.toml"), DIRECT).expect("the plan is written");
-    let output = fsb(scratch.path(), &["run", "direct.toml", target, "--size", "320M", "--out", "run", "-q"]);
+    let output = fsb(
+        scratch.path(),
+        &[
+            "run",
+            "direct.toml",
+            target,
+            "--size",
+            "320M",
+            "--out",
+            "run",
+            "-q",
+        ],
+    );
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     for trial in &trials {
@@ -189,8 +282,16 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     };
     let mut measured: Vec<_> = trials.iter().map(outcome_of).collect();
     measured.sort();
-    assert_eq!(measured.len(), 3, "{target}: {measured:?}: {}", stderr(&output));
-    measured.into_iter().map(|(_, outcome, code)| (outcome, code)).collect()
+    assert_eq!(
+        measured.len(),
+        3,
+        "{target}: {measured:?}: {}",
+        stderr(&output)
+    );
+    measured
+        .into_iter()
+        .map(|(_, outcome, code)| (outcome, code))
+        .collect()
 }
 
 fn is_exposed((outcome, code): &(String, String)) -> bool {
@@ -226,7 +327,8 @@ fn a_file_system_in_memory_is_exposed_or_refuses() {
     }
 }
 
-/// With checksums, btrfs on newer kernels writes through the page cache and empties it before the call returns.
+/// With checksums, btrfs on newer kernels writes through the page cache and empties it before the
+/// call returns.
 #[test]
 fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
     needs!(root);
@@ -235,5 +337,8 @@ fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
     assert_eq!(found[0].0, "ok", "reads are direct: {found:?}");
     let exposed = found[1..].iter().filter(|found| is_exposed(found)).count();
     let direct = found[1..].iter().filter(|found| found.0 == "ok").count();
-    assert!(exposed == 2 || direct == 2, "both writes or none: {found:?}");
+    assert!(
+        exposed == 2 || direct == 2,
+        "both writes or none: {found:?}"
+    );
 }

@@ -1,7 +1,8 @@
 //! Mutated traces: each is refused or replayed, within its budget, and only below the target.
 //!
-//! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every thirtieth is a whole run
-//! as well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.
+//! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every
+//! thirtieth is a whole run as well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that
+//! failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +30,11 @@ fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
             match dice.below(3) {
                 0 => bytes.truncate(at),
                 1 => bytes.insert(at, dice.next() as u8),
-                _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (dice.next() % 8)),
+                _ => bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(1)
+                    .for_each(|byte| *byte ^= 1 << (dice.next() % 8)),
             }
         }
     }
@@ -39,9 +44,17 @@ fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
 #[test]
 fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
     needs!(root);
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let count = number("FSB_REPLAYS").unwrap_or(FEW);
-    let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
+    let fresh = || {
+        std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |now| now.as_millis() as u64 % 1_000_000)
+    };
     let first = number("FSB_REPLAYS_SEED").unwrap_or_else(fresh);
     // The engine syncs the files thousands of times, on a disk that other programs use.
     let [memory, disk] = [in_memory(), scratch()].map(Bench::new);
@@ -56,7 +69,10 @@ fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
             if count == 1 || seed % SHARE == 0 {
                 fs::write(disk.at("a.trace"), &bytes).unwrap();
                 let (code, took) = disk.run(seed / SHARE % 2 == 1);
-                eprintln!("FSB_REPLAYS_SEED={seed}: exit code {code} after {:.1} s", took.as_secs_f64());
+                eprintln!(
+                    "FSB_REPLAYS_SEED={seed}: exit code {code} after {:.1} s",
+                    took.as_secs_f64()
+                );
                 runs += 1;
                 longest = longest.max(took);
                 disk.expect_unharmed();
@@ -65,11 +81,19 @@ fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
         if let Err(why) = performed {
             let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{seed}.trace"));
             fs::write(&kept, mutant(seed, &recorded)).unwrap();
-            eprintln!("to repeat it: FSB_REPLAYS=1 FSB_REPLAYS_SEED={seed}; the trace is in {}", kept.display());
+            eprintln!(
+                "to repeat it: FSB_REPLAYS=1 FSB_REPLAYS_SEED={seed}; the trace is in {}",
+                kept.display()
+            );
             std::panic::resume_unwind(why);
         }
     }
     let longest = longest.as_secs_f64();
-    eprintln!("{replayed} of {count} were replayed; {runs} runs with a budget of {BUDGET}, the longest {longest:.1} s");
-    assert!(count < FEW || replayed * 20 > count, "most cases are refused: they test nothing");
+    eprintln!(
+        "{replayed} of {count} were replayed; {runs} runs with a budget of {BUDGET}, the longest {longest:.1} s"
+    );
+    assert!(
+        count < FEW || replayed * 20 > count,
+        "most cases are refused: they test nothing"
+    );
 }

@@ -24,13 +24,22 @@ fn the_helper_of_sudo_measures_a_loop_image_and_the_results_are_those_of_the_inv
     }
     let server = Server::start_by(sudo(directory.path(), &[]), directory, &[]);
     let Answer(status, _, body) = server.ask("GET", "/plan?fs=ext4&medium=/dev/loop0", "");
-    assert!(status == 400 && body.contains("--wipe /dev/loop0"), "{status}: {body}");
+    assert!(
+        status == 400 && body.contains("--wipe /dev/loop0"),
+        "{status}: {body}"
+    );
     server.run("fs=ext4&workload=stat&p.files=100&size=128M&blocks=2");
     let last = server.watch_end();
-    assert!(last["progress"].as_str().unwrap().starts_with("complete: "), "{last:#}");
+    assert!(
+        last["progress"].as_str().unwrap().starts_with("complete: "),
+        "{last:#}"
+    );
     let run = server.only_run();
     assert_eq!(fs::metadata(run.join("run.json")).unwrap().uid(), NOBODY);
-    assert_eq!(record(&run)["plan"]["targets"][0]["file_system"]["fs"], "ext4");
+    assert_eq!(
+        record(&run)["plan"]["targets"][0]["file_system"]["fs"],
+        "ext4"
+    );
     drop(server);
     expect_no_traces(&before);
 }
@@ -58,10 +67,20 @@ fn a_store_that_user_nobody_cannot_reach_is_refused_before_the_server_starts() {
     needs!(root);
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let arguments = ["serve", "--allow-runs", "--store", "index", "--listen", "127.0.0.1:0"];
+    let arguments = [
+        "serve",
+        "--allow-runs",
+        "--store",
+        "index",
+        "--listen",
+        "127.0.0.1:0",
+    ];
     let refused = fails(directory.path(), &arguments, 3, "machine/unable");
     let message = refused["message"].as_str().unwrap_or_default();
-    assert!(message.contains(&format!("cannot enter {}", directory.path().display())), "{message}");
+    assert!(
+        message.contains(&format!("cannot enter {}", directory.path().display())),
+        "{message}"
+    );
     assert!(!directory.path().join("index").exists());
 }
 
@@ -81,7 +100,10 @@ fn only_the_device_that_was_named_at_the_start_is_overwritten() {
     symlink(&other.path, &link).unwrap();
     let [device, another] = [&named, &other].map(|disk| disk.path.to_str().unwrap());
     let form = server.page("/new");
-    assert!(form.contains(&format!("value=\"{device}\"")) && !form.contains(another), "{form}");
+    assert!(
+        form.contains(&format!("value=\"{device}\"")) && !form.contains(another),
+        "{form}"
+    );
     for form in [
         format!("fs=ext4&medium={another}"),
         format!("fs=ext4&medium={}", link.display()),
@@ -90,15 +112,29 @@ fn only_the_device_that_was_named_at_the_start_is_overwritten() {
         format!("targets=ext4,journal%3D{another}%40{device}"),
     ] {
         let Answer(status, _, body) = server.ask("GET", &format!("/plan?{form}"), "");
-        assert!(status == 400 && body.contains("the device was not named"), "{form}: {status} {body}");
+        assert!(
+            status == 400 && body.contains("the device was not named"),
+            "{form}: {status} {body}"
+        );
     }
-    server.run(&format!("fs=ext4&medium={device}&workload=stat&p.files=100&blocks=2"));
+    server.run(&format!(
+        "fs=ext4&medium={device}&workload=stat&p.files=100&blocks=2"
+    ));
     let last = server.watch_end();
-    assert!(last["progress"].as_str().unwrap().starts_with("complete: "), "{last:#}");
+    assert!(
+        last["progress"].as_str().unwrap().starts_with("complete: "),
+        "{last:#}"
+    );
     let made = record(&server.only_run());
     assert_eq!(made["plan"]["wipe"], json!([device]), "{:#}", made["plan"]);
-    assert!(named.content() != of_named, "the named device was formatted");
-    assert!(other.content() == of_other, "the other device was not touched");
+    assert!(
+        named.content() != of_named,
+        "the named device was formatted"
+    );
+    assert!(
+        other.content() == of_other,
+        "the other device was not touched"
+    );
     drop((server, named, other));
     expect_no_traces(&before);
 }
@@ -111,35 +147,64 @@ fn a_browser_plans_starts_watches_and_stops_a_run_and_reads_its_report() {
     let mut browser = Browser::start(profile.path());
     browser.open(&server.login());
     let new_run = format!("http://{}/new", server.address);
-    assert_eq!(browser.value("location.href"), new_run, "the token is not in the address");
+    assert_eq!(
+        browser.value("location.href"),
+        new_run,
+        "the token is not in the address"
+    );
     browser.expect_accessible();
     browser.value("document.querySelector('input[name=fs][value=null]').checked = true");
     browser.value("document.querySelector('input[name=targets]').value = 'other=null'");
     browser.value("document.querySelector('select[name=workload]').value = 'stat'");
     browser.click("button[formaction=new]");
-    assert_eq!(browser.value("document.querySelector('select[name=workload]').value"), "stat");
-    assert_eq!(browser.value("document.querySelector('input[name=fs][value=null]').checked"), true);
+    assert_eq!(
+        browser.value("document.querySelector('select[name=workload]').value"),
+        "stat"
+    );
+    assert_eq!(
+        browser.value("document.querySelector('input[name=fs][value=null]').checked"),
+        true
+    );
     browser.value("document.querySelector('input[name=\"p.files\"]').value = '100'");
     browser.value("document.querySelector('input[name=blocks]').value = '10000'");
     browser.click("form.plan button");
     let plan = browser.text("pre");
-    assert!(plan.contains("files = 100") && plan.contains("blocks = 10000"), "{plan}");
+    assert!(
+        plan.contains("files = 100") && plan.contains("blocks = 10000"),
+        "{plan}"
+    );
     browser.expect_accessible();
     browser.click("form[action=start] button");
     browser.value("window.isFirst = true");
     browser.wait_for("[data-live=progress]", " of 10000, ");
     browser.wait_for("[data-live=table]", "stat");
-    assert_eq!(browser.value("window.isFirst"), true, "events came without another load of the page");
+    assert_eq!(
+        browser.value("window.isFirst"),
+        true,
+        "events came without another load of the page"
+    );
     browser.expect_accessible();
     browser.click("form[action=stop] button");
     browser.wait_for("main", "fsb run --resume");
     browser.expect_accessible();
     // The numbers are those of the store.
     let run = server.only_run();
-    let trials = counting(&run).iter().filter(|trial| trial["phase"] == "measured").count();
-    assert!(browser.text("[data-live=progress]").contains(&format!("interrupted, {trials} of ")));
+    let trials = counting(&run)
+        .iter()
+        .filter(|trial| trial["phase"] == "measured")
+        .count();
+    assert!(
+        browser
+            .text("[data-live=progress]")
+            .contains(&format!("interrupted, {trials} of "))
+    );
     browser.click("a[href='live/report']");
     browser.wait_for("main", "stat");
     browser.expect_only_requests_to(&server.address);
-    assert!(browser.requests.iter().any(|address| address.ends_with("/live/events")));
+    assert!(
+        browser
+            .requests
+            .iter()
+            .any(|address| address.ends_with("/live/events"))
+    );
 }

@@ -7,12 +7,16 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::common::{
-    JSON, expect_code, expect_error, expect_no_traces, fsb, measured, record, scratch, tiny_plan, traces,
+    JSON, expect_code, expect_error, expect_no_traces, fsb, measured, record, scratch, tiny_plan,
+    traces,
 };
 
 fn run(directory: &Path, targets: &[&str], more: &[&str]) -> Output {
     tiny_plan(directory);
-    fsb(directory, &[&["run", "tiny.toml", "--out", "run", "-q"], targets, more].concat())
+    fsb(
+        directory,
+        &[&["run", "tiny.toml", "--out", "run", "-q"], targets, more].concat(),
+    )
 }
 
 /// Returns the slices that each target had in each block.
@@ -21,7 +25,10 @@ fn slices(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
     for trial in trials {
         let target = trial["target"].as_str().unwrap().to_owned();
         let slice = trial["part"].as_u64().expect("a part");
-        slices.entry((target, trial["block"].as_u64().unwrap())).or_default().insert(slice);
+        slices
+            .entry((target, trial["block"].as_u64().unwrap()))
+            .or_default()
+            .insert(slice);
     }
     slices
 }
@@ -33,19 +40,34 @@ fn slices_rotate_and_every_sample_is_kept() {
     needs!(program "mkfs.btrfs");
     let before = traces();
     let scratch = scratch();
-    expect_code(&run(scratch.path(), &["ext4", "ext2", "btrfs"], &["--blocks", "3", "--size", "600M"]), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            &["ext4", "ext2", "btrfs"],
+            &["--blocks", "3", "--size", "600M"],
+        ),
+        0,
+    );
     expect_no_traces(&before);
     let record = record(&scratch.path().join("run"));
     let placement = &record["placement"]["side_by_side"];
     assert_eq!(placement["parts"], 3, "{placement}");
     let slice = placement["part_bytes"].as_u64().unwrap();
-    assert!(slice.is_multiple_of(1 << 20) && slice * 3 < 600 << 20, "{slice}");
+    assert!(
+        slice.is_multiple_of(1 << 20) && slice * 3 < 600 << 20,
+        "{slice}"
+    );
     let trials = measured(&scratch.path().join("run"));
     // One slice per target and block, and every target is once on every slice.
     let slices = slices(&trials);
-    assert!(slices.values().all(|slices| slices.len() == 1), "{slices:?}");
+    assert!(
+        slices.values().all(|slices| slices.len() == 1),
+        "{slices:?}"
+    );
     for target in ["ext4", "ext2", "btrfs"] {
-        let seen: BTreeSet<_> = (1..=3).flat_map(|block| slices[&(target.to_owned(), block)].clone()).collect();
+        let seen: BTreeSet<_> = (1..=3)
+            .flat_map(|block| slices[&(target.to_owned(), block)].clone())
+            .collect();
         assert_eq!(seen, [0, 1, 2].into(), "{target}");
     }
     // Every sample is recorded, with the device's work during the sample and its deferred work.
@@ -59,24 +81,52 @@ fn slices_rotate_and_every_sample_is_kept() {
         in_rounds += 1;
         let samples = &trial["stretches"];
         assert_eq!(samples["units"], rounds["units"]);
-        for list in ["timed_ns", "device_bytes", "device_flushes", "deferred_bytes"] {
-            assert_eq!(samples[list].as_array().unwrap().len() as u64, rounds["rounds"].as_u64().unwrap(), "{list}");
+        for list in [
+            "timed_ns",
+            "device_bytes",
+            "device_flushes",
+            "deferred_bytes",
+        ] {
+            assert_eq!(
+                samples[list].as_array().unwrap().len() as u64,
+                rounds["rounds"].as_u64().unwrap(),
+                "{list}"
+            );
         }
         let units = samples["units"].as_u64().unwrap() as usize;
         if let Some(unit_ns) = samples["unit_ns"].as_array() {
-            let sums = unit_ns.chunks(units).map(|sample| sample.iter().filter_map(Value::as_u64).sum::<u64>());
-            let timed: Vec<u64> = samples["timed_ns"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+            let sums = unit_ns
+                .chunks(units)
+                .map(|sample| sample.iter().filter_map(Value::as_u64).sum::<u64>());
+            let timed: Vec<u64> = samples["timed_ns"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(Value::as_u64)
+                .collect();
             assert_eq!(sums.collect::<Vec<_>>(), timed, "{trial}");
         }
         // The value is the geometric mean of the samples' rates.
-        let times: Vec<f64> = samples["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
-        let typical = (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;
+        let times: Vec<f64> = samples["timed_ns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|ns| ns.as_f64().unwrap())
+            .collect();
+        let typical =
+            (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;
         let metric = &trial["metrics"][0];
         if metric["unit"] == "operations_per_second" {
             let rate = samples["operations"].as_f64().unwrap() / typical;
-            assert!((metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-5, "{trial}");
+            assert!(
+                (metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-5,
+                "{trial}"
+            );
         }
-        assert!(trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0, "{trial}");
+        assert!(
+            trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0,
+            "{trial}"
+        );
     }
     assert!(in_rounds >= 9, "{in_rounds}");
 }
@@ -85,14 +135,22 @@ fn slices_rotate_and_every_sample_is_kept() {
 fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
     needs!(root);
     needs!(program "mkfs.ext4");
-    for (targets, more, reason) in
-        [(["ext4", "ext2"], "--one-at-a-time", "requested"), (["ext4", "ext2@ram"], "--verify", "different_media")]
-    {
+    for (targets, more, reason) in [
+        (["ext4", "ext2"], "--one-at-a-time", "requested"),
+        (["ext4", "ext2@ram"], "--verify", "different_media"),
+    ] {
         let scratch = scratch();
         expect_code(&run(scratch.path(), &targets, &["--size", "128M", more]), 0);
         let placement = record(&scratch.path().join("run"))["placement"].clone();
-        assert_eq!(placement["in_turn"]["reason"]["kind"], reason, "{placement}");
-        assert!(measured(&scratch.path().join("run")).iter().all(|trial| trial.get("part").is_none()));
+        assert_eq!(
+            placement["in_turn"]["reason"]["kind"], reason,
+            "{placement}"
+        );
+        assert!(
+            measured(&scratch.path().join("run"))
+                .iter()
+                .all(|trial| trial.get("part").is_none())
+        );
     }
 }
 
@@ -106,8 +164,9 @@ fn a_slice_that_is_too_small_is_refused_with_the_size_that_would_do() {
     assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }
 
-/// A FUSE server reads through the page cache of the device, whose read-ahead goes beyond the files of one unit into
-/// those of the next: unless the cache is dropped again, some samples read nothing.
+/// A FUSE server reads through the page cache of the device, whose read-ahead goes beyond the files
+/// of one unit into those of the next: unless the cache is dropped again, some samples read
+/// nothing.
 #[test]
 fn every_sample_that_begins_cold_reads_its_files() {
     needs!(root);
@@ -124,8 +183,14 @@ fn every_sample_that_begins_cold_reads_its_files() {
     // With a FUSE server every round has files of its own; otherwise all rounds use the same files.
     for other in ["ntfs", "ext2"] {
         let size = ["--size", "256M", "--blocks", "1"];
-        let output =
-            fsb(scratch.path(), &[&["run", "cold.toml", "ext4", other, "--out", "run", "-q"], &size[..]].concat());
+        let output = fsb(
+            scratch.path(),
+            &[
+                &["run", "cold.toml", "ext4", other, "--out", "run", "-q"],
+                &size[..],
+            ]
+            .concat(),
+        );
         expect_code(&output, 0);
         each_sample_read_as_much(&measured(&scratch.path().join("run")));
         std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
@@ -143,6 +208,10 @@ fn each_sample_read_as_much(trials: &[Value]) {
             .map(|bytes| bytes.as_u64().unwrap())
             .collect();
         let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
-        assert!(bytes.len() >= 3 && *least > 0 && most / least < 3, "{}: {bytes:?}", trial["workload"]);
+        assert!(
+            bytes.len() >= 3 && *least > 0 && most / least < 3,
+            "{}: {bytes:?}",
+            trial["workload"]
+        );
     }
 }

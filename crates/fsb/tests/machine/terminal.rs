@@ -5,14 +5,16 @@ use std::process::Command;
 
 use crate::common::{FSB, expect_code, fsb, scratch, shell, stderr, stdout, tiny_plan};
 
-/// On a terminal the table fills in during the run, with intervals, but without the letters of verdicts. Interim
-/// analyses and the end of the run add those.
+/// On a terminal the table fills in during the run, with intervals, but without the letters of
+/// verdicts. Interim analyses and the end of the run add those.
 #[test]
 fn the_table_fills_in_while_the_run_goes_on() {
     needs!(program "script");
     let directory = scratch();
     tiny_plan(directory.path());
-    let run = format!("stty rows 40 cols 100; {FSB} run tiny.toml null slow=null,slowdown=50% --blocks 6 --out run");
+    let run = format!(
+        "stty rows 40 cols 100; {FSB} run tiny.toml null slow=null,slowdown=50% --blocks 6 --out run"
+    );
     let shown = std::process::Command::new("script")
         .args(["-qec", &run, "/dev/null"])
         .current_dir(directory.path())
@@ -26,7 +28,8 @@ fn the_table_fills_in_while_the_run_goes_on() {
     assert!(answer.contains("] *"), "{answer}");
 }
 
-// Completions and manual pages, which come from the same definition as `--help`; and suggestions for typing errors.
+// Completions and manual pages, which come from the same definition as `--help`; and suggestions
+// for typing errors.
 
 #[test]
 fn bash_completes_commands_options_and_their_values() {
@@ -44,17 +47,33 @@ fn bash_completes_commands_options_and_their_values() {
         );
         let output = shell("bash", &["--norc", "--noprofile"], &ask);
         expect_code(&output, 0);
-        stdout(&output).lines().map(str::to_owned).collect::<Vec<_>>()
+        stdout(&output)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(completed("fsb comp"), ["compare", "completions"]);
     assert!(completed("fsb ''").contains(&"run".to_owned()));
-    assert!(!completed("fsb ''").contains(&"man".to_owned()), "packagers find it");
-    assert_eq!(completed("fsb run --mk"), ["--mkfs-defaults"], "an option of the complete page");
+    assert!(
+        !completed("fsb ''").contains(&"man".to_owned()),
+        "packagers find it"
+    );
+    assert_eq!(
+        completed("fsb run --mk"),
+        ["--mkfs-defaults"],
+        "an option of the complete page"
+    );
     assert_eq!(completed("fsb compare --fail-if ''"), ["slower"]);
     assert_eq!(completed("fsb kernel f"), ["fetch"]);
     assert_eq!(completed("fsb run ext"), ["ext2", "ext3", "ext4"]);
-    assert_eq!(completed("fsb run xfs ext4,noatime,nodela"), ["ext4,noatime,nodelalloc"]);
-    assert_eq!(completed("fsb run btrfs,compress"), ["btrfs,compress", "btrfs,compress-force"]);
+    assert_eq!(
+        completed("fsb run xfs ext4,noatime,nodela"),
+        ["ext4,noatime,nodelalloc"]
+    );
+    assert_eq!(
+        completed("fsb run btrfs,compress"),
+        ["btrfs,compress", "btrfs,compress-force"]
+    );
     assert_eq!(completed("fsb run --control read"), ["read-ahead"]);
     assert_eq!(completed("fsb run --suite iozone-d"), ["iozone-direct"]);
     assert!(completed("fsb list file-systems nilf").contains(&"nilfs2".to_owned()));
@@ -66,24 +85,46 @@ fn every_command_has_a_manual_page_that_troff_takes() {
     expect_code(&fsb(directory.path(), &["man", "pages"]), 0);
     let pages = directory.path().join("pages");
     let listed = stdout(&fsb(directory.path(), &["--help"]));
-    let commands = listed.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
+    let commands = listed
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1);
+    let commands: Vec<&str> = commands
+        .map_while(|line| line.split_whitespace().next())
+        .collect();
     assert!(commands.len() >= 12, "{commands:?}");
     for command in commands {
-        assert!(pages.join(format!("fsb-{command}.1")).exists(), "{command} has no page");
+        assert!(
+            pages.join(format!("fsb-{command}.1")).exists(),
+            "{command} has no page"
+        );
     }
     let run = fs::read_to_string(pages.join("fsb-run.1")).unwrap();
-    for needle in ["\\-\\-theta", "sudo fsb run ext4 xfs btrfs", "[NAME=]TARGET…", "| PLAN.toml", "TIME AND PRECISION"]
-    {
+    for needle in [
+        "\\-\\-theta",
+        "sudo fsb run ext4 xfs btrfs",
+        "[NAME=]TARGET…",
+        "| PLAN.toml",
+        "TIME AND PRECISION",
+    ] {
         assert!(run.contains(needle), "{needle} in {run}");
     }
     needs!(program "groff");
     for page in fs::read_dir(&pages).unwrap() {
         let page = page.unwrap().path();
-        let output = Command::new("groff").args(["-man", "-Kutf8", "-Tutf8", "-ww"]).arg(&page).output().unwrap();
+        let output = Command::new("groff")
+            .args(["-man", "-Kutf8", "-Tutf8", "-ww"])
+            .arg(&page)
+            .output()
+            .unwrap();
         expect_code(&output, 0);
         assert_eq!(stderr(&output), "", "{}", page.display());
         let source = fs::read_to_string(&page).unwrap();
-        assert!([".SH NAME", ".SH SYNOPSIS", "EXAMPLES"].iter().all(|word| source.contains(word)), "{source}");
+        assert!(
+            [".SH NAME", ".SH SYNOPSIS", "EXAMPLES"]
+                .iter()
+                .all(|word| source.contains(word)),
+            "{source}"
+        );
     }
 }

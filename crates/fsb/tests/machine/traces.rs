@@ -21,7 +21,17 @@ fn stores_to_shared_mappings_make_a_trace_incomplete() {
     expect_code(&said, 0);
     message(&said, "warning/incomplete-trace");
     let trace = scratch.path().join("app.trace");
-    let run = ["run", "null", "--trace", trace.to_str().unwrap(), "--blocks", "1", "--quiet", "--out", "run"];
+    let run = [
+        "run",
+        "null",
+        "--trace",
+        trace.to_str().unwrap(),
+        "--blocks",
+        "1",
+        "--quiet",
+        "--out",
+        "run",
+    ];
     fails(scratch.path(), &run, 2, "plan/invalid");
     expect_code(&fsb(scratch.path(), &[&run[..], &["--force"]].concat()), 0);
 }
@@ -41,7 +51,15 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let trace = scratch.path().join("app.trace");
     fs::create_dir(scratch.path().join("target")).unwrap();
     let status = Command::new("strace")
-        .args(["-f", "-y", "-o", "log", "-e", "trace=fdatasync,pwrite64,pread64,unlinkat", "--"])
+        .args([
+            "-f",
+            "-y",
+            "-o",
+            "log",
+            "-e",
+            "trace=fdatasync,pwrite64,pread64,unlinkat",
+            "--",
+        ])
         .arg(FSB)
         .args([
             "run",
@@ -63,12 +81,25 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let log = fs::read_to_string(scratch.path().join("log")).unwrap();
     // A trial repeats the replay as often as a sample permits.
     let trials = trials(&scratch.path().join("run"));
-    let replays: u64 = trials.iter().map(|trial| trial["requested"]["repetitions"].as_u64().unwrap_or(1)).sum();
-    for (call, recorded) in [("fdatasync", "fdatasync"), ("pwrite64", "pwrite"), ("pread64", "pread")] {
-        let made =
-            log.lines().filter(|line| line.contains(&format!(" {call}(")) && line.contains("fsb-set")).count() as u64;
+    let replays: u64 = trials
+        .iter()
+        .map(|trial| trial["requested"]["repetitions"].as_u64().unwrap_or(1))
+        .sum();
+    for (call, recorded) in [
+        ("fdatasync", "fdatasync"),
+        ("pwrite64", "pwrite"),
+        ("pread64", "pread"),
+    ] {
+        let made = log
+            .lines()
+            .filter(|line| line.contains(&format!(" {call}(")) && line.contains("fsb-set"))
+            .count() as u64;
         // The preparation writes, too: files that exist before the first call.
-        assert_eq!(made, count(&summary, recorded) * replays, "{call} in {replays} replays\n{summary}");
+        assert_eq!(
+            made,
+            count(&summary, recorded) * replays,
+            "{call} in {replays} replays\n{summary}"
+        );
     }
 }
 
@@ -101,19 +132,33 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
         expect_code(&said, 0);
         let summary = summary(&work);
         assert_eq!(summary["incomplete"], serde_json::json!([]));
-        Some((message(&said, "note/recorded")["fields"]["ebpf"] == true, summary))
+        Some((
+            message(&said, "note/recorded")["fields"]["ebpf"] == true,
+            summary,
+        ))
     };
     let (slow, stopped) = of("ptrace").unwrap();
     let Some((fast, seen)) = of("ebpf") else {
         skip!("the kernel refuses eBPF programs");
     };
     assert!(fast && !slow, "{fast} {slow}");
-    for (call, made) in [("pwrite", 2000), ("pread", 400), ("fdatasync", 40), ("open", 4), ("close", 4)] {
-        assert_eq!((count(&stopped, call), count(&seen, call)), (made, made), "{call}\n{stopped}\n{seen}");
+    for (call, made) in [
+        ("pwrite", 2000),
+        ("pread", 400),
+        ("fdatasync", 40),
+        ("open", 4),
+        ("close", 4),
+    ] {
+        assert_eq!(
+            (count(&stopped, call), count(&seen, call)),
+            (made, made),
+            "{call}\n{stopped}\n{seen}"
+        );
     }
 }
 
-/// The trace records which task another one waits for, whatever it waits with: here a byte in a pipe, and a lock.
+/// The trace records which task another one waits for, whatever it waits with: here a byte in a
+/// pipe, and a lock.
 #[test]
 fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     needs!(root);
@@ -147,14 +192,33 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
     }
     expect_code(&said, 0);
     let summary = summary(&work);
-    if summary["notes"].as_array().unwrap().iter().any(|note| note["note"] == "wakes-unseen") {
+    if summary["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|note| note["note"] == "wakes-unseen")
+    {
         skip!("the kernel does not report who woke whom");
     }
-    // Each of two tasks waits for the other a hundred times; a wait that finds its byte at once does not sleep.
+    // Each of two tasks waits for the other a hundred times; a wait that finds its byte at once
+    // does not sleep.
     assert!((150..=260).contains(&count(&summary, "woken")), "{summary}");
     let trace = scratch.path().join("app.trace");
-    let run = ["run", "null", "--trace", trace.to_str().unwrap(), "--pace", "none", "--blocks", "1", "--quiet"];
-    expect_code(&fsb(scratch.path(), &[&run[..], &["--out", "run"]].concat()), 0);
+    let run = [
+        "run",
+        "null",
+        "--trace",
+        trace.to_str().unwrap(),
+        "--pace",
+        "none",
+        "--blocks",
+        "1",
+        "--quiet",
+    ];
+    expect_code(
+        &fsb(scratch.path(), &[&run[..], &["--out", "run"]].concat()),
+        0,
+    );
 }
 
 /// Without the right to eBPF, `--by ebpf` is refused, and the default uses ptrace.
@@ -165,12 +229,26 @@ fn without_rights_calls_stop() {
     std::os::unix::fs::chown(scratch.path(), Some(65534), Some(65534)).unwrap();
     let program = public_copy();
     let record = |by: &str| {
-        let words = ["record", JSON, "-o", "app.trace", "--by", by, "--", "sh", "-c", "echo x > f"];
+        let words = [
+            "record",
+            JSON,
+            "-o",
+            "app.trace",
+            "--by",
+            by,
+            "--",
+            "sh",
+            "-c",
+            "echo x > f",
+        ];
         as_nobody(program.path(), scratch.path(), &words)
     };
     let refused = record("ebpf");
     expect_error(&refused, 3, "record/no-ebpf");
-    assert!(!scratch.path().join("f").exists(), "the program was not begun");
+    assert!(
+        !scratch.path().join("f").exists(),
+        "the program was not begun"
+    );
     let served = record("auto");
     expect_code(&served, 0);
     assert_eq!(message(&served, "note/recorded")["fields"]["ebpf"], false);
@@ -202,17 +280,32 @@ impl Totals {
         expect_code(&status, 0);
         let text = fs::read(&log).unwrap();
         let mut totals = Totals::default();
-        String::from_utf8_lossy(&text).lines().for_each(|line| totals.add(line, &work.display().to_string()));
+        String::from_utf8_lossy(&text)
+            .lines()
+            .for_each(|line| totals.add(line, &work.display().to_string()));
         totals
     }
 
     fn add(&mut self, line: &str, work: &str) {
-        let Some((_, call)) = line.split_once(' ') else { return };
-        let Some((name, arguments)) = call.trim_start().split_once('(') else { return };
-        let Some((arguments, result)) = arguments.rsplit_once(" = ") else { return };
-        let Some(result) = result.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()) else { return };
+        let Some((_, call)) = line.split_once(' ') else {
+            return;
+        };
+        let Some((name, arguments)) = call.trim_start().split_once('(') else {
+            return;
+        };
+        let Some((arguments, result)) = arguments.rsplit_once(" = ") else {
+            return;
+        };
+        let Some(result) = result
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<u64>().ok())
+        else {
+            return;
+        };
         let argument = |at: usize| arguments.split(", ").nth(at).unwrap_or_default();
-        let is_below = |word: &str| word.contains(&format!("<{work}/")) || word.contains(&format!("<{work}>"));
+        let is_below =
+            |word: &str| word.contains(&format!("<{work}/")) || word.contains(&format!("<{work}>"));
         let to = match name {
             "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" => argument(0),
             "copy_file_range" | "splice" => argument(2),
@@ -242,10 +335,14 @@ impl Totals {
         let calls = |names: &[&str]| names.iter().map(|name| count(summary, name)).sum();
         Totals {
             writes: calls(&["write", "pwrite", "copy_file_range", "sendfile"]),
-            written: [&summary["writes"], &summary["kinds"]["copy_file_range"], &summary["kinds"]["sendfile"]]
-                .iter()
-                .filter_map(|moved| moved["bytes"].as_u64())
-                .sum(),
+            written: [
+                &summary["writes"],
+                &summary["kinds"]["copy_file_range"],
+                &summary["kinds"]["sendfile"],
+            ]
+            .iter()
+            .filter_map(|moved| moved["bytes"].as_u64())
+            .sum(),
             renames: calls(&["rename"]),
             links: calls(&["link"]),
             syncs: calls(&["fsync", "fdatasync", "msync"]),
@@ -256,7 +353,10 @@ impl Totals {
 /// Makes the directories of two equal programs, with files elsewhere.
 fn two_works(scratch: &Path) -> [PathBuf; 2] {
     ["recorded", "traced"].map(|name| {
-        let (work, elsewhere) = (scratch.join(name).join("work"), scratch.join(name).join("elsewhere"));
+        let (work, elsewhere) = (
+            scratch.join(name).join("work"),
+            scratch.join(name).join("elsewhere"),
+        );
         fs::create_dir_all(&work).unwrap();
         fs::create_dir_all(elsewhere.join("tree/sub")).unwrap();
         fs::write(elsewhere.join("big"), vec![7; 3_000_000]).unwrap();
@@ -268,12 +368,17 @@ fn two_works(scratch: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// Records a program and runs it under strace. Asserts that both see the same work. Returns the summary.
+/// Records a program and runs it under strace. Asserts that both see the same work. Returns the
+/// summary.
 fn record_beside_strace(scratch: &Path, program: &[&str]) -> Value {
     let [recorded, traced] = two_works(scratch);
     expect_code(&record_program(&recorded, &[], program), 0);
     let summary = summary(&recorded);
-    assert_eq!(Totals::of_summary(&summary), Totals::of_strace(&traced, program), "{program:?}\n{summary}");
+    assert_eq!(
+        Totals::of_summary(&summary),
+        Totals::of_strace(&traced, program),
+        "{program:?}\n{summary}"
+    );
     summary
 }
 
@@ -281,12 +386,31 @@ fn record_beside_strace(scratch: &Path, program: &[&str]) -> Value {
 fn expect_replay(scratch: &Path, more: &[&str]) {
     fs::create_dir(scratch.join("target")).unwrap();
     let trace = scratch.join("recorded/app.trace");
-    let words =
-        ["run", "./target", "--control", "guest-memory=off", "--blocks", "1", "--quiet", "--out", "run", "--trace"];
-    expect_code(&fsb(scratch, &[&words[..], &[trace.to_str().unwrap()], more].concat()), 0);
+    let words = [
+        "run",
+        "./target",
+        "--control",
+        "guest-memory=off",
+        "--blocks",
+        "1",
+        "--quiet",
+        "--out",
+        "run",
+        "--trace",
+    ];
+    expect_code(
+        &fsb(
+            scratch,
+            &[&words[..], &[trace.to_str().unwrap()], more].concat(),
+        ),
+        0,
+    );
     let trial = trials(&scratch.join("run")).pop().expect("a trial");
     assert_eq!(
-        (&trial["outcome"], &trial["observed"]["counts"]["other_results"]),
+        (
+            &trial["outcome"],
+            &trial["observed"]["counts"]["other_results"]
+        ),
         (&"ok".into(), &0.into()),
         "{trial}"
     );
@@ -302,8 +426,16 @@ fn files_that_come_from_outside_are_recorded_as_strace_sees_them() {
         mv all ../elsewhere/ && rm -r moved";
     let summary = record_beside_strace(scratch.path(), &["sh", "-c", line]);
     assert_eq!(summary["incomplete"], serde_json::json!([]), "{summary}");
-    let notes: Vec<_> = summary["notes"].as_array().unwrap().iter().map(|note| &note["note"]).collect();
-    assert!(notes.contains(&&"copied".into()) && notes.contains(&&"crossed".into()), "{notes:?}");
+    let notes: Vec<_> = summary["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| &note["note"])
+        .collect();
+    assert!(
+        notes.contains(&&"copied".into()) && notes.contains(&&"crossed".into()),
+        "{notes:?}"
+    );
     expect_replay(scratch.path(), &[]);
 }
 
@@ -312,7 +444,11 @@ fn files_that_come_from_outside_are_recorded_as_strace_sees_them() {
 fn packages_that_pip_installs_are_recorded_as_strace_sees_them() {
     needs!(program "strace");
     needs!(program "python3");
-    if !Command::new("python3").args(["-m", "pip", "--version"]).output().is_ok_and(|said| said.status.success()) {
+    if !Command::new("python3")
+        .args(["-m", "pip", "--version"])
+        .output()
+        .is_ok_and(|said| said.status.success())
+    {
         skip!("python3 has no pip");
     }
     let scratch = scratch();
@@ -325,7 +461,11 @@ fn packages_that_pip_installs_are_recorded_as_strace_sees_them() {
         \x20 wheel.writestr(meta + 'METADATA', 'Metadata-Version: 2.1\\nName: thing\\nVersion: 1.0\\n')\n\
         \x20 wheel.writestr(meta + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
         \x20 wheel.writestr(meta + 'RECORD', '')\n";
-    let made = Command::new("python3").args(["-c", make]).arg(&wheel).output().unwrap();
+    let made = Command::new("python3")
+        .args(["-c", make])
+        .arg(&wheel)
+        .output()
+        .unwrap();
     expect_code(&made, 0);
     let program = [
         "python3",
@@ -344,7 +484,10 @@ fn packages_that_pip_installs_are_recorded_as_strace_sees_them() {
     ];
     let summary = record_beside_strace(scratch.path(), &program);
     assert_eq!(summary["incomplete"], serde_json::json!([]), "{summary}");
-    assert!(count(&summary, "rename") >= 2, "the package and its metadata\n{summary}");
+    assert!(
+        count(&summary, "rename") >= 2,
+        "the package and its metadata\n{summary}"
+    );
     expect_replay(scratch.path(), &[]);
 }
 
@@ -358,10 +501,30 @@ fn a_write_ahead_log_is_recorded_and_its_index_is_named() {
         db.execute('create table t(v)')\n\
         for i in range(30):\n  with db: db.execute('insert into t values(?)', ('x' * 500,))\n";
     let summary = record_beside_strace(scratch.path(), &["python3", "-c", program]);
-    assert_eq!(summary["incomplete"][0]["files"], serde_json::json!(["app.db-shm"]), "{summary}");
+    assert_eq!(
+        summary["incomplete"][0]["files"],
+        serde_json::json!(["app.db-shm"]),
+        "{summary}"
+    );
     let trace = scratch.path().join("recorded/app.trace");
-    let refused = fsb(scratch.path(), &["run", "null", "--trace", trace.to_str().unwrap(), "--out", "run"]);
-    assert!(stderr(&refused).split_whitespace().any(|word| word.contains("app.db-shm)")), "{}", stderr(&refused));
+    let refused = fsb(
+        scratch.path(),
+        &[
+            "run",
+            "null",
+            "--trace",
+            trace.to_str().unwrap(),
+            "--out",
+            "run",
+        ],
+    );
+    assert!(
+        stderr(&refused)
+            .split_whitespace()
+            .any(|word| word.contains("app.db-shm)")),
+        "{}",
+        stderr(&refused)
+    );
     expect_replay(scratch.path(), &["--force"]);
 }
 
@@ -370,18 +533,38 @@ fn a_write_ahead_log_is_recorded_and_its_index_is_named() {
 fn durable_writes_of_lmdb_are_seen() {
     needs!(program "strace");
     needs!(program "python3");
-    if !Command::new("python3").args(["-c", "import lmdb"]).output().is_ok_and(|said| said.status.success()) {
+    if !Command::new("python3")
+        .args(["-c", "import lmdb"])
+        .output()
+        .is_ok_and(|said| said.status.success())
+    {
         skip!("python3 has no module lmdb");
     }
     let scratch = scratch();
     let program = "import lmdb\nenv = lmdb.open('db')\n\
         for i in range(30):\n  with env.begin(write=True) as txn: txn.put(b'%d' % i, b'x' * 500)\nenv.close()\n";
     let summary = record_beside_strace(scratch.path(), &["python3", "-c", program]);
-    assert!(summary["durable_writes"]["calls"].as_u64().unwrap() >= 30, "{summary}");
-    assert_eq!(summary["incomplete"][0]["files"], serde_json::json!(["db/lock.mdb"]), "{summary}");
-    let shown = stdout(&fsb(&scratch.path().join("recorded"), &["trace", "show", "app.trace"]));
-    assert!(shown.contains("writes are durable when they return") && !shown.contains("never syncs"), "{shown}");
-    let reduced = stdout(&fsb(&scratch.path().join("recorded"), &["trace", "reduce", "app.trace"]));
+    assert!(
+        summary["durable_writes"]["calls"].as_u64().unwrap() >= 30,
+        "{summary}"
+    );
+    assert_eq!(
+        summary["incomplete"][0]["files"],
+        serde_json::json!(["db/lock.mdb"]),
+        "{summary}"
+    );
+    let shown = stdout(&fsb(
+        &scratch.path().join("recorded"),
+        &["trace", "show", "app.trace"],
+    ));
+    assert!(
+        shown.contains("writes are durable when they return") && !shown.contains("never syncs"),
+        "{shown}"
+    );
+    let reduced = stdout(&fsb(
+        &scratch.path().join("recorded"),
+        &["trace", "reduce", "app.trace"],
+    ));
     assert!(reduced.contains("dsync = true"), "{reduced}");
 }
 
@@ -403,9 +586,28 @@ fn a_replay_keeps_the_durability_of_writes() {
     let summary = summary(&work);
     assert_eq!(summary["durable_writes"]["calls"], 3, "{summary}");
     fs::create_dir(scratch.path().join("target")).unwrap();
-    let words = ["run", "./target", "--control", "guest-memory=off", "--blocks", "1", "--quiet", "--out", "run"];
+    let words = [
+        "run",
+        "./target",
+        "--control",
+        "guest-memory=off",
+        "--blocks",
+        "1",
+        "--quiet",
+        "--out",
+        "run",
+    ];
     let run = Command::new("strace")
-        .args(["-f", "-y", "-o", "log", "-e", "trace=openat,pwritev2", "--", FSB])
+        .args([
+            "-f",
+            "-y",
+            "-o",
+            "log",
+            "-e",
+            "trace=openat,pwritev2",
+            "--",
+            FSB,
+        ])
         .args(words)
         .args(["--trace", "app.trace"])
         .current_dir(scratch.path())
@@ -415,17 +617,34 @@ fn a_replay_keeps_the_durability_of_writes() {
     let log = fs::read_to_string(scratch.path().join("log")).unwrap();
     let flags = |name: &str| {
         let begin = format!("\"{name}\", ");
-        let opens = log.lines().filter(|line| line.contains("fsb-set>") && line.contains(&begin));
-        let opens: Vec<&str> = opens.filter_map(|line| line.split_once(&begin)?.1.split(',').next()).collect();
+        let opens = log
+            .lines()
+            .filter(|line| line.contains("fsb-set>") && line.contains(&begin));
+        let opens: Vec<&str> = opens
+            .filter_map(|line| line.split_once(&begin)?.1.split(',').next())
+            .collect();
         assert!(!opens.is_empty(), "{name}\n{log}");
         opens
             .iter()
             .all(|flags| flags.contains("O_DSYNC"))
             .then_some("O_DSYNC")
-            .or_else(|| opens.iter().all(|flags| flags.contains("O_SYNC")).then_some("O_SYNC"))
+            .or_else(|| {
+                opens
+                    .iter()
+                    .all(|flags| flags.contains("O_SYNC"))
+                    .then_some("O_SYNC")
+            })
     };
-    assert_eq!(["data", "all", "single"].map(flags), [Some("O_DSYNC"), Some("O_SYNC"), None]);
-    let single = log.lines().filter(|line| line.contains("pwritev2(") && line.contains("single>"));
+    assert_eq!(
+        ["data", "all", "single"].map(flags),
+        [Some("O_DSYNC"), Some("O_SYNC"), None]
+    );
+    let single = log
+        .lines()
+        .filter(|line| line.contains("pwritev2(") && line.contains("single>"));
     let single: Vec<&str> = single.collect();
-    assert!(!single.is_empty() && single.iter().all(|line| line.contains("RWF_DSYNC")), "{single:?}");
+    assert!(
+        !single.is_empty() && single.iter().all(|line| line.contains("RWF_DSYNC")),
+        "{single:?}"
+    );
 }

@@ -10,15 +10,30 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-testbed", &["fsb-model", "fsb-store", "fsb-sys"]),
     ("fsb-trace", &["fsb-model"]),
     ("fsb-record", &["fsb-trace", "fsb-sys"]),
-    ("fsb-engine", &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"]),
+    (
+        "fsb-engine",
+        &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"],
+    ),
     ("fsb-store", &["fsb-model"]),
     ("fsb-compat", &["fsb-model", "fsb-store"]),
     ("fsb-stats", &["fsb-model"]),
     ("fsb-vm", &["fsb-model", "fsb-store"]),
-    ("fsb-runner", &["fsb-model", "fsb-sys", "fsb-testbed", "fsb-engine", "fsb-vm"]),
+    (
+        "fsb-runner",
+        &[
+            "fsb-model",
+            "fsb-sys",
+            "fsb-testbed",
+            "fsb-engine",
+            "fsb-vm",
+        ],
+    ),
     ("fsb-report", &["fsb-model", "fsb-stats"]),
     ("fsb-history", &["fsb-model", "fsb-report", "fsb-stats"]),
-    ("fsb-serve", &["fsb-history", "fsb-model", "fsb-report", "fsb-stats"]),
+    (
+        "fsb-serve",
+        &["fsb-history", "fsb-model", "fsb-report", "fsb-stats"],
+    ),
     (
         "fsb",
         &[
@@ -55,7 +70,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-trace",
         ],
     ),
-    ("fsb-mpi", &["fsb-engine", "fsb-model", "fsb-report", "fsb-stats", "fsb-store", "fsb-sys", "fsb-testbed"]),
+    (
+        "fsb-mpi",
+        &[
+            "fsb-engine",
+            "fsb-model",
+            "fsb-report",
+            "fsb-stats",
+            "fsb-store",
+            "fsb-sys",
+            "fsb-testbed",
+        ],
+    ),
     // Only tests use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
@@ -63,17 +89,30 @@ const ALLOWED: &[(&str, &[&str])] = &[
 #[test]
 fn dependencies_point_down() {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path"])
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--no-deps",
+            "--offline",
+            "--manifest-path",
+        ])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .output()
         .expect("cargo metadata runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("metadata is JSON");
     let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
     let packages = metadata["packages"].as_array().expect("packages");
-    assert_eq!(packages.len(), ALLOWED.len(), "a crate is missing from the list above, or from the workspace");
+    assert_eq!(
+        packages.len(),
+        ALLOWED.len(),
+        "a crate is missing from the list above, or from the workspace"
+    );
     for package in packages {
         let name = package["name"].as_str().unwrap();
-        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} is not in the list"));
+        let may = allowed
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not in the list"));
         for dependency in package["dependencies"].as_array().unwrap() {
             let on = dependency["name"].as_str().unwrap();
             let ours = allowed.contains_key(on) && dependency["kind"].is_null();
@@ -82,14 +121,20 @@ fn dependencies_point_down() {
     }
 }
 
-/// Returns the lines of code of each source file, by its path below `crates`, without comments and tests.
+/// Returns the lines of code of each source file, by its path below `crates`, without comments and
+/// tests.
 fn sources() -> Vec<(String, Vec<String>)> {
     let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut files = vec![std::path::PathBuf::from(crates)];
     let mut found = Vec::new();
     while let Some(path) = files.pop() {
         if path.is_dir() {
-            files.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            files.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
             continue;
         }
         let name = path.strip_prefix(crates).unwrap().display().to_string();
@@ -98,14 +143,17 @@ fn sources() -> Vec<(String, Vec<String>)> {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let body = text.split("#[cfg(test)]").next().unwrap();
-        let code = body.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = body
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
         found.push((name, code.map(str::to_owned).collect()));
     }
     assert!(found.len() > 50, "only {} files found", found.len());
     found
 }
 
-/// Only the programs know the store of runs. The crates below it open files with `input` and remove trees.
+/// Only the programs know the store of runs. The crates below it open files with `input` and remove
+/// trees.
 #[test]
 fn the_store_of_runs_is_used_by_the_program_alone() {
     let above = ["fsb/", "fsb-mpi/", "fsb-store/", "xtask/"];
@@ -113,8 +161,11 @@ fn the_store_of_runs_is_used_by_the_program_alone() {
     for (path, code) in sources().into_iter().filter(|(path, _)| below(path)) {
         for line in code {
             let names = line.split("fsb_store").skip(1);
-            let other =
-                names.filter(|after| !["::input::", "::remove_tree("].iter().any(|known| after.starts_with(known)));
+            let other = names.filter(|after| {
+                !["::input::", "::remove_tree("]
+                    .iter()
+                    .any(|known| after.starts_with(known))
+            });
             assert_eq!(other.count(), 0, "{path}: {line}");
         }
     }
@@ -125,32 +176,49 @@ fn is_of_testbed(path: &str) -> bool {
     path.starts_with("fsb-testbed/src/") || path.starts_with("fsb-sys/src/")
 }
 
-/// A file system is defined by one file and one line: no other module of the testbed compares names of file systems. No
-/// lint checks the content of string literals.
+/// A file system is defined by one file and one line: no other module of the testbed compares names
+/// of file systems. No lint checks the content of string literals.
 #[test]
 fn file_systems_are_named_in_their_family_alone() {
     // The testbed itself mounts a tmpfs.
-    let members = fsb_testbed::fs::REGISTRY.iter().map(|member| member.name()).filter(|name| *name != "tmpfs");
+    let members = fsb_testbed::fs::REGISTRY
+        .iter()
+        .map(|member| member.name())
+        .filter(|name| *name != "tmpfs");
     let names: Vec<String> = members.map(|name| format!("\"{name}\"")).collect();
-    for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path) && !path.contains("/fs/")) {
+    for (path, code) in sources()
+        .into_iter()
+        .filter(|(path, _)| is_of_testbed(path) && !path.contains("/fs/"))
+    {
         // The first bytes of kernel threads' names are byte strings.
-        let is_name = |line: &str, name| line.match_indices(name).any(|(at, _): (usize, _)| !line[..at].ends_with('b'));
-        let named = code.iter().find(|line| names.iter().any(|name| is_name(line, name.as_str())));
+        let is_name = |line: &str, name| {
+            line.match_indices(name)
+                .any(|(at, _): (usize, _)| !line[..at].ends_with('b'))
+        };
+        let named = code
+            .iter()
+            .find(|line| names.iter().any(|name| is_name(line, name.as_str())));
         assert_eq!(named, None, "{path}");
     }
 }
 
-/// Errors between modules of the testbed are `Refusal`s, which record whether the kernel gave the reason. No lint
-/// forbids a type in one position only: `String` is allowed elsewhere.
+/// Errors between modules of the testbed are `Refusal`s, which record whether the kernel gave the
+/// reason. No lint forbids a type in one position only: `String` is allowed elsewhere.
 #[test]
 fn reasons_have_a_type_in_the_testbed() {
-    for (path, code) in sources().into_iter().filter(|(path, _)| is_of_testbed(path)) {
-        // This module returns the reason why targets take turns as text, because no operation has failed.
+    for (path, code) in sources()
+        .into_iter()
+        .filter(|(path, _)| is_of_testbed(path))
+    {
+        // This module returns the reason why targets take turns as text, because no operation has
+        // failed.
         if path.ends_with("local/side_by_side.rs") {
             continue;
         }
         let answers = code.iter().filter_map(|line| line.split_once("-> Result<"));
-        let plain = answers.map(|(_, answer)| answer).find(|answer| answer.contains(", String>"));
+        let plain = answers
+            .map(|(_, answer)| answer)
+            .find(|answer| answer.contains(", String>"));
         assert_eq!(plain, None, "{path}: a `Refusal` is meant");
     }
 }

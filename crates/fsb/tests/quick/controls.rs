@@ -16,7 +16,10 @@ use crate::common::*;
 fn processors_that_are_left_decide_how_many_threads_there_are() {
     let scratch = scratch();
     let plan = |controls: &[&str]| {
-        let output = fsb(scratch.path(), &[&["run", "null", "--print-plan"], controls].concat());
+        let output = fsb(
+            scratch.path(),
+            &[&["run", "null", "--print-plan"], controls].concat(),
+        );
         expect_code(&output, 0);
         stdout(&output)
     };
@@ -47,17 +50,41 @@ const VALUES: &[&str] = &[
 #[test]
 fn wrong_values_are_refused() {
     let scratch = scratch();
-    let requests =
-        VALUES.iter().map(|value| (["run", "null", "--out", "run", "--control", value], "control/invalid-value"));
-    let mut requests: Vec<(Vec<&str>, &str)> = requests.map(|(words, code)| (words.to_vec(), code)).collect();
-    requests.push((vec!["run", "null", "--control", "read-ahed=1M"], "control/unknown"));
-    let both = ["run", "null", "--control", "dirty-ratio=9%", "--control", "dirty-bytes=1G"];
+    let requests = VALUES.iter().map(|value| {
+        (
+            ["run", "null", "--out", "run", "--control", value],
+            "control/invalid-value",
+        )
+    });
+    let mut requests: Vec<(Vec<&str>, &str)> = requests
+        .map(|(words, code)| (words.to_vec(), code))
+        .collect();
+    requests.push((
+        vec!["run", "null", "--control", "read-ahed=1M"],
+        "control/unknown",
+    ));
+    let both = [
+        "run",
+        "null",
+        "--control",
+        "dirty-ratio=9%",
+        "--control",
+        "dirty-bytes=1G",
+    ];
     requests.push((both.to_vec(), "control/conflict"));
-    let requests: Vec<(&[&str], &str)> = requests.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
+    let requests: Vec<(&[&str], &str)> = requests
+        .iter()
+        .map(|(words, code)| (words.as_slice(), *code))
+        .collect();
     expect_refusals("controls", scratch.path(), &requests);
     // These messages list properties of this machine.
     for value in ["governor=turbo", "cpus=9999"] {
-        fails(scratch.path(), &["run", "null", "--out", "run", "--control", value], 2, "control/invalid-value");
+        fails(
+            scratch.path(),
+            &["run", "null", "--out", "run", "--control", value],
+            2,
+            "control/invalid-value",
+        );
     }
     assert!(!scratch.path().join("run").exists());
 }
@@ -65,7 +92,9 @@ fn wrong_values_are_refused() {
 #[test]
 fn targets_differ_only_in_controls_of_one_target() {
     let scratch = scratch();
-    let plan = |controls: &str| format!("targets = ['null', {{ target = 'bare=null', controls = {controls} }}]\n");
+    let plan = |controls: &str| {
+        format!("targets = ['null', {{ target = 'bare=null', controls = {controls} }}]\n")
+    };
     let plans = [
         (plan("{ swap = 'off' }"), "control/not-per-target"),
         (plan("{ barriers = 'of' }"), "control/invalid-value"),
@@ -78,8 +107,12 @@ fn targets_differ_only_in_controls_of_one_target() {
 fn barriers_stay_where_others_would_lose_data() {
     let scratch = scratch();
     let directory = scratch.path().to_string_lossy().into_owned();
-    let output = fsb_json(scratch.path(), &["run", &directory, "--control", "barriers=off"]);
-    // If the disk under the directory is unknown, fsb cannot switch its cache off, and the machine lacks the control.
+    let output = fsb_json(
+        scratch.path(),
+        &["run", &directory, "--control", "barriers=off"],
+    );
+    // If the disk under the directory is unknown, fsb cannot switch its cache off, and the machine
+    // lacks the control.
     let found = match output.status.code() {
         Some(2) => expect_error(&output, 2, "control/risks-data"),
         _ => message(&output, "warning/control-unavailable"),
@@ -140,8 +173,14 @@ impl Systemd {
 
     fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
         let mut command = command(directory, arguments);
-        let path = format!("{}:{}", self.directory.path().display(), std::env::var("PATH").unwrap_or_default());
-        command.env("PATH", path).env("FAKE_UNITS", self.directory.path());
+        let path = format!(
+            "{}:{}",
+            self.directory.path().display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        command
+            .env("PATH", path)
+            .env("FAKE_UNITS", self.directory.path());
         command
     }
 
@@ -156,27 +195,47 @@ impl Systemd {
 
 /// Returns the arguments that measure a directory, which needs no root.
 fn arguments<'a>(target: &'a str, services: &'a str) -> Vec<&'a str> {
-    vec!["run", "plan.toml", target, "--control", services, "--out", "run", "-q"]
+    vec![
+        "run",
+        "plan.toml",
+        target,
+        "--control",
+        services,
+        "--out",
+        "run",
+        "-q",
+    ]
 }
 
 #[test]
 fn services_rest_while_fsb_measures() {
     let (scratch, systemd) = (scratch(), Systemd::new());
-    fs::write(scratch.path().join("plan.toml"), PLAN.replace("blocks = 50", "blocks = 1")).unwrap();
+    fs::write(
+        scratch.path().join("plan.toml"),
+        PLAN.replace("blocks = 50", "blocks = 1"),
+    )
+    .unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
     let arguments = arguments(&target, "services=cron,atd,crom?,logrotate");
-    let output = systemd.command(scratch.path(), &arguments).output().unwrap();
+    let output = systemd
+        .command(scratch.path(), &arguments)
+        .output()
+        .unwrap();
     let record = record(&scratch.path().join("run"));
     let services = &record["controls"]["services"];
     let stopped = "crom does not exist, cron.service stopped, atd.service did not run, logrotate.service stopped";
     assert_eq!(services["observed"], stopped, "{}", stderr(&output));
     // fsb starts the service first that it stopped last.
-    let log = "stop cron.service\nstop logrotate.service\nstart logrotate.service\nstart cron.service";
+    let log =
+        "stop cron.service\nstop logrotate.service\nstart logrotate.service\nstart cron.service";
     assert_eq!(systemd.log(), log);
     let warning = serde_json::json!(
         { "kind": "service_may_restart", "service": "logrotate.service", "trigger": "logrotate.timer" }
     );
-    assert!(record["warnings"].as_array().unwrap().contains(&warning), "{record:#}");
+    assert!(
+        record["warnings"].as_array().unwrap().contains(&warning),
+        "{record:#}"
+    );
 }
 
 #[test]
@@ -184,16 +243,30 @@ fn units_that_cannot_be_stopped_are_refused_before_any_is() {
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
-    for (services, unit) in [("services=cron,crom", "crom.service"), ("services=cron,dbus", "dbus.service")] {
-        let output = systemd.command(scratch.path(), &arguments(&target, services)).arg(JSON).output().unwrap();
+    for (services, unit) in [
+        ("services=cron,crom", "crom.service"),
+        ("services=cron,dbus", "dbus.service"),
+    ] {
+        let output = systemd
+            .command(scratch.path(), &arguments(&target, services))
+            .arg(JSON)
+            .output()
+            .unwrap();
         let error = expect_error(&output, 2, "control/unit");
         assert_eq!(error["fields"]["unit"], unit);
         assert!(!scratch.path().join("run").exists());
         assert_eq!(systemd.log(), "");
     }
-    // A failure that only the attempt shows ends the run, and services that were stopped before run again.
-    let output =
-        systemd.command(scratch.path(), &arguments(&target, "services=cron,stubborn")).arg(JSON).output().unwrap();
+    // A failure that only the attempt shows ends the run, and services that were stopped before run
+    // again.
+    let output = systemd
+        .command(
+            scratch.path(),
+            &arguments(&target, "services=cron,stubborn"),
+        )
+        .arg(JSON)
+        .output()
+        .unwrap();
     let error = expect_error(&output, 3, "control/unit-not-stopped");
     assert_eq!(error["fields"]["unit"], "stubborn.service");
     assert_eq!(systemd.state("cron.service"), "active");
@@ -204,26 +277,49 @@ fn a_killed_run_leaves_no_service_stopped() {
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let target = scratch.path().to_string_lossy().into_owned();
-    let mut run = systemd.command(scratch.path(), &arguments(&target, "services=cron")).spawn().unwrap();
-    wait_until("cron is stopped", Duration::from_secs(60), || systemd.state("cron.service") == "inactive");
+    let mut run = systemd
+        .command(scratch.path(), &arguments(&target, "services=cron"))
+        .spawn()
+        .unwrap();
+    wait_until("cron is stopped", Duration::from_secs(60), || {
+        systemd.state("cron.service") == "inactive"
+    });
     kill_watcher(run.id());
     run.kill().unwrap();
     run.wait().unwrap();
     is_gone(run.id());
-    let cleaned = systemd.command(scratch.path(), &["clean"]).output().unwrap();
+    let cleaned = systemd
+        .command(scratch.path(), &["clean"])
+        .output()
+        .unwrap();
     let said = stdout(&cleaned);
-    assert!(said.contains("undone after a killed run: services: started cron.service"), "{said}");
+    assert!(
+        said.contains("undone after a killed run: services: started cron.service"),
+        "{said}"
+    );
     assert_eq!(systemd.state("cron.service"), "active");
 }
 
-// Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are marked.
+// Two runs at once: the second is refused without `--allow-concurrent`; with it, both results are
+// marked.
 
 /// Starts a run on the null file system that lasts until the test stops it.
 fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
     fs::write(directory.join("plan.toml"), PLAN).unwrap();
-    let arguments = ["run", "plan.toml", "null", "--blocks", "10000", "--out", out, "-q"];
+    let arguments = [
+        "run",
+        "plan.toml",
+        "null",
+        "--blocks",
+        "10000",
+        "--out",
+        out,
+        "-q",
+    ];
     let run = Running::start(directory, &[arguments.as_slice(), more].concat());
-    wait_until("trials", Duration::from_secs(60), || trials(&directory.join(out)).len() > 2);
+    wait_until("trials", Duration::from_secs(60), || {
+        trials(&directory.join(out)).len() > 2
+    });
     run
 }
 
@@ -239,10 +335,24 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
     let process = format!("process {} ", first.id());
-    let refused = fails(directory, &["run", "null", "--blocks", "1", "--out", "refused"], 3, "testbed/busy");
+    let refused = fails(
+        directory,
+        &["run", "null", "--blocks", "1", "--out", "refused"],
+        3,
+        "testbed/busy",
+    );
     assert_eq!(refused["fields"]["pid"], first.id());
 
-    let insisted = ["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "--allow-concurrent"];
+    let insisted = [
+        "run",
+        "plan.toml",
+        "null",
+        "--blocks",
+        "1",
+        "--out",
+        "second",
+        "--allow-concurrent",
+    ];
     let second = fsb_json(directory, &insisted);
     expect_code(&second, 0);
     expect_concurrent(&second, &process);
@@ -253,15 +363,26 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     expect_code(&first.wait(), 130);
     let said = concurrent(&directory.join("first"));
     // The command of another run is not recorded.
-    assert!(said.len() == 1 && said[0].contains("process ") && !said[0].contains("second"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("process ") && !said[0].contains("second"),
+        "{said:?}"
+    );
 }
 
 /// Starts runs that wait, and returns them once they print that they wait for this process.
 fn waiting_runs(directory: &Path, arguments: &[&str], process: u32) -> Running {
     let mut command = command(directory, &[arguments, &["--wait"]].concat());
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut lines = lines.lines().map_while(Result::ok).skip_while(|line| !line.contains("waiting for it to end"));
+    let mut lines = lines
+        .lines()
+        .map_while(Result::ok)
+        .skip_while(|line| !line.contains("waiting for it to end"));
     let line = lines.next().unwrap_or_default();
     assert!(line.contains(&format!("process {process} ")), "{line}");
     // The runs must not block on a full pipe.
@@ -274,14 +395,30 @@ fn runs_with_wait_begin_when_the_other_run_has_ended() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
-    let arguments = ["run", "plan.toml", "null", "--blocks", "1", "--runs", "2", "--out", "set"];
+    let arguments = [
+        "run",
+        "plan.toml",
+        "null",
+        "--blocks",
+        "1",
+        "--runs",
+        "2",
+        "--out",
+        "set",
+    ];
     let waiting = waiting_runs(directory, &arguments, first.id());
-    assert!(!directory.join("set/run-1").exists(), "nothing is begun while another run measures");
+    assert!(
+        !directory.join("set/run-1").exists(),
+        "nothing is begun while another run measures"
+    );
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
     expect_code(&waiting.wait(), 0);
     for run in ["set/run-1", "set/run-2"] {
-        assert!(concurrent(&directory.join(run)).is_empty(), "{run} measured alone");
+        assert!(
+            concurrent(&directory.join(run)).is_empty(),
+            "{run} measured alone"
+        );
     }
 }
 
@@ -290,8 +427,19 @@ fn a_run_that_waits_ends_at_a_signal_without_a_trace() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
-    let waiting =
-        waiting_runs(directory, &["run", "plan.toml", "null", "--blocks", "1", "--out", "second"], first.id());
+    let waiting = waiting_runs(
+        directory,
+        &[
+            "run",
+            "plan.toml",
+            "null",
+            "--blocks",
+            "1",
+            "--out",
+            "second",
+        ],
+        first.id(),
+    );
     waiting.signal(rustix::process::Signal::INT);
     expect_code(&waiting.wait(), 130);
     assert!(!directory.join("second").exists());
@@ -306,7 +454,10 @@ fn a_run_that_waits_ends_at_a_signal_without_a_trace() {
 fn every_command_that_measures_may_insist() {
     let scratch = scratch();
     let directory = scratch.path();
-    let postmark = format!("set location {}\nset number 5\nset transactions 5\nrun\nquit\n", directory.display());
+    let postmark = format!(
+        "set location {}\nset number 5\nset transactions 5\nrun\nquit\n",
+        directory.display()
+    );
     fs::write(directory.join("mail.pm"), postmark).unwrap();
     let flow = format!(
         "set $dir={}\ndefine fileset name=f,path=$dir,size=4k,entries=5,prealloc\n\
@@ -322,9 +473,27 @@ fn every_command_that_measures_may_insist() {
         &["postmark", "mail.pm"][..],
         &["filebench", "open.f", "-q"],
         &["fio", "j.fio", "--quiet"],
-        &["micro", "create", "--output", ".", "--file-count", "2", "--run-count", "1"],
+        &[
+            "micro",
+            "create",
+            "--output",
+            ".",
+            "--file-count",
+            "2",
+            "--run-count",
+            "1",
+        ],
         &["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-f", "file"],
-        &["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "-q"],
+        &[
+            "run",
+            "plan.toml",
+            "null",
+            "--blocks",
+            "1",
+            "--out",
+            "second",
+            "-q",
+        ],
     ] {
         let refused = fails(directory, arguments, 3, "testbed/busy");
         assert_eq!(refused["fields"]["pid"], first.id(), "{arguments:?}");
@@ -341,10 +510,24 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &["--allow-concurrent"]);
-    let refused = fails(directory, &["run", "null", "--blocks", "1", "--out", "refused"], 3, "testbed/busy");
+    let refused = fails(
+        directory,
+        &["run", "null", "--blocks", "1", "--out", "refused"],
+        3,
+        "testbed/busy",
+    );
     assert_eq!(refused["fields"]["pid"], first.id());
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
-    assert!(concurrent(&directory.join("first")).is_empty(), "no other run measured");
-    expect_code(&fsb(directory, &["run", "null", "--blocks", "1", "--out", "after"]), 0);
+    assert!(
+        concurrent(&directory.join("first")).is_empty(),
+        "no other run measured"
+    );
+    expect_code(
+        &fsb(
+            directory,
+            &["run", "null", "--blocks", "1", "--out", "after"],
+        ),
+        0,
+    );
 }

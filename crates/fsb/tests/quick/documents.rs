@@ -1,10 +1,12 @@
-//! The documentation: every command in a code block is executed, and every link and path leads to a file.
+//! The documentation: every command in a code block is executed, and every link and path leads to a
+//! file.
 //!
-//! The tests run `fsb run` twice. The first time, they run it as documented, up to the plan (`--print-plan`), which
-//! needs no root, no device and no kernel. The second time, they run it for real, with the null file system as every
-//! target and with small sizes, and measure runs that become the same once. They run `fsb compare` and `fsb report` as
-//! documented, in a directory that has such files. Of all other commands only clap reads the command line, because they
-//! would take minutes, or fetch something.
+//! The tests run `fsb run` twice. The first time, they run it as documented, up to the plan
+//! (`--print-plan`), which needs no root, no device and no kernel. The second time, they run it for
+//! real, with the null file system as every target and with small sizes, and measure runs that
+//! become the same once. They run `fsb compare` and `fsb report` as documented, in a directory that
+//! has such files. Of all other commands only clap reads the command line, because they would take
+//! minutes, or fetch something.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +16,10 @@ use crate::common::{expect_code, fast_plan, fsb, scratch, stdout};
 
 /// Returns the top of the source tree; a package contains no documentation.
 fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the source tree")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the source tree")
 }
 
 /// Returns every page of the documentation.
@@ -42,7 +47,11 @@ fn code(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     for line in text.lines() {
         if let Some(language) = line.strip_prefix("```") {
-            block = if block.is_some() { None } else { Some(language) };
+            block = if block.is_some() {
+                None
+            } else {
+                Some(language)
+            };
         } else if block.is_some_and(|language| language != "text") {
             lines.push(line);
         }
@@ -55,30 +64,73 @@ fn the_summary_of_the_five_works_counts_the_rows_of_its_tables() {
     let text = fs::read_to_string(top().join("docs/five-works.md")).unwrap();
     let mut sections = text.split("\n## ");
     let summary = sections.next().unwrap();
-    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    let counts = |line: &str| cells(line)[1..].iter().map(|cell| cell.parse().unwrap()).collect::<Vec<usize>>();
+    let cells = |line: &str| {
+        line.trim_matches('|')
+            .split(" | ")
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let counts = |line: &str| {
+        cells(line)[1..]
+            .iter()
+            .map(|cell| cell.parse().unwrap())
+            .collect::<Vec<usize>>()
+    };
     let mut all = vec![0; 4];
     for section in sections {
         let title = section.lines().next().unwrap();
-        let rows = section.lines().filter(|line| line.starts_with("| ")).map(cells);
-        let states: Vec<String> = rows.filter_map(|row| row.last().cloned()).filter(|state| state != "state").collect();
-        let of = |word: &str| states.iter().filter(|state| state.starts_with(word)).count();
+        let rows = section
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .map(cells);
+        let states: Vec<String> = rows
+            .filter_map(|row| row.last().cloned())
+            .filter(|state| state != "state")
+            .collect();
+        let of = |word: &str| {
+            states
+                .iter()
+                .filter(|state| state.starts_with(word))
+                .count()
+        };
         let found = vec![states.len(), of("works"), of("partly: "), of("no: ")];
-        assert_eq!(found[1..].iter().sum::<usize>(), found[0], "{title}: {states:#?}");
-        let line = summary.lines().find(|line| line.starts_with(&format!("| [{title}]"))).expect(title);
+        assert_eq!(
+            found[1..].iter().sum::<usize>(),
+            found[0],
+            "{title}: {states:#?}"
+        );
+        let line = summary
+            .lines()
+            .find(|line| line.starts_with(&format!("| [{title}]")))
+            .expect(title);
         assert_eq!(counts(line), found, "{title}");
-        all.iter_mut().zip(found).for_each(|(sum, count)| *sum += count);
+        all.iter_mut()
+            .zip(found)
+            .for_each(|(sum, count)| *sum += count);
     }
-    assert_eq!(counts(summary.lines().find(|line| line.starts_with("| all |")).unwrap()), all);
+    assert_eq!(
+        counts(
+            summary
+                .lines()
+                .find(|line| line.starts_with("| all |"))
+                .unwrap()
+        ),
+        all
+    );
 }
 
-/// Returns the words of a line that calls the program, without `sudo`, comments and shell redirections of the output.
+/// Returns the words of a line that calls the program, without `sudo`, comments and shell
+/// redirections of the output.
 fn call(line: &str) -> Option<Vec<String>> {
     let line = line.trim().trim_start_matches("sudo ");
     // A line with an arrow belongs to a diagram.
-    let call = line.strip_prefix("fsb ").filter(|call| !call.contains('▶'))?;
+    let call = line
+        .strip_prefix("fsb ")
+        .filter(|call| !call.contains('▶'))?;
     let words = shlex::split(call).unwrap_or_else(|| panic!("a shell does not take: {line}"));
-    let end = words.iter().position(|word| ["|", ">", "&&", "#"].contains(&word.as_str()));
+    let end = words
+        .iter()
+        .position(|word| ["|", ">", "&&", "#"].contains(&word.as_str()));
     Some(words[..end.unwrap_or(words.len())].to_vec())
 }
 
@@ -87,7 +139,11 @@ fn calls() -> BTreeSet<Vec<String>> {
     let directory = scratch();
     let mut found = BTreeSet::new();
     for page in pages() {
-        found.extend(code(&fs::read_to_string(page).unwrap()).into_iter().filter_map(call));
+        found.extend(
+            code(&fs::read_to_string(page).unwrap())
+                .into_iter()
+                .filter_map(call),
+        );
     }
     for command in [
         "run",
@@ -104,9 +160,20 @@ fn calls() -> BTreeSet<Vec<String>> {
         "doctor",
     ] {
         let help = stdout(&fsb(directory.path(), &[command, "--help"]));
-        for line in help.lines().filter(|line| line.starts_with("  fsb ") || line.starts_with("  sudo fsb ")) {
+        for line in help
+            .lines()
+            .filter(|line| line.starts_with("  fsb ") || line.starts_with("  sudo fsb "))
+        {
             // Two spaces separate an example from its description.
-            found.extend(call(line.trim().split("   ").next().unwrap().split("  ").next().unwrap()));
+            found.extend(call(
+                line.trim()
+                    .split("   ")
+                    .next()
+                    .unwrap()
+                    .split("  ")
+                    .next()
+                    .unwrap(),
+            ));
         }
     }
     found
@@ -126,15 +193,21 @@ const SWITCHES: [&str; 10] = [
     "--wait",
 ];
 
-/// Returns the options of `fsb run` with their values, the targets, and the command after them with its dashes.
+/// Returns the options of `fsb run` with their values, the targets, and the command after them with
+/// its dashes.
 fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
     let (mut options, mut targets) = (Vec::new(), Vec::new());
-    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let end = words
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(words.len());
     let command = words[end..].iter().map(String::as_str).collect();
     let mut words = words[..end].iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            word if SWITCHES.contains(&word) || word.starts_with("--verify=") => options.push([word, ""]),
+            word if SWITCHES.contains(&word) || word.starts_with("--verify=") => {
+                options.push([word, ""])
+            }
             word if word.starts_with('-') => options.push([word, words.next().expect("a value")]),
             word => targets.push(word),
         }
@@ -146,7 +219,13 @@ fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
 fn lay_trace(directory: &Path) {
     let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata datasync 0 0\ndata close\n";
     fs::write(directory.join("app.log"), log).unwrap();
-    expect_code(&fsb(directory, &["trace", "import", "app.log", "-o", "app.trace"]), 0);
+    expect_code(
+        &fsb(
+            directory,
+            &["trace", "import", "app.log", "-o", "app.trace"],
+        ),
+        0,
+    );
 }
 
 fn plans(words: &[String]) {
@@ -156,16 +235,29 @@ fn plans(words: &[String]) {
     }
     let (options, targets, command) = parts_of(&words[1..]);
     // Kernels are files of this machine.
-    let options = options.iter().filter(|[name, _]| *name != "--kernel").flatten().filter(|word| !word.is_empty());
-    let line: Vec<&str> =
-        ["run", "--print-plan"].into_iter().chain(options.copied()).chain(targets).chain(command).collect();
+    let options = options
+        .iter()
+        .filter(|[name, _]| *name != "--kernel")
+        .flatten()
+        .filter(|word| !word.is_empty());
+    let line: Vec<&str> = ["run", "--print-plan"]
+        .into_iter()
+        .chain(options.copied())
+        .chain(targets)
+        .chain(command)
+        .collect();
     let output = fsb(directory.path(), &line);
     expect_code(&output, 0);
-    assert!(stdout(&output).contains("[[workload]]"), "{words:?}: {}", stdout(&output));
+    assert!(
+        stdout(&output).contains("[[workload]]"),
+        "{words:?}: {}",
+        stdout(&output)
+    );
 }
 
-/// Returns the arguments of a small run on the null file system: those of a documented run, except for options that
-/// need a real target or more time. Many documented runs become the same small run.
+/// Returns the arguments of a small run on the null file system: those of a documented run, except
+/// for options that need a real target or more time. Many documented runs become the same small
+/// run.
 fn small_run(words: &[String]) -> Vec<String> {
     let (options, targets, command) = parts_of(&words[1..]);
     let replaced = [
@@ -184,14 +276,33 @@ fn small_run(words: &[String]) -> Vec<String> {
         "--explain",
         "--background",
     ];
-    let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
+    let kept = options
+        .into_iter()
+        .filter(|[name, _]| !replaced.contains(name))
+        .flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
-    let small = ["run", "small.toml", "--blocks", "1", "--control", "guest-memory=off", "-q"];
+    let small = [
+        "run",
+        "small.toml",
+        "--blocks",
+        "1",
+        "--control",
+        "guest-memory=off",
+        "-q",
+    ];
     // A plan that is documented with a scale may not work with a smaller one.
-    let scale: &[&str] = if options.contains(&"--scale") { &[] } else { &["--scale", "1/64"] };
+    let scale: &[&str] = if options.contains(&"--scale") {
+        &[]
+    } else {
+        &["--scale", "1/64"]
+    };
     // A third target is measured as the second one is.
     let targets = &["t0=null", "t1=null"][..targets.len().min(2)];
-    [&small[..], scale, &options, targets, &command].concat().into_iter().map(str::to_owned).collect()
+    [&small[..], scale, &options, targets, &command]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn measures(line: &[String]) {
@@ -199,11 +310,17 @@ fn measures(line: &[String]) {
     if line.iter().any(|word| word == "--trace") {
         lay_trace(directory.path());
     }
-    fs::write(directory.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\n").unwrap();
+    fs::write(
+        directory.path().join("small.toml"),
+        "[repetition]\nsample_time = '1ms'\n",
+    )
+    .unwrap();
     let line: Vec<&str> = line.iter().map(String::as_str).collect();
     let output = fsb(directory.path(), &line);
     expect_code(&output, 0);
-    let runs: Vec<_> = fs::read_dir(directory.path().join("fsb-results")).unwrap().collect();
+    let runs: Vec<_> = fs::read_dir(directory.path().join("fsb-results"))
+        .unwrap()
+        .collect();
     assert_eq!(runs.len(), 1, "{line:?}");
 }
 
@@ -212,8 +329,12 @@ fn results() -> tempfile::TempDir {
     let directory = scratch();
     let at = |name: &str| directory.path().join(name);
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    for (from, set, number) in
-        [("ext4/ext4_", "ext4", 5), ("xfs/xfs", "xfs", 5), ("ext4/ext4_", "btrfs", 5)].map(|(f, s, n)| (f, s, 1..=n))
+    for (from, set, number) in [
+        ("ext4/ext4_", "ext4", 5),
+        ("xfs/xfs", "xfs", 5),
+        ("ext4/ext4_", "btrfs", 5),
+    ]
+    .map(|(f, s, n)| (f, s, 1..=n))
     {
         for directory in ["runs", set] {
             fs::create_dir_all(at(directory)).unwrap();
@@ -226,10 +347,22 @@ fn results() -> tempfile::TempDir {
     for set in ["old", "new"] {
         fs::create_dir(at(set)).unwrap();
         for number in 0..5 {
-            fs::copy(data.join("tool-output/fio-3.33.json"), at(set).join(format!("{number}.json"))).unwrap();
-            fs::copy(data.join("tool-output/fio-3.33.json"), at(&format!("{set}{number}.json"))).unwrap();
+            fs::copy(
+                data.join("tool-output/fio-3.33.json"),
+                at(set).join(format!("{number}.json")),
+            )
+            .unwrap();
+            fs::copy(
+                data.join("tool-output/fio-3.33.json"),
+                at(&format!("{set}{number}.json")),
+            )
+            .unwrap();
         }
-        fs::copy(data.join("tool-output/fio-3.33.json"), at(&format!("{set}.json"))).unwrap();
+        fs::copy(
+            data.join("tool-output/fio-3.33.json"),
+            at(&format!("{set}.json")),
+        )
+        .unwrap();
     }
     for name in ["a.txt", "b.txt"] {
         fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
@@ -250,13 +383,22 @@ fn results() -> tempfile::TempDir {
         expect_code(&fsb(directory.path(), &line), 0);
     }
     for page in ["ours.html", "theirs.html"] {
-        let line = ["publish", "fsb-results/20261120T150405Z-ext4-xfs", "-o", page];
+        let line = [
+            "publish",
+            "fsb-results/20261120T150405Z-ext4-xfs",
+            "-o",
+            page,
+        ];
         expect_code(&fsb(directory.path(), &line), 0);
     }
     for run in (1..=6).map(|number| at(&format!("RUN{number}"))) {
         fs::create_dir(&run).unwrap();
         for file in ["run.json", "trials.jsonl"] {
-            fs::copy(at("fsb-results/20261120T150405Z-ext4-xfs").join(file), run.join(file)).unwrap();
+            fs::copy(
+                at("fsb-results/20261120T150405Z-ext4-xfs").join(file),
+                run.join(file),
+            )
+            .unwrap();
         }
     }
     directory
@@ -280,41 +422,73 @@ fn every_command_that_is_documented_does_what_it_says() {
             "compare" if words.iter().any(|word| word == "--fail-if") => {
                 expect_code(&fsb(results.path(), &arguments), 2);
             }
-            "compare" | "report" | "list" | "completions" => expect_code(&fsb(results.path(), &arguments), 0),
+            "compare" | "report" | "list" | "completions" => {
+                expect_code(&fsb(results.path(), &arguments), 0)
+            }
             "trace" if arguments[1] != "import" => expect_code(&fsb(results.path(), &arguments), 0),
             // With `--help` as the last argument, clap has read all arguments before it.
             _ => {
-                let own = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-                expect_code(&fsb(results.path(), &[&arguments[..own], &["--help"]].concat()), 0);
+                let own = arguments
+                    .iter()
+                    .position(|word| *word == "--")
+                    .unwrap_or(arguments.len());
+                expect_code(
+                    &fsb(results.path(), &[&arguments[..own], &["--help"]].concat()),
+                    0,
+                );
             }
         }
     }
     small_runs.iter().for_each(|line| measures(line));
-    assert!(calls.len() > 30 && seen.len() >= 9, "{} calls of {seen:?}", calls.len());
+    assert!(
+        calls.len() > 30 && seen.len() >= 9,
+        "{} calls of {seen:?}",
+        calls.len()
+    );
 }
 
 #[test]
 fn links_lead_to_pages_and_headings() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let links = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(file)
+            };
             assert!(target.exists(), "{}: {link} leads nowhere", page.display());
-            let text = if heading.is_empty() { String::new() } else { fs::read_to_string(target).unwrap() };
-            let known = text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
-            assert!(heading.is_empty() || known, "{}: {link} is not a heading there", page.display());
+            let text = if heading.is_empty() {
+                String::new()
+            } else {
+                fs::read_to_string(target).unwrap()
+            };
+            let known = text
+                .lines()
+                .filter(|line| line.starts_with('#'))
+                .any(|line| anchor(line) == heading);
+            assert!(
+                heading.is_empty() || known,
+                "{}: {link} is not a heading there",
+                page.display()
+            );
         }
     }
 }
 
-/// Source files and folders in code spans, such as `workload/spec.rs` and `resolve/`, are the end of a path in the
-/// tree.
+/// Source files and folders in code spans, such as `workload/spec.rs` and `resolve/`, are the end
+/// of a path in the tree.
 #[test]
 fn paths_in_code_spans_exist() {
     let mut known = Vec::new();
-    let mut waiting = ["crates", "docs", "plans", "scripts"].map(|name| top().join(name)).to_vec();
+    let mut waiting = ["crates", "docs", "plans", "scripts"]
+        .map(|name| top().join(name))
+        .to_vec();
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
@@ -324,16 +498,31 @@ fn paths_in_code_spans_exist() {
     }
     for page in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = fs::read_to_string(top().join(page)).unwrap();
-        let spans = text.split('`').skip(1).step_by(2).filter(|span| !span.contains(' ') && !span.contains("NAME"));
-        for span in spans.filter(|span| [".rs", ".md", "/"].iter().any(|ending| span.ends_with(ending))) {
-            assert!(known.iter().any(|path| path.ends_with(span)), "{page}: `{span}` does not exist");
+        let spans = text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|span| !span.contains(' ') && !span.contains("NAME"));
+        for span in spans.filter(|span| {
+            [".rs", ".md", "/"]
+                .iter()
+                .any(|ending| span.ends_with(ending))
+        }) {
+            assert!(
+                known.iter().any(|path| path.ends_with(span)),
+                "{page}: `{span}` does not exist"
+            );
         }
     }
 }
 
 /// Returns the anchor of a heading in links.
 fn anchor(line: &str) -> String {
-    let kept = line.trim_start_matches('#').trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    let kept = line
+        .trim_start_matches('#')
+        .trim()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
@@ -342,9 +531,16 @@ fn every_target_of_make_that_is_documented_exists() {
     let makefile = fs::read_to_string(top().join("Makefile")).unwrap();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        for line in code(&text).into_iter().filter_map(|line| line.trim().strip_prefix("make ")) {
+        for line in code(&text)
+            .into_iter()
+            .filter_map(|line| line.trim().strip_prefix("make "))
+        {
             let target = line.split_whitespace().next().unwrap();
-            assert!(makefile.contains(&format!("\n{target}:")), "{}: make {target}", page.display());
+            assert!(
+                makefile.contains(&format!("\n{target}:")),
+                "{}: make {target}",
+                page.display()
+            );
         }
     }
 }
@@ -352,18 +548,30 @@ fn every_target_of_make_that_is_documented_exists() {
 /// Readers do not finish long list items either.
 #[test]
 fn no_paragraph_of_the_methods_is_longer_than_a_hundred_and_fifty_words() {
-    for page in pages().into_iter().filter(|page| page.to_string_lossy().contains("docs/methods")) {
+    for page in pages()
+        .into_iter()
+        .filter(|page| page.to_string_lossy().contains("docs/methods"))
+    {
         let mut paragraphs = vec![String::new()];
         for line in fs::read_to_string(&page).unwrap().lines() {
-            let item = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+            let item = line
+                .trim_start()
+                .trim_start_matches(|c: char| c.is_ascii_digit());
             if line.is_empty() || item.starts_with(". ") || item.starts_with("* ") {
                 paragraphs.push(String::new());
             }
             *paragraphs.last_mut().unwrap() += &format!("{line}\n");
         }
-        for paragraph in paragraphs.iter().filter(|paragraph| !paragraph.trim_start().starts_with('|')) {
+        for paragraph in paragraphs
+            .iter()
+            .filter(|paragraph| !paragraph.trim_start().starts_with('|'))
+        {
             let words = paragraph.split_whitespace().count();
-            assert!(words <= 150, "{}: {words} words: {paragraph}", page.display());
+            assert!(
+                words <= 150,
+                "{}: {words} words: {paragraph}",
+                page.display()
+            );
         }
     }
 }

@@ -10,17 +10,40 @@ use crate::common::{expect_refusals, scratch};
 #[test]
 fn the_default_suite_becomes_a_job_file_and_a_script() {
     let directory = scratch();
-    let targets = ["ext4", "nolazy=xfs,noatime,mkfs=\"-m crc=0\"", "tmpfs", "/srv/data", "btrfs@/dev/sdb1", "ext4@ram"];
-    let (jobs, script, told) = exported(directory.path(), &[&["--suite", "quick"], &targets[..]].concat());
+    let targets = [
+        "ext4",
+        "nolazy=xfs,noatime,mkfs=\"-m crc=0\"",
+        "tmpfs",
+        "/srv/data",
+        "btrfs@/dev/sdb1",
+        "ext4@ram",
+    ];
+    let (jobs, script, told) = exported(
+        directory.path(),
+        &[&["--suite", "quick"], &targets[..]].concat(),
+    );
     // The geometry of a large disk, which needs the mkfs programs on the machine.
-    let geometry = [" -b 4096 -I 256 -i 16384 -J size=256", " -l size=64m", " -d single -m dup"];
-    let script = geometry.iter().fold(script, |script, words| script.replace(words, ""));
+    let geometry = [
+        " -b 4096 -I 256 -i 16384 -J size=256",
+        " -l size=64m",
+        " -d single -m dup",
+    ];
+    let script = geometry
+        .iter()
+        .fold(script, |script, words| script.replace(words, ""));
     insta::assert_snapshot!("quick_jobs", jobs);
     insta::assert_snapshot!("quick_script", script);
     insta::assert_snapshot!("quick_told", told);
-    let mode = fs::metadata(directory.path().join("out/quick.sh")).unwrap().permissions().mode();
+    let mode = fs::metadata(directory.path().join("out/quick.sh"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o111, 0o111);
-    let shell = Command::new("sh").arg("-n").arg(directory.path().join("out/quick.sh")).status().unwrap();
+    let shell = Command::new("sh")
+        .arg("-n")
+        .arg(directory.path().join("out/quick.sh"))
+        .status()
+        .unwrap();
     assert!(shell.success());
 }
 
@@ -44,14 +67,20 @@ fn without_a_target_the_script_works_where_it_is_called() {
 fn targets_that_cannot_be_exported_are_refused_with_a_remedy() {
     let directory = scratch();
     let requests: &[(&[&str], &str)] = &[
-        (&["export", "foi", "--suite", "quick"], "arguments/invalid-value"),
+        (
+            &["export", "foi", "--suite", "quick"],
+            "arguments/invalid-value",
+        ),
         (&["export", "fio", "--suite", "qick"], "plan/unknown-suite"),
         (&["export", "fio", "missing.toml"], "plan/unreadable"),
         (&["export", "fio", "a.toml", "b.toml"], "plan/several"),
         (&["export", "fio", "--suite", "varmail"], "plan/unfit"),
         (&["export", "fio", "null"], "testbed/refused"),
         (&["export", "fio", "ext5"], "target/unknown-file-system"),
-        (&["export", "fio", "ext4", "--units", "0"], "arguments/invalid-value"),
+        (
+            &["export", "fio", "ext4", "--units", "0"],
+            "arguments/invalid-value",
+        ),
         (&["export"], "arguments/missing"),
     ];
     expect_refusals("export", directory.path(), requests);

@@ -7,8 +7,10 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
     let scratch = scratch();
     let families = fsb(scratch.path(), &["list"]);
     expect_code(&families, 0);
-    let names: Vec<String> =
-        stdout(&families).lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
+    let names: Vec<String> = stdout(&families)
+        .lines()
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect();
     assert!(names.len() >= 8, "{names:?}");
     for name in &names {
         let members = fsb(scratch.path(), &["list", name]);
@@ -16,14 +18,28 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
         let text = stdout(&members);
         assert!(!text.is_empty(), "{name}");
         for line in text.lines().filter(|line| !line.is_empty()) {
-            assert!(line.split_whitespace().count() >= 3, "{name}: '{line}' says too little");
+            assert!(
+                line.split_whitespace().count() >= 3,
+                "{name}: '{line}' says too little"
+            );
         }
     }
     let systems = stdout(&fsb(scratch.path(), &["list", "file-systems"]));
-    for name in ["ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs", "tmpfs", "null", "reiserfs", "jfs", "f2fs", "nilfs2"] {
-        assert!(systems.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} in {systems}");
+    for name in [
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs", "tmpfs", "null", "reiserfs", "jfs", "f2fs",
+        "nilfs2",
+    ] {
+        assert!(
+            systems
+                .lines()
+                .any(|line| line.starts_with(&format!("{name} "))),
+            "{name} in {systems}"
+        );
     }
-    assert!(systems.contains("xfsprogs") && systems.contains("ntfs-3g"), "{systems}");
+    assert!(
+        systems.contains("xfsprogs") && systems.contains("ntfs-3g"),
+        "{systems}"
+    );
 }
 
 /// Users know the purpose of the machine, but not the names of benchmarks.
@@ -31,19 +47,45 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
 fn suites_say_whose_work_they_are_and_how_long_they_take() {
     let scratch = scratch();
     let text = stdout(&fsb(scratch.path(), &["list", "suites"]));
-    for (machine, suite) in [("mail server", "varmail"), ("database", "oltp"), ("build machine", "untar-build")] {
-        assert!(text.lines().any(|line| line.starts_with(&format!("A {machine}?"))), "{text}");
+    for (machine, suite) in [
+        ("mail server", "varmail"),
+        ("database", "oltp"),
+        ("build machine", "untar-build"),
+    ] {
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with(&format!("A {machine}?"))),
+            "{text}"
+        );
         let emulation = format!("--suite {suite}  # an emulation");
-        let line = text.lines().find(|line| line.ends_with(&emulation)).expect(&text);
-        let command = line.split_once("fsb ").expect(line).1.split_once("  #").expect(line).0;
+        let line = text
+            .lines()
+            .find(|line| line.ends_with(&emulation))
+            .expect(&text);
+        let command = line
+            .split_once("fsb ")
+            .expect(line)
+            .1
+            .split_once("  #")
+            .expect(line)
+            .0;
         // The command is valid.
         let plan: Vec<&str> = command.split(' ').chain(["--print-plan"]).collect();
         expect_code(&fsb(scratch.path(), &plan), 0);
         let found = stdout(&fsb(scratch.path(), &["list", machine]));
-        assert!(found.contains(&format!("{suite} (suites): ")) && found.contains("up to 5 min"), "{found}");
+        assert!(
+            found.contains(&format!("{suite} (suites): ")) && found.contains("up to 5 min"),
+            "{found}"
+        );
     }
-    let matrix = text.lines().find(|line| line.starts_with("iozone ")).expect(&text);
-    assert!(matrix.contains(" about ") && matrix.contains(" h  "), "{matrix}");
+    let matrix = text
+        .lines()
+        .find(|line| line.starts_with("iozone "))
+        .expect(&text);
+    assert!(
+        matrix.contains(" about ") && matrix.contains(" h  "),
+        "{matrix}"
+    );
     assert!(text.contains("Times are for two file systems"), "{text}");
 }
 
@@ -51,23 +93,58 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
 #[test]
 fn each_role_of_the_report_has_a_suite() {
     for role in fsb_report::run::ROLES {
-        let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == role.suite);
-        assert_eq!(suite.and_then(|suite| suite.machine), Some(role.machine), "{}", role.suite);
+        let suite = fsb_runner::suite::REGISTRY
+            .iter()
+            .find(|suite| suite.name == role.suite);
+        assert_eq!(
+            suite.and_then(|suite| suite.machine),
+            Some(role.machine),
+            "{}",
+            role.suite
+        );
     }
 }
 
 #[test]
 fn a_suite_named_after_a_real_program_leads_to_its_plan() {
     let scratch = scratch();
-    let asked =
-        fsb_json(scratch.path(), &["run", "ext4", "xfs", "--suite", "postgresql", "--seed", "7", "--print-plan"]);
-    let named = fsb(scratch.path(), &["run", "ext4", "xfs", "postgresql.toml", "--seed", "7", "--print-plan"]);
+    let asked = fsb_json(
+        scratch.path(),
+        &[
+            "run",
+            "ext4",
+            "xfs",
+            "--suite",
+            "postgresql",
+            "--seed",
+            "7",
+            "--print-plan",
+        ],
+    );
+    let named = fsb(
+        scratch.path(),
+        &[
+            "run",
+            "ext4",
+            "xfs",
+            "postgresql.toml",
+            "--seed",
+            "7",
+            "--print-plan",
+        ],
+    );
     expect_code(&asked, 0);
     assert_eq!(stdout(&asked), stdout(&named));
-    assert_eq!(message(&asked, "note/named-plan")["fields"]["plan"], "postgresql.toml");
+    assert_eq!(
+        message(&asked, "note/named-plan")["fields"]["plan"],
+        "postgresql.toml"
+    );
     assert_eq!(messages(&asked).len(), 1, "{}", stderr(&asked));
     let suites = stdout(&fsb(scratch.path(), &["list", "suites"]));
-    assert!(suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"), "{suites}");
+    assert!(
+        suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"),
+        "{suites}"
+    );
 }
 
 /// Many terminals have 80 columns. Text to be copied from a message is not wrapped.
@@ -90,16 +167,26 @@ fn screens_fit_eighty_columns() {
         &["report", "nowhere"],
     ] {
         let mut command = command(scratch.path(), arguments);
-        let output = command.env("COLUMNS", "80").output().expect("the program starts");
+        let output = command
+            .env("COLUMNS", "80")
+            .output()
+            .expect("the program starts");
         for text in [stdout(&output), stderr(&output)] {
-            let wide = text.lines().find(|line| line.chars().count() > 80 && line.trim().contains(' '));
+            let wide = text
+                .lines()
+                .find(|line| line.chars().count() > 80 && line.trim().contains(' '));
             assert_eq!(wide, None, "{arguments:?}: {text}");
         }
-        assert_eq!(stdout(&output).is_empty(), !stderr(&output).is_empty(), "{arguments:?} says something");
+        assert_eq!(
+            stdout(&output).is_empty(),
+            !stderr(&output).is_empty(),
+            "{arguments:?} says something"
+        );
     }
 }
 
-/// The description of a single member: a workload with its parameters, and a name without its family.
+/// The description of a single member: a workload with its parameters, and a name without its
+/// family.
 #[test]
 fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     let scratch = scratch();
@@ -109,7 +196,13 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
         stdout(&output)
     };
     for line in shown(&["list", "workloads"]).lines() {
-        let Some(name) = line.split_whitespace().next().filter(|_| !line.starts_with(' ')) else { continue };
+        let Some(name) = line
+            .split_whitespace()
+            .next()
+            .filter(|_| !line.starts_with(' '))
+        else {
+            continue;
+        };
         let text = shown(&["list", "workloads", name]);
         assert!(
             text.contains("\nResults:\n")
@@ -119,14 +212,30 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
         );
     }
     let read = shown(&["list", "read"]);
-    assert!(read.starts_with("read (workloads): ") && read.contains("\nCalls:\n  access "), "{read}");
-    assert!(read.contains("[default: size/8]") && read.contains("only with rate"), "{read}");
+    assert!(
+        read.starts_with("read (workloads): ") && read.contains("\nCalls:\n  access "),
+        "{read}"
+    );
+    assert!(
+        read.contains("[default: size/8]") && read.contains("only with rate"),
+        "{read}"
+    );
     assert!(shown(&["list", "btrfs"]).starts_with("btrfs (file-systems): "));
     let ext4 = shown(&["list", "file-systems", "ext4"]);
-    assert!(ext4.contains("\n  noatime ") && ext4.contains("mkfs=\"-O fast_commit\""), "{ext4}");
+    assert!(
+        ext4.contains("\n  noatime ") && ext4.contains("mkfs=\"-O fast_commit\""),
+        "{ext4}"
+    );
     let swap = shown(&["list", "controls", "swap"]);
-    assert!(swap.contains("\nValues:\n  keep ") && swap.contains(" [default]"), "{swap}");
-    expect_refusals("list", scratch.path(), &[(&["list", "workloads", "raed"], "list/unknown-member")]);
+    assert!(
+        swap.contains("\nValues:\n  keep ") && swap.contains(" [default]"),
+        "{swap}"
+    );
+    expect_refusals(
+        "list",
+        scratch.path(),
+        &[(&["list", "workloads", "raed"], "list/unknown-member")],
+    );
 }
 
 #[test]
@@ -142,13 +251,31 @@ fn the_doctor_names_every_file_system_and_what_to_install() {
     // A description of the machine, an empty line, and a table of file systems.
     let (machine, table) = text.split_once("\n\n").expect(&text);
     let mut rows = table.lines();
-    assert!(rows.next().unwrap().starts_with("file system  here"), "{table}");
-    for name in ["ext4 ", "xfs ", "reiserfs ", "jfs ", "f2fs ", "nilfs2 ", "ntfs3 "] {
-        assert_eq!(table.lines().filter(|row| row.starts_with(name)).count(), 1, "{name} in {table}");
+    assert!(
+        rows.next().unwrap().starts_with("file system  here"),
+        "{table}"
+    );
+    for name in [
+        "ext4 ",
+        "xfs ",
+        "reiserfs ",
+        "jfs ",
+        "f2fs ",
+        "nilfs2 ",
+        "ntfs3 ",
+    ] {
+        assert_eq!(
+            table.lines().filter(|row| row.starts_with(name)).count(),
+            1,
+            "{name} in {table}"
+        );
     }
     for line in machine.lines() {
         let state = line.split_whitespace().next().unwrap_or_default();
-        assert!(["ok", "warning", "missing", "absent", "→"].contains(&state), "{line}");
+        assert!(
+            ["ok", "warning", "missing", "absent", "→"].contains(&state),
+            "{line}"
+        );
     }
 }
 
@@ -158,16 +285,30 @@ fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
     // A unique name: other tests on this machine run shells, too.
     let neighbour = scratch.path().join("fsb-neighbour");
     std::fs::copy("/bin/sh", &neighbour).unwrap();
-    let mut neighbour = std::process::Command::new(neighbour).args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut neighbour = std::process::Command::new(neighbour)
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
     let output = fsb_json(scratch.path(), &["doctor"]);
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     expect_code(&output, 0);
     let text = stdout(&output);
-    let line = text.lines().position(|line| line.contains("other processes")).expect(&text);
+    let line = text
+        .lines()
+        .position(|line| line.contains("other processes"))
+        .expect(&text);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[line].starts_with("warning") && lines[line].contains("fsb-neighbour"), "{}", lines[line]);
-    assert!(lines[line + 1].contains("→ stop them"), "{}", lines[line + 1]);
+    assert!(
+        lines[line].starts_with("warning") && lines[line].contains("fsb-neighbour"),
+        "{}",
+        lines[line]
+    );
+    assert!(
+        lines[line + 1].contains("→ stop them"),
+        "{}",
+        lines[line + 1]
+    );
     assert!(text.contains("trials watched"), "{text}");
     message(&output, "note/watching");
 }
@@ -175,7 +316,13 @@ fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
 #[test]
 fn version_and_help_are_answers() {
     let scratch = scratch();
-    for arguments in [&["--version"][..], &["--help"], &["run", "--help"], &["micro", "--help"], &["list", "--help"]] {
+    for arguments in [
+        &["--version"][..],
+        &["--help"],
+        &["run", "--help"],
+        &["micro", "--help"],
+        &["list", "--help"],
+    ] {
         let output = fsb(scratch.path(), arguments);
         expect_code(&output, 0);
         assert!(!output.stdout.is_empty(), "{arguments:?}");

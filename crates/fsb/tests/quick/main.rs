@@ -1,5 +1,5 @@
-//! Whole runs of the program that need neither root nor a device nor another program: on the null file system, whose
-//! results are exact, and in directories.
+//! Whole runs of the program that need neither root nor a device nor another program: on the null
+//! file system, whose results are exact, and in directories.
 
 #![expect(clippy::print_stderr, reason = "long tests report their progress")]
 

@@ -9,12 +9,32 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
     let scratch = scratch();
     for (operation, extra) in [
         ("create", &["--fileCount", "20"][..]),
-        ("read", &["--blockSize", "16", "--block-count", "8", "--random"]),
-        ("write", &["--blockSize", "16", "--blockCount", "8", "--random", "1"]),
+        (
+            "read",
+            &["--blockSize", "16", "--block-count", "8", "--random"],
+        ),
+        (
+            "write",
+            &["--blockSize", "16", "--blockCount", "8", "--random", "1"],
+        ),
     ] {
-        let common = ["--output", ".", "--iterations", "12", "--runCount", "9", "--exportOutput", "out.csv"];
-        let arguments =
-            [&["micro", operation][..], &common, &["--multiThreaded", "--threadCount", "2"], extra].concat();
+        let common = [
+            "--output",
+            ".",
+            "--iterations",
+            "12",
+            "--runCount",
+            "9",
+            "--exportOutput",
+            "out.csv",
+        ];
+        let arguments = [
+            &["micro", operation][..],
+            &common,
+            &["--multiThreaded", "--threadCount", "2"],
+            extra,
+        ]
+        .concat();
         let output = fsb(scratch.path(), &arguments);
         expect_code(&output, 0);
         let exported = fs::read_to_string(scratch.path().join("out.csv")).unwrap();
@@ -25,10 +45,21 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
         let (_, statistics) = text.split_once("time of an iteration:").unwrap();
         let (of_iteration, of_cycle) = statistics.split_once("duration of a cycle:").unwrap();
         for (statistics, unit) in [(of_iteration, "µs"), (of_cycle, "ms")] {
-            for name in ["mean", "median", "standard deviation", "95th percentile", "99 % interval", "99.9 % interval"]
-            {
-                let line = statistics.lines().find(|line| line.contains(&format!("  {name} ")));
-                assert!(line.is_some_and(|line| line.ends_with(unit)), "{operation}: {name} in {text}");
+            for name in [
+                "mean",
+                "median",
+                "standard deviation",
+                "95th percentile",
+                "99 % interval",
+                "99.9 % interval",
+            ] {
+                let line = statistics
+                    .lines()
+                    .find(|line| line.contains(&format!("  {name} ")));
+                assert!(
+                    line.is_some_and(|line| line.ends_with(unit)),
+                    "{operation}: {name} in {text}"
+                );
             }
         }
         let value = |statistics: &str, name: &str| -> f64 {
@@ -36,36 +67,81 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
             rest.split_whitespace().next().unwrap().parse().unwrap()
         };
         let mean = samples.iter().sum::<f64>() / 9.0;
-        assert!((value(of_iteration, "mean") - mean).abs() < 0.002, "{mean} in {text}");
+        assert!(
+            (value(of_iteration, "mean") - mean).abs() < 0.002,
+            "{mean} in {text}"
+        );
         // Two threads make twelve iterations.
-        assert!(value(of_cycle, "mean") * 1e3 * 2.0 + 1.0 > mean * 12.0, "{text}");
+        assert!(
+            value(of_cycle, "mean") * 1e3 * 2.0 + 1.0 > mean * 12.0,
+            "{text}"
+        );
         fs::remove_file(scratch.path().join("out.csv")).unwrap();
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "{operation} left something");
+        assert_eq!(
+            fs::read_dir(scratch.path()).unwrap().count(),
+            0,
+            "{operation} left something"
+        );
     }
 }
 
 #[test]
 fn a_report_draws_the_cycles_over_iterations_and_time() {
     let scratch = scratch();
-    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--iterations", "5", "--runCount", "4"];
+    let arguments = [
+        "micro",
+        "create",
+        "--output",
+        ".",
+        "--fileCount",
+        "3",
+        "--iterations",
+        "5",
+        "--runCount",
+        "4",
+    ];
     let more = ["--warmupCycleCount", "2", "--report", "a.html"];
     expect_code(&fsb(scratch.path(), &[&arguments[..], &more].concat()), 0);
     let page = fs::read_to_string(scratch.path().join("a.html")).unwrap();
-    let (_, chart) = page.split_once("id=\"cycles-0\"").expect("the page has the diagram");
-    let (_, figure) = chart.split_once("\"xaxis\":\"x\"").map_or(("", chart), |(before, after)| (before, after));
-    assert!(figure.contains("iterations") && figure.contains("seconds from the first cycle"), "{figure}");
+    let (_, chart) = page
+        .split_once("id=\"cycles-0\"")
+        .expect("the page has the diagram");
+    let (_, figure) = chart
+        .split_once("\"xaxis\":\"x\"")
+        .map_or(("", chart), |(before, after)| (before, after));
+    assert!(
+        figure.contains("iterations") && figure.contains("seconds from the first cycle"),
+        "{figure}"
+    );
     // Four cycles of five iterations.
-    assert!(chart.contains("\"x\":[5,10,15,20]"), "{}", &chart[..2000.min(chart.len())]);
-    let refused =
-        fails(scratch.path(), &[&arguments[..], &["--report", "a.docx"]].concat(), 2, "output/unknown-format");
-    assert!(refused["message"].as_str().unwrap().contains("docx"), "{refused}");
+    assert!(
+        chart.contains("\"x\":[5,10,15,20]"),
+        "{}",
+        &chart[..2000.min(chart.len())]
+    );
+    let refused = fails(
+        scratch.path(),
+        &[&arguments[..], &["--report", "a.docx"]].concat(),
+        2,
+        "output/unknown-format",
+    );
+    assert!(
+        refused["message"].as_str().unwrap().contains("docx"),
+        "{refused}"
+    );
 }
 
 /// Returns the samples of an export, which has the columns of Appendix C.
 fn samples(exported: &str) -> Vec<f64> {
-    let rows = exported.strip_prefix("#,value,unit\n").unwrap().lines().zip(1..);
+    let rows = exported
+        .strip_prefix("#,value,unit\n")
+        .unwrap()
+        .lines()
+        .zip(1..);
     let value = |(row, number): (&str, u32)| {
-        let rest = row.strip_prefix(&format!("{number},")).unwrap_or_else(|| panic!("{row} is not number {number}"));
+        let rest = row
+            .strip_prefix(&format!("{number},"))
+            .unwrap_or_else(|| panic!("{row} is not number {number}"));
         rest.strip_suffix(",µs").unwrap().parse().unwrap()
     };
     rows.map(value).collect()
@@ -74,13 +150,33 @@ fn samples(exported: &str) -> Vec<f64> {
 #[test]
 fn lines_have_time_and_level_and_the_phases_are_logged() {
     let scratch = scratch();
-    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--runCount", "4"];
+    let arguments = [
+        "micro",
+        "create",
+        "--output",
+        ".",
+        "--fileCount",
+        "3",
+        "--runCount",
+        "4",
+    ];
     let output = fsb(scratch.path(), &arguments);
     expect_code(&output, 0);
     let text = stdout(&output);
-    let lines: Vec<(&str, &str)> = text.lines().map(|line| line.split_once(" [info] ").expect(line)).collect();
-    assert!(lines.iter().all(|(time, _)| time.parse::<jiff::Timestamp>().is_ok()), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let lines: Vec<(&str, &str)> = text
+        .lines()
+        .map(|line| line.split_once(" [info] ").expect(line))
+        .collect();
+    assert!(
+        lines
+            .iter()
+            .all(|(time, _)| time.parse::<jiff::Timestamp>().is_ok()),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     let phases = &lines[..6];
     assert_eq!(
         phases.iter().map(|(_, text)| *text).collect::<Vec<_>>(),
@@ -94,7 +190,12 @@ fn lines_have_time_and_level_and_the_phases_are_logged() {
         ]
     );
     assert!(phases.is_sorted_by_key(|(time, _)| *time), "{text}");
-    assert!(lines.iter().any(|(_, text)| text.starts_with("directory: ")), "{text}");
+    assert!(
+        lines
+            .iter()
+            .any(|(_, text)| text.starts_with("directory: ")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -125,39 +226,96 @@ fn each_option_of_the_2023_tool_has_a_line_of_help() {
         "log-file",
     ];
     for option in options {
-        let lines: Vec<&str> =
-            text.lines().filter(|line| line.trim_start().starts_with(&format!("--{option} "))).collect();
-        let [line] = lines[..] else { panic!("--{option} has lines {lines:?} in {text}") };
-        let (_, help) = line.split_once("  ").and_then(|(_, rest)| rest.trim_start().split_once("  ")).unwrap();
-        assert!(help.trim().len() > 10 && line.chars().count() <= 100, "{line}");
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with(&format!("--{option} ")))
+            .collect();
+        let [line] = lines[..] else {
+            panic!("--{option} has lines {lines:?} in {text}")
+        };
+        let (_, help) = line
+            .split_once("  ")
+            .and_then(|(_, rest)| rest.trim_start().split_once("  "))
+            .unwrap();
+        assert!(
+            help.trim().len() > 10 && line.chars().count() <= 100,
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn a_precision_adds_blocks_until_it_is_reached() {
     let scratch = scratch();
-    let tiny = ["micro", "create", "--output", ".", "--fileCount", "2", "--runCount", "2", "--exportOutput", "out.csv"];
-    let output = fsb(scratch.path(), &[&tiny[..], &["--precision", "100%", "--budget", "5m"]].concat());
+    let tiny = [
+        "micro",
+        "create",
+        "--output",
+        ".",
+        "--fileCount",
+        "2",
+        "--runCount",
+        "2",
+        "--exportOutput",
+        "out.csv",
+    ];
+    let output = fsb(
+        scratch.path(),
+        &[&tiny[..], &["--precision", "100%", "--budget", "5m"]].concat(),
+    );
     expect_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.contains("reached after") && text.contains("(±100 % requested)"), "{text}");
+    assert!(
+        text.contains("reached after") && text.contains("(±100 % requested)"),
+        "{text}"
+    );
     // Nothing sets the iterations and the warm-up, so a pilot does.
-    assert!(text.contains("pilot: 20 cycles of 10 iterations") && text.contains("chosen: "), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.contains("pilot: 20 cycles of 10 iterations") && text.contains("chosen: "),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     let exported = samples(&fs::read_to_string(scratch.path().join("out.csv")).unwrap());
-    assert!(exported.len() >= 10, "five blocks of two cycles: {exported:?}");
+    assert!(
+        exported.len() >= 10,
+        "five blocks of two cycles: {exported:?}"
+    );
 }
 
 #[test]
 fn a_precision_that_the_budget_does_not_reach_is_a_warning() {
     let scratch = scratch();
-    let arguments = ["micro", "create", "--output", ".", "--fileCount", "2", "--runCount", "2"];
-    let set = ["--iterations", "3", "--useWarmup", "false", "--precision", "0.01%", "--budget", "2s"];
+    let arguments = [
+        "micro",
+        "create",
+        "--output",
+        ".",
+        "--fileCount",
+        "2",
+        "--runCount",
+        "2",
+    ];
+    let set = [
+        "--iterations",
+        "3",
+        "--useWarmup",
+        "false",
+        "--precision",
+        "0.01%",
+        "--budget",
+        "2s",
+    ];
     let output = fsb_json(scratch.path(), &[&arguments[..], &set].concat());
     expect_code(&output, 0);
     message(&output, "warning/micro-imprecise");
     assert!(!stdout(&output).contains("pilot"), "{}", stdout(&output));
-    let alone = fsb_json(scratch.path(), &[&arguments[..], &["--budget", "2s"]].concat());
+    let alone = fsb_json(
+        scratch.path(),
+        &[&arguments[..], &["--budget", "2s"]].concat(),
+    );
     expect_code(&alone, 2);
 }
 
@@ -173,7 +331,10 @@ fn settings_are_read_and_the_command_line_wins() {
     expect_code(&output, 0);
     assert!(stdout(&output).contains("4 cycles"), "{}", stdout(&output));
     let log = fs::read_to_string(scratch.path().join("my.log")).unwrap();
-    assert!(log.contains("[debug] cycle 4:") && log.contains("[info]"), "{log}");
+    assert!(
+        log.contains("[debug] cycle 4:") && log.contains("[info]"),
+        "{log}"
+    );
     let quiet = fsb(scratch.path(), &["micro", "--minLogLevel", "error"]);
     expect_code(&quiet, 0);
     assert!(quiet.stdout.is_empty(), "{}", stdout(&quiet));
@@ -182,7 +343,17 @@ fn settings_are_read_and_the_command_line_wins() {
 #[test]
 fn few_iterations_stay_in_one_thread_and_say_so() {
     let scratch = scratch();
-    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--runCount", "2", "--multiThreaded"];
+    let arguments = [
+        "micro",
+        "create",
+        "--output",
+        ".",
+        "--fileCount",
+        "3",
+        "--runCount",
+        "2",
+        "--multiThreaded",
+    ];
     let output = fsb_json(scratch.path(), &arguments);
     expect_code(&output, 0);
     message(&output, "warning/one-thread");
@@ -192,18 +363,41 @@ fn few_iterations_stay_in_one_thread_and_say_so() {
 #[test]
 fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
     let scratch = scratch();
-    let thesis = ["--fileCount", "1", "--iterations", "3", "--blockSize", "4", "--blockCount", "64", "--random", "1"];
+    let thesis = [
+        "--fileCount",
+        "1",
+        "--iterations",
+        "3",
+        "--blockSize",
+        "4",
+        "--blockCount",
+        "64",
+        "--random",
+        "1",
+    ];
     let asked = fsb_json(scratch.path(), &[&["--output", "."][..], &thesis].concat());
     expect_code(&asked, 2);
     let error = message(&asked, "arguments/unknown-option");
-    assert!(error["help"].as_str().unwrap().contains("fsb micro --output . --fileCount 1"), "{error}");
-    let output = fsb(scratch.path(), &[&["micro", "--output", "."][..], &thesis].concat());
+    assert!(
+        error["help"]
+            .as_str()
+            .unwrap()
+            .contains("fsb micro --output . --fileCount 1"),
+        "{error}"
+    );
+    let output = fsb(
+        scratch.path(),
+        &[&["micro", "--output", "."][..], &thesis].concat(),
+    );
     expect_code(&output, 0);
     assert!(stdout(&output).contains("mean"), "{}", stdout(&output));
-    let elsewhere = command(scratch.path(), &[&["micro", JSON, "--runCount", "2"][..], &thesis].concat())
-        .env("TMPDIR", scratch.path())
-        .output()
-        .unwrap();
+    let elsewhere = command(
+        scratch.path(),
+        &[&["micro", JSON, "--runCount", "2"][..], &thesis].concat(),
+    )
+    .env("TMPDIR", scratch.path())
+    .output()
+    .unwrap();
     expect_code(&elsewhere, 0);
     message(&elsewhere, "warning/default-directory");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
@@ -221,7 +415,22 @@ fn help_on_one_option_has_its_forms_and_nothing_is_measured() {
         );
     }
     let output = fsb(scratch.path(), &["micro", "--help-option", "random"]);
-    assert!(stdout(&output).contains("Without a value it means true."), "{}", stdout(&output));
-    let error = fails(scratch.path(), &["micro", "--help-option", "fileCont"], 2, "micro/invalid-option");
-    assert!(error["message"].as_str().unwrap().contains("did you mean 'fileCount'"), "{error}");
+    assert!(
+        stdout(&output).contains("Without a value it means true."),
+        "{}",
+        stdout(&output)
+    );
+    let error = fails(
+        scratch.path(),
+        &["micro", "--help-option", "fileCont"],
+        2,
+        "micro/invalid-option",
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean 'fileCount'"),
+        "{error}"
+    );
 }

@@ -1,6 +1,6 @@
-//! The mistakes of a first-time administrator. Each is refused with exit code 2 and its error code, before anything is
-//! made. A snapshot for each command contains the answers: the failure, its cause and the next command, in at most
-//! three lines.
+//! The mistakes of a first-time administrator. Each is refused with exit code 2 and its error code,
+//! before anything is made. A snapshot for each command contains the answers: the failure, its
+//! cause and the next command, in at most three lines.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,8 @@ use crate::common::{fails, fsb, scratch, stderr};
 /// The longest answer, in lines of a terminal with 80 columns.
 const LINES: usize = 3;
 
-/// Runs requests that the program must refuse with these error codes. Arguments are separated by spaces.
+/// Runs requests that the program must refuse with these error codes. Arguments are separated by
+/// spaces.
 fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("data")).unwrap();
@@ -22,7 +23,10 @@ fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
         let arguments: Vec<&str> = request.split(' ').filter(|word| !word.is_empty()).collect();
         fails(scratch.path(), &arguments, 2, code);
         let answer = stderr(&fsb(scratch.path(), &arguments));
-        let lines: usize = answer.lines().map(|line| line.chars().count().div_ceil(80)).sum();
+        let lines: usize = answer
+            .lines()
+            .map(|line| line.chars().count().div_ceil(80))
+            .sum();
         assert!(lines <= LINES, "{request}: {lines} lines: {answer}");
         answers += &format!("$ fsb {request}\n{answer}\n");
     }
@@ -31,8 +35,12 @@ fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
 }
 
 fn listing(directory: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
-    entries.map(|name| name.to_string_lossy().into_owned()).collect()
+    let entries = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    entries
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
 }
 
 #[test]
@@ -148,7 +156,10 @@ fn mistakes_of_kernel_are_answered() {
         ("kernel lst", "arguments/unknown-command"),
         ("kernel fetch 6.1", "testbed/refused"),
         ("kernel fetch missing.deb", "testbed/refused"),
-        ("kernel fetch https://example.org/linux.deb", "testbed/refused"),
+        (
+            "kernel fetch https://example.org/linux.deb",
+            "testbed/refused",
+        ),
         ("kernel fetch linux-headers-amd64", "testbed/refused"),
     ];
     expect_answers("mistakes_kernel", &requests);
@@ -209,8 +220,14 @@ fn mistakes_of_micro_are_answered() {
         ("micro --blockCount", "arguments/missing"),
         ("micro create data", "arguments/unknown-option"),
         ("micro raed --output data", "micro/invalid-option"),
-        ("micro read --output data --blockSize 4k", "micro/invalid-option"),
-        ("micro write --output data --exportOutput data", "output/unwritable"),
+        (
+            "micro read --output data --blockSize 4k",
+            "micro/invalid-option",
+        ),
+        (
+            "micro write --output data --exportOutput data",
+            "output/unwritable",
+        ),
     ];
     expect_answers("mistakes_micro", &requests);
 }
@@ -247,7 +264,10 @@ fn mistakes_of_filebench_are_answered() {
         ("filebench varmail", "input/unreadable"),
         ("filebench data", "input/unreadable"),
         ("filebench -f notes.txt", "arguments/unknown-option"),
-        ("filebench notes.txt --seconds 1m", "arguments/invalid-value"),
+        (
+            "filebench notes.txt --seconds 1m",
+            "arguments/invalid-value",
+        ),
     ];
     expect_answers("mistakes_filebench", &requests);
 }

@@ -1,15 +1,16 @@
-//! Whole runs on the null file system: coordinator, agent, workers, store and report, with simulated calls and a
-//! simulated clock. Everything is exact.
+//! Whole runs on the null file system: coordinator, agent, workers, store and report, with
+//! simulated calls and a simulated clock. Everything is exact.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, record, scratch, stdout,
-    traces, trials,
+    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, record,
+    scratch, stdout, traces, trials,
 };
 
-/// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings about the machine.
+/// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings
+/// about the machine.
 fn redacted(text: &str) -> String {
     // A longer time moves a line break.
     let text = match text.split_once("\ntrust: ") {
@@ -24,8 +25,16 @@ fn redacted(text: &str) -> String {
 
 fn redacted_line(line: &str) -> String {
     if line.contains("Linux ") && line.contains(" · seed ") {
-        let mut slices: Vec<&str> =
-            line.split(" · ").map(|slice| if slice.starts_with("Linux ") { "Linux [kernel]" } else { slice }).collect();
+        let mut slices: Vec<&str> = line
+            .split(" · ")
+            .map(|slice| {
+                if slice.starts_with("Linux ") {
+                    "Linux [kernel]"
+                } else {
+                    slice
+                }
+            })
+            .collect();
         // A run that ends within a second does not print its time.
         slices.pop_if(|last| !last.starts_with("seed "));
         slices.push("[time]");
@@ -54,20 +63,29 @@ fn measure(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Out
 fn a_whole_run_is_the_same_to_the_last_digit() {
     let before = traces();
     let scratch = scratch();
-    let targets = ["null", "slow=null,slowdown=10%", "same=null", "--blocks", "6"];
+    let targets = [
+        "null",
+        "slow=null,slowdown=10%",
+        "same=null",
+        "--blocks",
+        "6",
+    ];
     fast_suite(scratch.path());
     let output = measure(scratch.path(), "run", &targets);
     expect_code(&output, 0);
     let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
-    let kernel = record(&scratch.path().join("run"))["host"]["kernel"].as_str().unwrap().to_owned();
+    let kernel = record(&scratch.path().join("run"))["host"]["kernel"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     insta::assert_snapshot!("first_screen", redacted(&stdout(&output)));
     // The snapshot is of another run of the plan.
     insta::assert_snapshot!("trials_csv", table.replace(&kernel, "[kernel]"));
     expect_no_traces(&before);
 }
 
-/// Rows with different certainty: a winner, a tie (both wait for the same limit), noise; and a target for which no
-/// machine has enough space.
+/// Rows with different certainty: a winner, a tie (both wait for the same limit), noise; and a
+/// target for which no machine has enough space.
 const SCREEN: &str = r#"
 targets = ["plain=null", "slow=null,slowdown=14%", { target = "striped=ext4@raid0:loop+loop", optional = true }]
 size = "1024T"
@@ -112,19 +130,35 @@ steps = [
 fn the_first_screen_decides_what_can_be_decided() {
     let scratch = scratch();
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
-    let output = fsb(scratch.path(), &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"]);
+    let output = fsb(
+        scratch.path(),
+        &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"],
+    );
     expect_code(&output, 0);
     // The free space of this machine is not part of the tested text.
     let mut of_this_machine = false;
     let mut is_the_same_everywhere = |line: &&str| {
-        of_this_machine = line.starts_with("striped: not available") || (of_this_machine && line.starts_with("  "));
+        of_this_machine = line.starts_with("striped: not available")
+            || (of_this_machine && line.starts_with("  "));
         !of_this_machine
     };
     let screen = redacted(&stdout(&output));
-    let screen: String = screen.lines().filter(&mut is_the_same_everywhere).map(|line| format!("{line}\n")).collect();
-    for (row, said) in [("read 4K", " a "), ("read 4K", " b "), ("write 256K", "?"), ("paced", " a"), ("paced", "here")]
-    {
-        let row = screen.lines().find(|line| line.starts_with(row)).expect(&screen);
+    let screen: String = screen
+        .lines()
+        .filter(&mut is_the_same_everywhere)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (row, said) in [
+        ("read 4K", " a "),
+        ("read 4K", " b "),
+        ("write 256K", "?"),
+        ("paced", " a"),
+        ("paced", "here"),
+    ] {
+        let row = screen
+            .lines()
+            .find(|line| line.starts_with(row))
+            .expect(&screen);
         assert!(row.contains(said), "{said} in {row}");
     }
     insta::assert_snapshot!("deciding_screen", screen);
@@ -148,19 +182,35 @@ background = { name = "create", label = "a storm of new files", files = 100 }
 fn beside_a_background_a_run_is_exact_too() {
     let scratch = scratch();
     fs::write(scratch.path().join("beside.toml"), BESIDE).unwrap();
-    let arguments = ["run", "beside.toml", "null", "slow=null,slowdown=10%", "--seed", "42", "-q", "--out"];
+    let arguments = [
+        "run",
+        "beside.toml",
+        "null",
+        "slow=null,slowdown=10%",
+        "--seed",
+        "42",
+        "-q",
+        "--out",
+    ];
     let runs = ["one", "two"].map(|out| fsb(scratch.path(), &[&arguments[..], &[out]].concat()));
     runs.iter().for_each(|output| expect_code(output, 0));
-    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
+    let table =
+        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
     assert_eq!(table("one"), table("two"));
     insta::assert_snapshot!("beside_a_background", redacted(&stdout(&runs[0])));
     let report = fsb(scratch.path(), &["report", "one", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
-    insta::assert_snapshot!("slowdowns", serde_json::to_string_pretty(&report["neighbours"]).expect("JSON"));
+    insta::assert_snapshot!(
+        "slowdowns",
+        serde_json::to_string_pretty(&report["neighbours"]).expect("JSON")
+    );
     // Alone and beside are next to each other in every block, on one target after the other.
     let trials = trials(&scratch.path().join("one"));
     for pair in trials.chunks(2) {
-        assert_eq!((&pair[0]["block"], &pair[0]["target"]), (&pair[1]["block"], &pair[1]["target"]));
+        assert_eq!(
+            (&pair[0]["block"], &pair[0]["target"]),
+            (&pair[1]["block"], &pair[1]["target"])
+        );
         assert_ne!(pair[0]["workload"], pair[1]["workload"]);
     }
 }
@@ -170,23 +220,50 @@ fn the_target_of_a_background_has_no_case_beside_it() {
     let scratch = scratch();
     let plan = BESIDE.replace("files = 100", "files = 100, target = \"noise\"");
     fs::write(scratch.path().join("beside.toml"), plan).unwrap();
-    let arguments = ["run", "beside.toml", "null", "noise=null", "--seed", "42", "-q", "--out", "run"];
+    let arguments = [
+        "run",
+        "beside.toml",
+        "null",
+        "noise=null",
+        "--seed",
+        "42",
+        "-q",
+        "--out",
+        "run",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     for trial in trials(&scratch.path().join("run")) {
-        let is_own = trial["workload"].as_str().unwrap().ends_with(" on noise") && trial["target"] == "noise";
-        assert_eq!(trial["outcome"], if is_own { "not_applicable" } else { "ok" }, "{trial:#}");
+        let is_own = trial["workload"].as_str().unwrap().ends_with(" on noise")
+            && trial["target"] == "noise";
+        assert_eq!(
+            trial["outcome"],
+            if is_own { "not_applicable" } else { "ok" },
+            "{trial:#}"
+        );
     }
     let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
     let targets = &report["neighbours"][0]["targets"];
-    assert!(targets[0]["time"]["ratio"].as_f64() > Some(2.5) && targets[1].is_null(), "{targets:#}");
+    assert!(
+        targets[0]["time"]["ratio"].as_f64() > Some(2.5) && targets[1].is_null(),
+        "{targets:#}"
+    );
 }
 
 #[test]
 fn a_background_that_makes_no_sense_is_refused() {
     let scratch = scratch();
     let run = |background: &str, code: &str| {
-        let arguments = ["run", "null", "--suite", "quick", "--background", background, "--out", "run"];
+        let arguments = [
+            "run",
+            "null",
+            "--suite",
+            "quick",
+            "--background",
+            background,
+            "--out",
+            "run",
+        ];
         fails(scratch.path(), &arguments, 2, code);
         assert!(!scratch.path().join("run").exists());
     };
@@ -200,11 +277,25 @@ fn another_seed_is_another_run() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for (seed, out) in [("1", "one"), ("2", "two")] {
-        let output =
-            fsb(scratch.path(), &["run", "fast.toml", "null", "--seed", seed, "--blocks", "1", "--out", out, "-q"]);
+        let output = fsb(
+            scratch.path(),
+            &[
+                "run",
+                "fast.toml",
+                "null",
+                "--seed",
+                seed,
+                "--blocks",
+                "1",
+                "--out",
+                out,
+                "-q",
+            ],
+        );
         expect_code(&output, 0);
     }
-    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
+    let table =
+        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
     assert_ne!(table("one"), table("two"));
 }
 
@@ -212,33 +303,70 @@ fn another_seed_is_another_run() {
 fn a_known_slowdown_is_found_and_no_difference_is_not() {
     let scratch = scratch();
     fast_suite(scratch.path());
-    let output = measure(scratch.path(), "run", &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "6"]);
+    let output = measure(
+        scratch.path(),
+        "run",
+        &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "6"],
+    );
     expect_code(&output, 0);
     let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
     expect_code(&report, 0);
     let view: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
     assert_eq!(view["schema"], "fsbench/report/1");
     for row in view["rows"].as_array().unwrap() {
-        let verdict = |cell: usize| row["cells"][cell]["against"]["verdict"].as_str().unwrap().to_owned();
+        let verdict = |cell: usize| {
+            row["cells"][cell]["against"]["verdict"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(verdict(2), "slower", "{}", row["workload"]);
-        assert!(!["faster", "slower"].contains(&verdict(1).as_str()), "{}", row["workload"]);
+        assert!(
+            !["faster", "slower"].contains(&verdict(1).as_str()),
+            "{}",
+            row["workload"]
+        );
     }
 }
 
 #[test]
 fn each_block_measures_every_target_and_cell_once_in_its_own_order() {
     let scratch = scratch();
-    expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "c=null", "--blocks", "4"]), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            "run",
+            &["a=null", "b=null", "c=null", "--blocks", "4"],
+        ),
+        0,
+    );
     let record = record(&scratch.path().join("run"));
     let cells = record["cells"].as_array().unwrap().len();
     let trials = trials(&scratch.path().join("run"));
-    assert_eq!(trials.len(), cells * 3 * 5, "a warm-up block and four measured ones");
-    let order: Vec<_> = record["order"].as_array().unwrap().iter().filter(|order| order["block"] != 0).collect();
-    assert!(order.windows(2).any(|pair| pair[0]["targets"] != pair[1]["targets"]), "always the same order of targets");
+    assert_eq!(
+        trials.len(),
+        cells * 3 * 5,
+        "a warm-up block and four measured ones"
+    );
+    let order: Vec<_> = record["order"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|order| order["block"] != 0)
+        .collect();
+    assert!(
+        order
+            .windows(2)
+            .any(|pair| pair[0]["targets"] != pair[1]["targets"]),
+        "always the same order of targets"
+    );
     for (position, trial) in trials.iter().enumerate() {
         assert_eq!(trial["order"], position);
         let block = trial["block"].as_u64().unwrap() as usize;
-        assert_eq!(trial["phase"], if block == 0 { "warmup" } else { "measured" });
+        assert_eq!(
+            trial["phase"],
+            if block == 0 { "warmup" } else { "measured" }
+        );
         let block_order = &record["order"][block];
         let place = position % (cells * 3);
         assert_eq!(trial["workload"], block_order["cells"][place / 3]);
@@ -251,16 +379,37 @@ fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
     let scratch = scratch();
     let targets = ["a=null", "b=null,slowdown=100%", "--blocks", "5"];
     expect_code(&run(scratch.path(), "plain", &targets), 0);
-    expect_code(&run(scratch.path(), "traced", &[&targets[..], &["--explain"]].concat()), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            "traced",
+            &[&targets[..], &["--explain"]].concat(),
+        ),
+        0,
+    );
     let [plain, traced] = ["plain", "traced"].map(|run| trials(&scratch.path().join(run)));
-    let (more, measured): (Vec<_>, Vec<_>) = traced.iter().partition(|trial| trial["phase"] == "traced");
+    let (more, measured): (Vec<_>, Vec<_>) =
+        traced.iter().partition(|trial| trial["phase"] == "traced");
     assert_eq!(measured.len(), plain.len());
-    assert!(measured.iter().zip(&plain).all(|(one, other)| one["metrics"] == other["metrics"]));
+    assert!(
+        measured
+            .iter()
+            .zip(&plain)
+            .all(|(one, other)| one["metrics"] == other["metrics"])
+    );
     assert!(!more.is_empty());
     for trial in more {
-        assert!((6..=10).contains(&trial["block"].as_u64().unwrap()), "{trial}");
+        assert!(
+            (6..=10).contains(&trial["block"].as_u64().unwrap()),
+            "{trial}"
+        );
         let problem = &trial["observed"]["traced"]["problem"];
-        assert!(problem.as_str().is_some_and(|problem| problem.contains("simulated target")), "{trial}");
+        assert!(
+            problem
+                .as_str()
+                .is_some_and(|problem| problem.contains("simulated target")),
+            "{trial}"
+        );
     }
     let report = |run: &str| -> serde_json::Value {
         let output = fsb(scratch.path(), &["report", run, "--format", "json"]);
@@ -268,29 +417,57 @@ fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
         serde_json::from_str(&stdout(&output)).expect("JSON")
     };
     let [plain, traced] = ["plain", "traced"].map(report);
-    assert_eq!((&plain["rows"], &plain["blocks"]), (&traced["rows"], &traced["blocks"]));
+    assert_eq!(
+        (&plain["rows"], &plain["blocks"]),
+        (&traced["rows"], &traced["blocks"])
+    );
     assert_eq!(plain.get("traced_explanations"), None);
     let first = &traced["traced_explanations"][0];
-    assert_eq!((&first["candidate"], &first["causes"]), (&"b".into(), &serde_json::json!([])), "{first}");
+    assert_eq!(
+        (&first["candidate"], &first["causes"]),
+        (&"b".into(), &serde_json::json!([])),
+        "{first}"
+    );
 }
 
 #[test]
 fn one_target_has_no_difference_to_explain() {
     let scratch = scratch();
-    fails(scratch.path(), &["run", "null", "--explain"], 2, "arguments/conflict");
+    fails(
+        scratch.path(),
+        &["run", "null", "--explain"],
+        2,
+        "arguments/conflict",
+    );
 }
 
 #[test]
 fn the_plan_that_is_printed_resolves_to_itself() {
     let scratch = scratch();
-    let arguments = ["run", "null", "b=null,slowdown=2%", "--seed", "7", "--theta", "5%", "--print-plan"];
-    let first = fsb(scratch.path(), &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat());
+    let arguments = [
+        "run",
+        "null",
+        "b=null,slowdown=2%",
+        "--seed",
+        "7",
+        "--theta",
+        "5%",
+        "--print-plan",
+    ];
+    let first = fsb(
+        scratch.path(),
+        &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat(),
+    );
     expect_code(&first, 0);
     fs::write(scratch.path().join("plan.toml"), &first.stdout).unwrap();
     let second = fsb(scratch.path(), &["run", "plan.toml", "--print-plan"]);
     expect_code(&second, 0);
     assert_eq!(stdout(&first), stdout(&second));
-    assert!(stdout(&first).contains("file_size = 134217728"), "{}", stdout(&first));
+    assert!(
+        stdout(&first).contains("file_size = 134217728"),
+        "{}",
+        stdout(&first)
+    );
     let entries: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
     assert_eq!(entries.len(), 1, "printing a plan makes nothing");
 }
@@ -300,16 +477,31 @@ fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
     let scratch = scratch();
     let plan = "[repetition]\nsample_time = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n";
     fs::write(scratch.path().join("fast.toml"), plan).unwrap();
-    let output = measure(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
+    let output = measure(
+        scratch.path(),
+        "run",
+        &["a=null", "b=null", "--precision", "50%", "--budget", "2m"],
+    );
     expect_code(&output, 0);
     let reason = record(&scratch.path().join("run"))["stop_reason"].clone();
-    assert_eq!((&reason["kind"], &reason["half_width"]), (&"precise".into(), &0.5.into()), "{reason}");
+    assert_eq!(
+        (&reason["kind"], &reason["half_width"]),
+        (&"precise".into(), &0.5.into()),
+        "{reason}"
+    );
 }
 
 #[test]
 fn every_format_can_be_printed_and_written() {
     let scratch = scratch();
-    expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "--blocks", "2"]), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            "run",
+            &["a=null", "b=null", "--blocks", "2"],
+        ),
+        0,
+    );
     for (format, file, needle) in [
         ("text", "r.txt", "write 1M, durable"),
         ("csv", "r.csv", "target,workload,operation,"),
@@ -319,13 +511,25 @@ fn every_format_can_be_printed_and_written() {
     ] {
         let printed = fsb(scratch.path(), &["report", "run", "--format", format]);
         expect_code(&printed, 0);
-        assert!(stdout(&printed).to_lowercase().contains(&needle.to_lowercase()), "{format}: {}", stdout(&printed));
+        assert!(
+            stdout(&printed)
+                .to_lowercase()
+                .contains(&needle.to_lowercase()),
+            "{format}: {}",
+            stdout(&printed)
+        );
         expect_code(&fsb(scratch.path(), &["report", "run", "-o", file]), 0);
         let written = fs::read_to_string(scratch.path().join(file)).unwrap();
-        assert!(written.to_lowercase().contains(&needle.to_lowercase()), "{file}");
+        assert!(
+            written.to_lowercase().contains(&needle.to_lowercase()),
+            "{file}"
+        );
     }
     let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
-    assert_eq!(fs::read_to_string(scratch.path().join("r.csv")).unwrap(), table);
+    assert_eq!(
+        fs::read_to_string(scratch.path().join("r.csv")).unwrap(),
+        table
+    );
 }
 
 #[test]
@@ -340,18 +544,41 @@ fn a_closed_pipe_is_success() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     expect_code(&output, 0);
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
 fn a_second_run_is_told_who_holds_the_machine() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let first = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "500", "--out", "one", "-q"]);
-    crate::common::wait_until("the first run has trials", std::time::Duration::from_secs(20), || {
-        !trials(&scratch.path().join("one")).is_empty()
-    });
-    let refused = fails(scratch.path(), &["run", "null", "--out", "two"], 3, "testbed/busy");
+    let first = Running::start(
+        scratch.path(),
+        &[
+            "run",
+            "fast.toml",
+            "null",
+            "--blocks",
+            "500",
+            "--out",
+            "one",
+            "-q",
+        ],
+    );
+    crate::common::wait_until(
+        "the first run has trials",
+        std::time::Duration::from_secs(20),
+        || !trials(&scratch.path().join("one")).is_empty(),
+    );
+    let refused = fails(
+        scratch.path(),
+        &["run", "null", "--out", "two"],
+        3,
+        "testbed/busy",
+    );
     assert_eq!(refused["fields"]["pid"], first.id());
     drop(first);
     assert!(!scratch.path().join("two").exists());
@@ -362,9 +589,20 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for _ in 0..4 {
-        expect_code(&fsb(scratch.path(), &["run", "null", "fast.toml", "--blocks", "1", "-q"]), 0);
+        expect_code(
+            &fsb(
+                scratch.path(),
+                &["run", "null", "fast.toml", "--blocks", "1", "-q"],
+            ),
+            0,
+        );
     }
-    assert_eq!(std::fs::read_dir(scratch.path().join("fsb-results")).unwrap().count(), 4);
+    assert_eq!(
+        std::fs::read_dir(scratch.path().join("fsb-results"))
+            .unwrap()
+            .count(),
+        4
+    );
 }
 
 #[test]
@@ -383,8 +621,16 @@ fn a_run_tells_how_far_the_last_run_of_its_plan_was() {
     expect_code(&second, 0);
     let line = "the run of 2024-02-03 04:05 utc differed by 0 % (median over ";
     let again = fsb(scratch.path(), &["report", "two", "--notes"]);
-    assert!(stdout(&again).to_lowercase().contains(line), "{}", stdout(&again));
+    assert!(
+        stdout(&again).to_lowercase().contains(line),
+        "{}",
+        stdout(&again)
+    );
     // Another plan has no earlier run.
-    let other = run(scratch.path(), "three", &["null", "slow=null,slowdown=20%", "--blocks", "6"]);
+    let other = run(
+        scratch.path(),
+        "three",
+        &["null", "slow=null,slowdown=20%", "--blocks", "6"],
+    );
     assert!(!stdout(&other).contains(" then, "), "{}", stdout(&other));
 }

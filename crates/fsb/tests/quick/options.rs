@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::common::{command, expect_code, expect_refusals, fast_plan, fsb, scratch, stderr, stdout};
+use crate::common::{
+    command, expect_code, expect_refusals, fast_plan, fsb, scratch, stderr, stdout,
+};
 
 /// A difference of 10 % matters at the usual 3 %, but not if only differences of 40 % matter.
 #[test]
@@ -24,12 +26,18 @@ fn theta_decides_which_difference_matters() {
             "--out",
             out,
         ];
-        let output = fsb(scratch.path(), &[&arguments[..], &["--theta", theta]].concat());
+        let output = fsb(
+            scratch.path(),
+            &[&arguments[..], &["--theta", theta]].concat(),
+        );
         expect_code(&output, 0);
         stdout(&output)
     };
     let (small, large) = (shown("3%", "small"), shown("40%", "large"));
-    assert!(small.starts_with("Simulated times: no file system is measured. null is fastest at"), "{small}");
+    assert!(
+        small.starts_with("Simulated times: no file system is measured. null is fastest at"),
+        "{small}"
+    );
     assert!(!large.contains("is fastest at"), "{large}");
 }
 
@@ -38,20 +46,32 @@ fn the_length_of_samples_is_that_of_the_option_then_of_the_plan_then_of_the_envi
     let scratch = scratch();
     let plan = |line: &str| {
         let workload = "[[workload]]\nname = 'rename'\nfiles = 100\n";
-        fs::write(scratch.path().join("plan.toml"), format!("targets = ['null']\n{line}\n{workload}")).unwrap();
+        fs::write(
+            scratch.path().join("plan.toml"),
+            format!("targets = ['null']\n{line}\n{workload}"),
+        )
+        .unwrap();
     };
     let planned = |arguments: &[&str]| {
-        let mut command = command(scratch.path(), &[&["run", "plan.toml", "--print-plan"], arguments].concat());
+        let mut command = command(
+            scratch.path(),
+            &[&["run", "plan.toml", "--print-plan"], arguments].concat(),
+        );
         let output = command.env("FSB_SAMPLE_TIME", "30ms").output().unwrap();
         expect_code(&output, 0);
         let printed: toml::Table = stdout(&output).parse().unwrap();
-        printed["repetition"]["sample_time"].as_str().map(str::to_owned)
+        printed["repetition"]["sample_time"]
+            .as_str()
+            .map(str::to_owned)
     };
     plan("");
     assert_eq!(planned(&[]).as_deref(), Some("0.03s"));
     plan("[repetition]\nsample_time = '20ms'");
     assert_eq!(planned(&[]).as_deref(), Some("0.02s"));
-    assert_eq!(planned(&["--sample-time", "10ms"]).as_deref(), Some("0.01s"));
+    assert_eq!(
+        planned(&["--sample-time", "10ms"]).as_deref(),
+        Some("0.01s")
+    );
 }
 
 #[test]
@@ -59,36 +79,65 @@ fn quiet_shows_the_result_and_no_progress() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let run = |more: &[&str]| {
-        let output =
-            fsb(scratch.path(), &[&["run", "fast.toml", "null", "--seed", "42", "--blocks", "1"], more].concat());
+        let output = fsb(
+            scratch.path(),
+            &[
+                &["run", "fast.toml", "null", "--seed", "42", "--blocks", "1"],
+                more,
+            ]
+            .concat(),
+        );
         expect_code(&output, 0);
         assert!(stdout(&output).contains("report: "), "{}", stdout(&output));
         stderr(&output)
     };
     let (loud, quiet) = (run(&["--out", "loud"]), run(&["--out", "quiet", "--quiet"]));
-    assert!(loud.lines().count() > quiet.lines().count(), "{loud}\n---\n{quiet}");
+    assert!(
+        loud.lines().count() > quiet.lines().count(),
+        "{loud}\n---\n{quiet}"
+    );
 }
 
 #[test]
 fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = ["run", "fast.toml", "slow=null,slowdown=60%", "quick=null", "--blocks", "6", "--seed", "42"];
-    expect_code(&fsb(scratch.path(), &[&arguments[..], &["--out", "run", "-q"]].concat()), 0);
+    let arguments = [
+        "run",
+        "fast.toml",
+        "slow=null,slowdown=60%",
+        "quick=null",
+        "--blocks",
+        "6",
+        "--seed",
+        "42",
+    ];
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &[&arguments[..], &["--out", "run", "-q"]].concat(),
+        ),
+        0,
+    );
     let path = scratch.path().join("run/run.json");
-    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    let risk = serde_json::json!({ "cause": "barrier=0", "loss": "a power failure may lose synced data" });
+    let mut record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let risk =
+        serde_json::json!({ "cause": "barrier=0", "loss": "a power failure may lose synced data" });
     record["targets"]["quick"]["risks"] = serde_json::json!([risk]);
     fs::write(&path, record.to_string()).unwrap();
-    let report = |format: &str| stdout(&fsb(scratch.path(), &["report", "run", "--format", format]));
+    let report =
+        |format: &str| stdout(&fsb(scratch.path(), &["report", "run", "--format", format]));
     let screen = report("text").replace('\n', " ");
-    let start =
-        "Simulated times: no file system is measured. slow is the only safe target at 3 workloads; quick (unsafe:";
+    let start = "Simulated times: no file system is measured. slow is the only safe target at 3 workloads; quick (unsafe:";
     assert!(screen.starts_with(start), "{screen}");
     assert!(!screen.contains("is fastest"), "{screen}");
-    for (format, mark) in
-        [("markdown", "quick (unsafe)"), ("html", "quick (unsafe)"), ("json", "\"unsafe\""), ("csv", ",barrier=0\n")]
-    {
+    for (format, mark) in [
+        ("markdown", "quick (unsafe)"),
+        ("html", "quick (unsafe)"),
+        ("json", "\"unsafe\""),
+        ("csv", ",barrier=0\n"),
+    ] {
         assert!(report(format).contains(mark), "{format}");
     }
 }
@@ -97,22 +146,52 @@ fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
 fn workloads_are_named_on_the_command_line_with_their_parameters() {
     let scratch = scratch();
     let read = "read,access=random,block_size=8K,threads=2,file_size=1M";
-    let output = fsb(scratch.path(), &["run", "null", "--workload", read, "--workload", "stat", "--print-plan"]);
+    let output = fsb(
+        scratch.path(),
+        &[
+            "run",
+            "null",
+            "--workload",
+            read,
+            "--workload",
+            "stat",
+            "--print-plan",
+        ],
+    );
     expect_code(&output, 0);
     let plan: toml::Table = stdout(&output).parse().expect("a plan");
     let workloads = plan["workload"].as_array().expect("workloads");
-    let names: Vec<&str> = workloads.iter().filter_map(|workload| workload["name"].as_str()).collect();
+    let names: Vec<&str> = workloads
+        .iter()
+        .filter_map(|workload| workload["name"].as_str())
+        .collect();
     assert_eq!(names, ["read", "stat"]);
     let of = |key: &str| &workloads[0][key];
-    assert_eq!((of("access").as_str(), of("block_size").as_integer()), (Some("random"), Some(8192)));
-    assert_eq!((of("threads").as_integer(), of("file_size").as_integer()), (Some(2), Some(1 << 20)));
+    assert_eq!(
+        (of("access").as_str(), of("block_size").as_integer()),
+        (Some("random"), Some(8192))
+    );
+    assert_eq!(
+        (of("threads").as_integer(), of("file_size").as_integer()),
+        (Some(2), Some(1 << 20))
+    );
 
     let several = "read, file_size = [1M, 2M], threads=1";
-    let output = fsb(scratch.path(), &["run", "null", "--workload", several, "--print-plan"]);
+    let output = fsb(
+        scratch.path(),
+        &["run", "null", "--workload", several, "--print-plan"],
+    );
     expect_code(&output, 0);
     let plan: toml::Table = stdout(&output).parse().expect("a plan");
-    let sizes = plan["workload"].as_array().expect("workloads").iter().map(|workload| &workload["file_size"]);
-    assert_eq!(sizes.map(|size| size.as_integer()).collect::<Vec<_>>(), [Some(1 << 20), Some(2 << 20)]);
+    let sizes = plan["workload"]
+        .as_array()
+        .expect("workloads")
+        .iter()
+        .map(|workload| &workload["file_size"]);
+    assert_eq!(
+        sizes.map(|size| size.as_integer()).collect::<Vec<_>>(),
+        [Some(1 << 20), Some(2 << 20)]
+    );
 
     let unknown = ["run", "null", "--workload", "randread"];
     let parameter = ["run", "null", "--workload", "read,acces=random"];
@@ -120,7 +199,16 @@ fn workloads_are_named_on_the_command_line_with_their_parameters() {
     let twice = ["run", "null", "--workload", "read,threads=1,threads=2"];
     let beside_suite = ["run", "null", "--workload", "read", "--suite", "quick"];
     let beside_command = ["run", "null", "--workload", "read", "--", "true"];
-    let race = ["choose", "null", "null", "--only", "--workload", "read", "--", "true"];
+    let race = [
+        "choose",
+        "null",
+        "null",
+        "--only",
+        "--workload",
+        "read",
+        "--",
+        "true",
+    ];
     let suite = ["run", "null", "--suite", "random-write"];
     let requests: [(&[&str], &str); 8] = [
         (&unknown, "plan/invalid"),
@@ -142,10 +230,17 @@ fn a_command_that_names_a_file_of_the_working_directory_is_warned_of_it() {
     let codes = |arguments: &[&str]| -> Vec<String> {
         let run = ["run", "null", "--blocks", "1"];
         let mut command = command(scratch.path(), &[&run[..], arguments].concat());
-        let output = command.env("FSB_MESSAGE_FORMAT", "json").output().expect("the program starts");
+        let output = command
+            .env("FSB_MESSAGE_FORMAT", "json")
+            .output()
+            .expect("the program starts");
         let messages = stderr(&output);
-        let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        messages.filter_map(|message| message["code"].as_str().map(str::to_owned)).collect()
+        let messages = messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        messages
+            .filter_map(|message| message["code"].as_str().map(str::to_owned))
+            .collect()
     };
     let has = |codes: &[String], code: &str| codes.iter().any(|found| found == code);
     let warning = "warning/not-in-target";

@@ -5,21 +5,36 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, message, record, scratch, stdout,
+    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, message, record,
+    scratch, stdout,
 };
 
-// `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx, figures, commands.
+// `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx,
+// figures, commands.
 
 /// Runs two targets on the null file system; the second one takes twice as long.
 fn run(directory: &Path) {
     fast_plan(directory);
     let targets = ["plain=null", "slow=null,slowdown=100%"];
-    let arguments = ["run", "fast.toml", "--seed", "42", "--blocks", "6", "--out", "run", "--quiet"];
+    let arguments = [
+        "run",
+        "fast.toml",
+        "--seed",
+        "42",
+        "--blocks",
+        "6",
+        "--out",
+        "run",
+        "--quiet",
+    ];
     expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
 }
 
 fn lines(table: &str) -> Vec<HashMap<String, String>> {
-    csv::Reader::from_reader(table.as_bytes()).deserialize().map(|line| line.expect("a line")).collect()
+    csv::Reader::from_reader(table.as_bytes())
+        .deserialize()
+        .map(|line| line.expect("a line"))
+        .collect()
 }
 
 #[test]
@@ -33,7 +48,10 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     };
     for command in ["report", "compare"] {
         let table = String::from_utf8(write(command, "my-summary.csv")).expect("text");
-        let slow: Vec<_> = lines(&table).into_iter().filter(|line| line["target"] == "slow").collect();
+        let slow: Vec<_> = lines(&table)
+            .into_iter()
+            .filter(|line| line["target"] == "slow")
+            .collect();
         assert!(!slow.is_empty(), "{table}");
         for line in slow {
             assert_eq!(
@@ -41,19 +59,44 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
                 ("plain", "slower", "false"),
                 "{line:?}"
             );
-            assert_eq!((&*line["n"], &*line["outcome"], &*line["level"]), ("6", "winner", "0.95"), "{line:?}");
+            assert_eq!(
+                (&*line["n"], &*line["outcome"], &*line["level"]),
+                ("6", "winner", "0.95"),
+                "{line:?}"
+            );
         }
-        assert_eq!(stdout(&fsb(directory, &[command, "run", "--format", "summary-csv"])), table);
-        for (file, begins) in
-            [("a.tex", "% "), ("a.xlsx", "PK"), ("a.svg", "<svg "), ("a.png", "\u{fffd}PNG"), ("a.pdf", "%PDF-")]
-        {
+        assert_eq!(
+            stdout(&fsb(
+                directory,
+                &[command, "run", "--format", "summary-csv"]
+            )),
+            table
+        );
+        for (file, begins) in [
+            ("a.tex", "% "),
+            ("a.xlsx", "PK"),
+            ("a.svg", "<svg "),
+            ("a.png", "\u{fffd}PNG"),
+            ("a.pdf", "%PDF-"),
+        ] {
             let content = write(command, file);
-            assert!(String::from_utf8_lossy(&content).starts_with(begins), "{command} -o {file}");
+            assert!(
+                String::from_utf8_lossy(&content).starts_with(begins),
+                "{command} -o {file}"
+            );
         }
     }
-    assert!(String::from_utf8(write("report", "trials.csv")).expect("text").starts_with("target,workload,"));
+    assert!(
+        String::from_utf8(write("report", "trials.csv"))
+            .expect("text")
+            .starts_with("target,workload,")
+    );
     // A pipe accepts binary formats.
-    assert!(fsb(directory, &["report", "run", "--format", "png"]).stdout.starts_with(b"\x89PNG"));
+    assert!(
+        fsb(directory, &["report", "run", "--format", "png"])
+            .stdout
+            .starts_with(b"\x89PNG")
+    );
 }
 
 #[test]
@@ -61,11 +104,19 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    let output = fsb(directory, &["report", "run", "--figures", "figures/of the run"]);
+    let output = fsb(
+        directory,
+        &["report", "run", "--figures", "figures/of the run"],
+    );
     expect_code(&output, 0);
     let printed = stdout(&output);
     let names: Vec<&str> = printed.lines().collect();
-    for name in ["overview", "values", "trials-write-1m-durable", "latency-write-1m-durable-write"] {
+    for name in [
+        "overview",
+        "values",
+        "trials-write-1m-durable",
+        "latency-write-1m-durable-write",
+    ] {
         for extension in ["svg", "png"] {
             let path = format!("figures/of the run/{name}.{extension}");
             assert!(names.contains(&path.as_str()), "{path} in {printed}");
@@ -73,14 +124,36 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     }
     for name in &names {
         let content = fs::read(directory.join(name)).expect("a printed file");
-        let begins: &[u8] = if name.ends_with("svg") { b"<svg " } else { b"\x89PNG" };
+        let begins: &[u8] = if name.ends_with("svg") {
+            b"<svg "
+        } else {
+            b"\x89PNG"
+        };
         assert!(content.starts_with(begins), "{name}");
     }
-    assert_eq!(fs::read_dir(directory.join("figures/of the run")).expect("a directory").count(), names.len());
-    let again = fsb(directory, &["report", "run", "--figures", "figures/of the run"]);
+    assert_eq!(
+        fs::read_dir(directory.join("figures/of the run"))
+            .expect("a directory")
+            .count(),
+        names.len()
+    );
+    let again = fsb(
+        directory,
+        &["report", "run", "--figures", "figures/of the run"],
+    );
     assert_eq!(stdout(&again), printed);
-    fails(directory, &["report", "run", "--figures", "x", "-o", "a.svg"], 2, "arguments/conflict");
-    fails(directory, &["report", "run", "--figures", "run/run.json"], 3, "output/failed");
+    fails(
+        directory,
+        &["report", "run", "--figures", "x", "-o", "a.svg"],
+        2,
+        "arguments/conflict",
+    );
+    fails(
+        directory,
+        &["report", "run", "--figures", "run/run.json"],
+        3,
+        "output/failed",
+    );
 }
 
 #[test]
@@ -90,7 +163,8 @@ fn commands_are_those_of_the_recorded_targets() {
     run(directory);
     // The null file system has no commands: use those that a run as root records.
     let path = directory.join("run/run.json");
-    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+    let mut record: serde_json::Value =
+        serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
     let targets = &mut record["plan"]["targets"];
     targets[0]["file_system"] =
         serde_json::json!({ "fs": "ext4", "options": ["noatime"], "medium": { "name": "loop" } });
@@ -111,8 +185,17 @@ fn commands_are_those_of_the_recorded_targets() {
     insta::assert_snapshot!("commands", stdout(&all));
     let one = fsb(directory, &["report", "run", "--commands", "slow"]);
     expect_code(&one, 0);
-    assert!(stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"), "{}", stdout(&one));
-    fails(directory, &["report", "run", "--commands", "slo"], 2, "report/unknown-target");
+    assert!(
+        stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"),
+        "{}",
+        stdout(&one)
+    );
+    fails(
+        directory,
+        &["report", "run", "--commands", "slo"],
+        2,
+        "report/unknown-target",
+    );
 }
 
 #[test]
@@ -123,10 +206,22 @@ fn commands_and_formats_that_make_no_sense_are_refused() {
         "report_files_refusals",
         scratch.path(),
         &[
-            (&["report", "run", "--commands", "slo"], "report/unknown-target"),
-            (&["report", "run", "--commands", "slow", "-o", "x.csv"], "arguments/conflict"),
-            (&["report", "run", "-o", "summary.ods"], "output/unknown-format"),
-            (&["compare", "run", "--commands"], "arguments/unknown-option"),
+            (
+                &["report", "run", "--commands", "slo"],
+                "report/unknown-target",
+            ),
+            (
+                &["report", "run", "--commands", "slow", "-o", "x.csv"],
+                "arguments/conflict",
+            ),
+            (
+                &["report", "run", "-o", "summary.ods"],
+                "output/unknown-format",
+            ),
+            (
+                &["compare", "run", "--commands"],
+                "arguments/unknown-option",
+            ),
         ],
     );
 }
@@ -151,7 +246,11 @@ fn colour_follows_the_option_and_the_environment() {
         (&[], Some("CLICOLOR_FORCE"), true),
         (&["--color", "never"], Some("CLICOLOR_FORCE"), false),
     ] {
-        assert_eq!(has_colour(arguments, variable), expected, "{arguments:?} {variable:?}");
+        assert_eq!(
+            has_colour(arguments, variable),
+            expected,
+            "{arguments:?} {variable:?}"
+        );
     }
 }
 
@@ -165,7 +264,10 @@ fn a_path_that_is_not_a_run_is_explained() {
         (&["report", "set"], "store/no-run"),
         (&["report", "nowhere"], "store/no-run"),
         (&["report", "out.csv"], "store/no-run"),
-        (&["run", "null", "--input", "nosuch", "--", "true"], "input/unreadable"),
+        (
+            &["run", "null", "--input", "nosuch", "--", "true"],
+            "input/unreadable",
+        ),
     ];
     expect_refusals("no_run", scratch.path(), &requests);
 }
@@ -178,17 +280,43 @@ fn the_operations_of_2006_stand_beside_their_table() {
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
                 [repetition]\nblocks = 1\nsample_time = '1ms'\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", "out"]);
+    let output = fsb(
+        directory.path(),
+        &[
+            "run",
+            "plan.toml",
+            "--scale",
+            "1/64",
+            "--seed",
+            "1",
+            "--out",
+            "out",
+        ],
+    );
     expect_code(&output, 0);
     let text = stdout(&output);
     let (ours, theirs) = text.split_once("\nPublished:\n").expect(&text);
-    assert!(ours.contains("Beside the published results (Horváth 2006"), "{text}");
-    // Memory holds a file of 64 MiB, so the row that his machine read from the disk has another name.
-    for (row, value) in
-        [("sequential write", "113 MiB/s"), ("random write", "127 MiB/s"), ("reread, from memory", "71.5 MiB/s")]
-    {
-        assert!(ours.lines().any(|line| line.starts_with(row)), "{row}: {ours}");
-        assert!(theirs.lines().any(|line| line.starts_with(row) && line.contains(value)), "{row}: {theirs}");
+    assert!(
+        ours.contains("Beside the published results (Horváth 2006"),
+        "{text}"
+    );
+    // Memory holds a file of 64 MiB, so the row that his machine read from the disk has another
+    // name.
+    for (row, value) in [
+        ("sequential write", "113 MiB/s"),
+        ("random write", "127 MiB/s"),
+        ("reread, from memory", "71.5 MiB/s"),
+    ] {
+        assert!(
+            ours.lines().any(|line| line.starts_with(row)),
+            "{row}: {ours}"
+        );
+        assert!(
+            theirs
+                .lines()
+                .any(|line| line.starts_with(row) && line.contains(value)),
+            "{row}: {theirs}"
+        );
     }
     // The same trials on a machine with less memory than the file.
     let path = directory.path().join("out/run.json");
@@ -196,55 +324,108 @@ fn the_operations_of_2006_stand_beside_their_table() {
     record["host"]["memory_bytes"] = (48 << 20).into();
     fs::write(&path, record.to_string()).unwrap();
     let text = stdout(&fsb(directory.path(), &["report", "out"]));
-    assert!(text.lines().any(|line| line.starts_with("reread  ")) && !text.contains("from memory"), "{text}");
-    let page = stdout(&fsb(directory.path(), &["report", "out", "--format", "html"]));
-    assert!(page.contains("Memory does not hold the file, so reread reads the device"), "the note of the table");
+    assert!(
+        text.lines().any(|line| line.starts_with("reread  ")) && !text.contains("from memory"),
+        "{text}"
+    );
+    let page = stdout(&fsb(
+        directory.path(),
+        &["report", "out", "--format", "html"],
+    ));
+    assert!(
+        page.contains("Memory does not hold the file, so reread reads the device"),
+        "the note of the table"
+    );
 }
 
 #[test]
 fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
     let directory = scratch();
-    let plan = "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
+    let plan =
+        "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
+    let output = fsb(
+        directory.path(),
+        &["run", "plan.toml", "--seed", "1", "--out", "out"],
+    );
     expect_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"), "{text}");
+    assert!(
+        text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"),
+        "{text}"
+    );
     // Rates of Appendix C; in brackets as printed, if the number differs.
     for (table, rows) in [
         ("Table 6.1, files/s:", &[("create 1000 files", "2918")][..]),
-        ("Table 6.2, MiB/s:", &[("sequential read 512 KB", "780 (97.5)"), ("random read 4096 KB", "408 (51.0)")]),
-        ("Table 6.3, MiB/s:", &[("sequential write 4096 KB", "3.77 (0.47)"), ("random write 512 KB", "167 (20.9)")]),
+        (
+            "Table 6.2, MiB/s:",
+            &[
+                ("sequential read 512 KB", "780 (97.5)"),
+                ("random read 4096 KB", "408 (51.0)"),
+            ],
+        ),
+        (
+            "Table 6.3, MiB/s:",
+            &[
+                ("sequential write 4096 KB", "3.77 (0.47)"),
+                ("random write 512 KB", "167 (20.9)"),
+            ],
+        ),
     ] {
-        let (_, rest) = text.split_once(table).unwrap_or_else(|| panic!("{table} in {text}"));
+        let (_, rest) = text
+            .split_once(table)
+            .unwrap_or_else(|| panic!("{table} in {text}"));
         let (ours, theirs) = rest.split_once("\nPublished:\n").unwrap();
         let theirs = theirs.split("\nTable ").next().unwrap();
         for (row, value) in rows {
-            assert!(ours.lines().any(|line| line.starts_with(row)), "{row}: {ours}");
-            assert!(theirs.lines().any(|line| line.starts_with(row) && line.contains(value)), "{row}: {theirs}");
+            assert!(
+                ours.lines().any(|line| line.starts_with(row)),
+                "{row}: {ours}"
+            );
+            assert!(
+                theirs
+                    .lines()
+                    .any(|line| line.starts_with(row) && line.contains(value)),
+                "{row}: {theirs}"
+            );
         }
     }
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
 }
 
 // Published statements, which are recognized by the operations, their state and the file systems.
 
 /// Measures two null targets, then writes the names of file systems into the record.
 fn run_as(directory: &Path, plan: &str, file_systems: [&str; 2]) {
-    let targets =
-        "targets = ['plain=null', 'slow=null,slowdown=100%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n";
+    let targets = "targets = ['plain=null', 'slow=null,slowdown=100%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n";
     fs::write(directory.join("plan.toml"), format!("{targets}{plan}")).unwrap();
-    expect_code(&fsb(directory, &["run", "plan.toml", "--seed", "1", "--out", "out", "-q"]), 0);
+    expect_code(
+        &fsb(
+            directory,
+            &["run", "plan.toml", "--seed", "1", "--out", "out", "-q"],
+        ),
+        0,
+    );
     let path = directory.join("out/run.json");
     let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    for (target, name) in record["plan"]["targets"].as_array_mut().unwrap().iter_mut().zip(file_systems) {
+    for (target, name) in record["plan"]["targets"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .zip(file_systems)
+    {
         target["file_system"] = serde_json::json!({ "fs": name, "medium": { "name": "loop" } });
     }
     fs::write(&path, record.to_string()).unwrap();
 }
 
 fn matrix(operation: &str, files: &str, records: &str, cache: &str) -> String {
-    format!("[[workload]]\nname = '{operation}'\nfile_size = '{files}'\nblock_size = '{records}'\ncache = '{cache}'\n")
+    format!(
+        "[[workload]]\nname = '{operation}'\nfile_size = '{files}'\nblock_size = '{records}'\ncache = '{cache}'\n"
+    )
 }
 
 #[test]
@@ -254,27 +435,61 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     let of = |operation: &str, cache: &str| matrix(operation, "64K..128K", "4K..8K", cache);
     let plan = of("write", "any") + &of("reread", "cold") + &of("stride-read", "cold");
     run_as(directory, &plan, ["ext4", "xfs"]);
-    let report: serde_json::Value =
-        serde_json::from_str(&stdout(&fsb(directory, &["report", "out", "--format", "json"]))).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&stdout(&fsb(
+        directory,
+        &["report", "out", "--format", "json"],
+    )))
+    .unwrap();
     let claims = &report["claims"];
-    assert!(claims["title"].as_str().unwrap().contains("Beňas 2011, section 5.3"), "{report:#}");
-    let claim = |test: &str| claims["rows"].as_array().unwrap().iter().find(|row| row["test"] == test).unwrap();
+    assert!(
+        claims["title"]
+            .as_str()
+            .unwrap()
+            .contains("Beňas 2011, section 5.3"),
+        "{report:#}"
+    );
+    let claim = |test: &str| {
+        claims["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["test"] == test)
+            .unwrap()
+    };
     // He remounted before he read again.
     let reread = claim("reread");
     assert_eq!(
         (&reread["group"], &reread["published"]),
-        (&"ext4 and xfs".into(), &"ext4 faster: -5 % med, -12 % reg".into(),)
+        (
+            &"ext4 and xfs".into(),
+            &"ext4 faster: -5 % med, -12 % reg".into(),
+        )
     );
     let here = |name: &str| reread["here"][name].as_f64().unwrap();
-    assert!(here("median_change") < -0.2 && here("slope_change") < -0.2, "{reread:#}");
+    assert!(
+        here("median_change") < -0.2 && here("slope_change") < -0.2,
+        "{reread:#}"
+    );
     assert!(reread["here"]["different"].is_boolean(), "{reread:#}");
-    assert!(claim("stride-read")["here"]["median_change"].as_f64().unwrap() < -0.2, "{claims:#}");
+    assert!(
+        claim("stride-read")["here"]["median_change"]
+            .as_f64()
+            .unwrap()
+            < -0.2,
+        "{claims:#}"
+    );
     // The run has no file of these sizes, and no fwrite.
-    for test in ["write, files from 2M, records from 8K", "fwrite, files up to 256K and from 4M"] {
+    for test in [
+        "write, files from 2M, records from 8K",
+        "fwrite, files up to 256K and from 4M",
+    ] {
         assert!(claim(test)["here"].is_null(), "{claims:#}");
     }
     let page = stdout(&fsb(directory, &["report", "out", "--format", "html"]));
-    assert!(page.contains("ext4 faster: −5 % med, −12 % reg"), "the section of the page");
+    assert!(
+        page.contains("ext4 faster: −5 % med, −12 % reg"),
+        "the section of the page"
+    );
     assert!(
         !stdout(&fsb(directory, &["report", "out"])).contains("Beňas"),
         "ninety lines are not for the first screen"
@@ -287,41 +502,73 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
     let has_claims = |plan: &str, file_systems: [&str; 2]| {
         let directory = tempfile::tempdir_in(scratch.path()).unwrap();
         run_as(directory.path(), plan, file_systems);
-        let report = stdout(&fsb(directory.path(), &["report", "out", "--format", "json"]));
-        serde_json::from_str::<serde_json::Value>(&report).unwrap().get("claims").is_some()
+        let report = stdout(&fsb(
+            directory.path(),
+            &["report", "out", "--format", "json"],
+        ));
+        serde_json::from_str::<serde_json::Value>(&report)
+            .unwrap()
+            .get("claims")
+            .is_some()
     };
     let read = |cache: &str| matrix("read", "64K..128K", "4K..8K", cache);
     assert!(has_claims(&read("cold"), ["ext3", "ext2"]));
-    assert!(!has_claims(&read("cold"), ["ext4", "nilfs2"]), "he did not measure nilfs2");
+    assert!(
+        !has_claims(&read("cold"), ["ext4", "nilfs2"]),
+        "he did not measure nilfs2"
+    );
     assert!(!has_claims(&read("any"), ["ext3", "ext2"]), "he remounted");
-    let single = "[[workload]]\nname = 'read'\nfile_size = '64K'\nblock_size = '4K'\ncache = 'cold'\n";
-    assert!(!has_claims(single, ["ext3", "ext2"]), "he measured a matrix");
+    let single =
+        "[[workload]]\nname = 'read'\nfile_size = '64K'\nblock_size = '4K'\ncache = 'cold'\n";
+    assert!(
+        !has_claims(single, ["ext3", "ext2"]),
+        "he measured a matrix"
+    );
 }
 
 #[test]
 fn rates_of_2006_are_beside_those_of_files_in_memory() {
     let scratch = scratch();
     let directory = scratch.path();
-    let plan = matrix("write", "64K..256K", "4K..128K", "warm") + &matrix("random-write", "128K..256K", "128K", "warm");
+    let plan = matrix("write", "64K..256K", "4K..128K", "warm")
+        + &matrix("random-write", "128K..256K", "128K", "warm");
     run_as(directory, &plan, ["ext3", "jfs"]);
     let text = stdout(&fsb(directory, &["report", "out"]));
-    assert!(text.contains("published first comparison (Horváth 2006"), "{text}");
-    for (test, published) in
-        [("write, ext3 ", "360 MiB/s"), ("write, jfs ", "639 MiB/s"), ("random-write, jfs against ext3 ", "+36 %")]
-    {
-        let line = text.lines().find(|line| line.starts_with(test)).unwrap_or_else(|| panic!("{test}: {text}"));
-        assert!(line.ends_with(published) && line.matches(['/', '%']).count() == 2, "{line}");
+    assert!(
+        text.contains("published first comparison (Horváth 2006"),
+        "{text}"
+    );
+    for (test, published) in [
+        ("write, ext3 ", "360 MiB/s"),
+        ("write, jfs ", "639 MiB/s"),
+        ("random-write, jfs against ext3 ", "+36 %"),
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(test))
+            .unwrap_or_else(|| panic!("{test}: {text}"));
+        assert!(
+            line.ends_with(published) && line.matches(['/', '%']).count() == 2,
+            "{line}"
+        );
     }
-    assert!(!text.lines().any(|line| line.starts_with("write, xfs")), "only targets of the run: {text}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("write, xfs")),
+        "only targets of the run: {text}"
+    );
     let markdown = stdout(&fsb(directory, &["report", "out", "--format", "markdown"]));
-    assert!(markdown.contains("| Rates | here | published |"), "{markdown}");
+    assert!(
+        markdown.contains("| Rates | here | published |"),
+        "{markdown}"
+    );
     // Only the order of his file systems can be compared, so one of them is not enough.
     let other = tempfile::tempdir_in(directory).unwrap();
     run_as(other.path(), &plan, ["ext3", "ext4"]);
     assert!(!stdout(&fsb(other.path(), &["report", "out"])).contains("Horváth"));
 }
 
-// Documents of the program match the published schemas. `compare/output.rs` checks comparisons of other tools.
+// Documents of the program match the published schemas. `compare/output.rs` checks comparisons of
+// other tools.
 
 fn validator(text: &str) -> jsonschema::Validator {
     let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
@@ -329,8 +576,10 @@ fn validator(text: &str) -> jsonschema::Validator {
 }
 
 fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
-    let errors: Vec<_> =
-        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<_> = validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{value:#}");
 }
 
@@ -345,15 +594,29 @@ fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
 fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let targets =
-        ["run", "fast.toml", "null", "broken=null,fail=enospc", "--blocks", "2", "--out", "run", "-q", "--seed", "3"];
+    let targets = [
+        "run",
+        "fast.toml",
+        "null",
+        "broken=null,fail=enospc",
+        "--blocks",
+        "2",
+        "--out",
+        "run",
+        "-q",
+        "--seed",
+        "3",
+    ];
     expect_code(&fsb(scratch.path(), &targets), 4);
     let run = scratch.path().join("run");
     let of_runs = validator(include_str!("../../schema/run.json"));
     let of_trials = validator(include_str!("../../schema/trial.json"));
     check(&of_runs, &record(&run));
     let journal = fs::read_to_string(run.join("trials.jsonl")).unwrap();
-    let trials: Vec<serde_json::Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let trials: Vec<serde_json::Value> = journal
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert!(trials.iter().any(|trial| trial["outcome"] == "ok"));
     assert!(trials.iter().any(|trial| trial["outcome"] == "failed"));
     trials.iter().for_each(|trial| check(&of_trials, trial));
@@ -369,26 +632,64 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     wrong["rows"][0]["cells"][0]["state"]["state"] = "sometimes".into();
     assert!(!of_reports.is_valid(&wrong));
     let of_comparisons = validator(include_str!("../../schema/comparison.json"));
-    check(&of_comparisons, &document(scratch.path(), &["compare", "run", "--format", "json"]));
+    check(
+        &of_comparisons,
+        &document(scratch.path(), &["compare", "run", "--format", "json"]),
+    );
 }
 
 #[test]
 fn reports_of_suites_fit_the_schema() {
     let scratch = scratch();
     let validator = validator(include_str!("../../schema/report.json"));
-    fs::write(scratch.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\nblocks = 3\n").unwrap();
+    fs::write(
+        scratch.path().join("small.toml"),
+        "[repetition]\nsample_time = '1ms'\nblocks = 3\n",
+    )
+    .unwrap();
     for suite in ["scaling", "open-loop", "postmark"] {
-        let run = ["run", "small.toml", "--suite", suite, "null", "slow=null,slowdown=10%", "--scale", "1/64"];
-        expect_code(&fsb(scratch.path(), &[&run[..], &["--out", suite, "-q"]].concat()), 0);
-        check(&validator, &document(scratch.path(), &["report", suite, "--format", "json"]));
+        let run = [
+            "run",
+            "small.toml",
+            "--suite",
+            suite,
+            "null",
+            "slow=null,slowdown=10%",
+            "--scale",
+            "1/64",
+        ];
+        expect_code(
+            &fsb(
+                scratch.path(),
+                &[&run[..], &["--out", suite, "-q"]].concat(),
+            ),
+            0,
+        );
+        check(
+            &validator,
+            &document(scratch.path(), &["report", suite, "--format", "json"]),
+        );
     }
 }
 
 #[test]
 fn the_choice_of_a_race_fits_its_schema() {
     let scratch = scratch();
-    let race = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "5s"];
-    expect_code(&fsb(scratch.path(), &[&race[..], &["--risky", "--out", "race", "-q"]].concat()), 0);
+    let race = [
+        "choose",
+        "null,slowdown=40%",
+        "null,slowdown=20%",
+        "null,unsafe",
+        "--budget",
+        "5s",
+    ];
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &[&race[..], &["--risky", "--out", "race", "-q"]].concat(),
+        ),
+        0,
+    );
     let validator = validator(include_str!("../../schema/choice.json"));
     let choice = document(scratch.path(), &["report", "race", "--format", "json"]);
     check(&validator, &choice);
@@ -400,11 +701,21 @@ fn the_choice_of_a_race_fits_its_schema() {
 #[test]
 fn the_summary_of_a_trace_fits_its_schema() {
     let scratch = scratch();
-    let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata sync 0 0\ndata close\n";
+    let log =
+        "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata sync 0 0\ndata close\n";
     fs::write(scratch.path().join("fio.log"), log).unwrap();
-    expect_code(&fsb(scratch.path(), &["trace", "import", "fio.log", "-o", "fio.trace"]), 0);
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &["trace", "import", "fio.log", "-o", "fio.trace"],
+        ),
+        0,
+    );
     let validator = validator(include_str!("../../schema/trace.json"));
-    let summary = document(scratch.path(), &["trace", "show", "fio.trace", "--format", "json"]);
+    let summary = document(
+        scratch.path(),
+        &["trace", "show", "fio.trace", "--format", "json"],
+    );
     check(&validator, &summary);
     assert_eq!(summary["writes"]["sizes"], serde_json::json!([[4096, 1]]));
     let mut wrong = summary;
@@ -415,20 +726,33 @@ fn the_summary_of_a_trace_fits_its_schema() {
 /// Returns the errors that editors would mark in a plan.
 fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
     let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
-    validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    validator
+        .iter_errors(&value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 #[test]
 fn plans_and_suites_fit_the_schema_for_editors() {
     let validator = validator(include_str!("../../schema/plan.json"));
     let suites = concat!(env!("CARGO_MANIFEST_DIR"), "/../fsb-runner/src/suite");
-    let files = fs::read_dir(suites).expect("suites").map(|entry| entry.expect("an entry").path());
-    let suites = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let files = fs::read_dir(suites)
+        .expect("suites")
+        .map(|entry| entry.expect("an entry").path());
+    let suites = files.filter(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
     let suites = suites.map(|path| fs::read_to_string(path).expect("a suite"));
-    let shipped = fsb_runner::shipped_plan::REGISTRY.iter().map(|plan| plan.text.to_owned());
+    let shipped = fsb_runner::shipped_plan::REGISTRY
+        .iter()
+        .map(|plan| plan.text.to_owned());
     let scratch = scratch();
     let resolved = ["quick", "iozone", "postmark", "filetree", "varmail"].map(|suite| {
-        let output = fsb(scratch.path(), &["run", "ext4", "--suite", suite, "--print-plan"]);
+        let output = fsb(
+            scratch.path(),
+            &["run", "ext4", "--suite", suite, "--print-plan"],
+        );
         expect_code(&output, 0);
         stdout(&output)
     });
@@ -444,7 +768,13 @@ fn plans_and_suites_fit_the_schema_for_editors() {
 fn the_schema_for_editors_marks_what_fsb_refuses() {
     let validator = validator(include_str!("../../schema/plan.json"));
     let workload = |line: &str| format!("[[workload]]\nname = \"read\"\n{line}\n");
-    assert_eq!(faults(&validator, &workload("rate = \"100..800/s\"\np99_below = \"1ms\"")), Vec::<String>::new());
+    assert_eq!(
+        faults(
+            &validator,
+            &workload("rate = \"100..800/s\"\np99_below = \"1ms\"")
+        ),
+        Vec::<String>::new()
+    );
     for plan in [
         "suit = \"quick\"".to_owned(),
         "[controls]\nswop = \"off\"".to_owned(),
@@ -477,12 +807,26 @@ cache = "warm"
 /// Makes a run of two targets whose speeds differ by half. Its record is marked as emulated or not.
 fn run_marked(directory: &Path, out: &str, emulated: bool) {
     fs::write(directory.join("small.toml"), SMALL).unwrap();
-    let arguments = ["run", "small.toml", "null", "slow=null,slowdown=50%", "--seed", "7", "--out", out, "-q"];
+    let arguments = [
+        "run",
+        "small.toml",
+        "null",
+        "slow=null,slowdown=50%",
+        "--seed",
+        "7",
+        "--out",
+        out,
+        "-q",
+    ];
     expect_code(&fsb(directory, &arguments), 0);
     if emulated {
         let path = directory.join(out).join("run.json");
-        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        assert!(record.get("emulated").is_none(), "native runs do not speak of it");
+        let mut record: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(
+            record.get("emulated").is_none(),
+            "native runs do not speak of it"
+        );
         record["emulated"] = true.into();
         fs::write(&path, record.to_string()).unwrap();
     }
@@ -494,15 +838,22 @@ fn a_report_shows_numbers_and_judges_nothing() {
     run_marked(scratch.path(), "out", true);
     for (format, says) in [
         ("text", "Emulated: a functional run."),
-        ("markdown", "**Simulated times: no file system is measured. Emulated: a functional run."),
+        (
+            "markdown",
+            "**Simulated times: no file system is measured. Emulated: a functional run.",
+        ),
         ("csv", ",emulated: a functional run\n"),
         ("json", "\"unjudged\": \"emulated: a functional run\""),
-        ("html", "<h1>Simulated times: no file system is measured. Emulated: a functional run."),
+        (
+            "html",
+            "<h1>Simulated times: no file system is measured. Emulated: a functional run.",
+        ),
     ] {
         let output = fsb(scratch.path(), &["report", "out", "--format", format]);
         expect_code(&output, 0);
         let text = stdout(&output);
-        // The script of the charts is third-party code; a report without charts does not contain it.
+        // The script of the charts is third-party code; a report without charts does not contain
+        // it.
         assert!(text.contains(says), "{format}: {text}");
         for word in ["faster", "slower", "fastest", "equivalent"] {
             assert!(!text.contains(word), "{format} says {word}");
@@ -527,31 +878,76 @@ fn emulated_and_native_runs_are_never_compared() {
             "emulated: a functional run",
         ),
     ] {
-        let arguments = [&["compare"][..], &sets, &["--format", "json", "--fail-if", "slower"]].concat();
+        let arguments = [
+            &["compare"][..],
+            &sets,
+            &["--format", "json", "--fail-if", "slower"],
+        ]
+        .concat();
         let compared = fsb_json(scratch.path(), &arguments);
         expect_code(&compared, 2);
         message(&compared, "warning/gate-undecided");
         let document: serde_json::Value = serde_json::from_str(&stdout(&compared)).unwrap();
-        assert!(document["warnings"][0].as_str().unwrap().contains(says), "{}", document["warnings"]);
+        assert!(
+            document["warnings"][0].as_str().unwrap().contains(says),
+            "{}",
+            document["warnings"]
+        );
         assert_eq!(document["findings"], serde_json::json!([]));
         for operation in document["operations"].as_array().unwrap() {
-            let (estimate, classic) = (&operation["estimate"]["against"], &operation["classic"]["against"]);
-            for (set, against) in estimate.as_object().unwrap().iter().chain(classic.as_object().unwrap()) {
+            let (estimate, classic) = (
+                &operation["estimate"]["against"],
+                &operation["classic"]["against"],
+            );
+            for (set, against) in estimate
+                .as_object()
+                .unwrap()
+                .iter()
+                .chain(classic.as_object().unwrap())
+            {
                 assert!(against.is_null(), "{set}: {against}");
             }
-            assert!(operation["classic"]["sets"].as_object().unwrap().values().all(|set| set["mean"].is_number()));
+            assert!(
+                operation["classic"]["sets"]
+                    .as_object()
+                    .unwrap()
+                    .values()
+                    .all(|set| set["mean"].is_number())
+            );
         }
         assert_eq!(document["unjudged"], unjudged);
         let schema = serde_json::from_str(include_str!("../../schema/comparison.json")).unwrap();
-        assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
-        let show = |format| stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1], "--format", format]));
+        assert!(
+            jsonschema::validator_for(&schema)
+                .unwrap()
+                .is_valid(&document),
+            "{document}"
+        );
+        let show = |format| {
+            stdout(&fsb(
+                scratch.path(),
+                &["compare", sets[0], sets[1], "--format", format],
+            ))
+        };
         let screen = show("text");
-        assert!(screen.contains("numbers, nothing is judged.") && !screen.contains('%'), "{screen}");
+        assert!(
+            screen.contains("numbers, nothing is judged.") && !screen.contains('%'),
+            "{screen}"
+        );
         let table = show("csv");
-        assert!(table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"), "{table}");
-        assert!(table.lines().skip(1).all(|line| line.ends_with(unjudged)), "{table}");
+        assert!(
+            table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"),
+            "{table}"
+        );
+        assert!(
+            table.lines().skip(1).all(|line| line.ends_with(unjudged)),
+            "{table}"
+        );
         for format in ["markdown", "html"] {
-            assert!(show(format).contains("numbers, nothing is judged."), "{format}");
+            assert!(
+                show(format).contains("numbers, nothing is judged."),
+                "{format}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Published pages: their numbers are those of the run directory, and nothing in them identifies the host.
+//! Published pages: their numbers are those of the run directory, and nothing in them identifies
+//! the host.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,17 @@ const ALL: &str = "host,user,serials,devices,paths,commands,names,texts";
 fn run(directory: &Path, name: &str, seed: &str) {
     fast_plan(directory);
     let targets = ["plain=null", "slow=null,slowdown=10%"];
-    let arguments = ["run", "fast.toml", "--seed", seed, "--blocks", "6", "--out", name, "--quiet"];
+    let arguments = [
+        "run",
+        "fast.toml",
+        "--seed",
+        seed,
+        "--blocks",
+        "6",
+        "--out",
+        name,
+        "--quiet",
+    ];
     expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
 }
 
@@ -46,7 +57,10 @@ fn a_page_gives_the_report_and_the_comparison_of_its_run_directory() {
     for (name, seed) in [("one", "1"), ("two", "2")] {
         run(directory, name, seed);
         published(directory, &[name, "-o", &format!("{name}.html")]);
-        published(directory, &[name, "-o", &format!("{name}-kept.html"), "--keep", ALL]);
+        published(
+            directory,
+            &[name, "-o", &format!("{name}-kept.html"), "--keep", ALL],
+        );
     }
     let report = json_of(directory, &["report", "one"]);
     assert_eq!(json_of(directory, &["report", "one-kept.html"]), report);
@@ -57,9 +71,17 @@ fn a_page_gives_the_report_and_the_comparison_of_its_run_directory() {
     let of_pages = json_of(directory, &["compare", "one.html", "two.html"]);
     assert_eq!(numbers(&of_pages), numbers(&compared));
     let beside = json_of(directory, &["compare", "old=one", "new=two-kept.html"]);
-    assert_eq!(numbers(&beside["operations"]), numbers(&compared["operations"]));
+    assert_eq!(
+        numbers(&beside["operations"]),
+        numbers(&compared["operations"])
+    );
     // A page is an input file that no report overwrites.
-    fails(directory, &["compare", "one.html", "two.html", "-o", "one.html"], 2, "arguments/conflict");
+    fails(
+        directory,
+        &["compare", "one.html", "two.html", "-o", "one.html"],
+        2,
+        "arguments/conflict",
+    );
 }
 
 /// Returns the run of a page as text.
@@ -96,23 +118,41 @@ fn nothing_that_identifies_the_host_is_anywhere_in_the_page() {
     let page = fs::read_to_string(directory.join("a.html")).expect("a page");
     let inside = run_in(&directory.join("a.html"));
     let report = json_of(directory, &["report", "a.html"]).to_string();
-    for (part, text) in [("page", &page), ("run", &inside), ("report", &report), ("terminal", &printed)] {
+    for (part, text) in [
+        ("page", &page),
+        ("run", &inside),
+        ("report", &report),
+        ("terminal", &printed),
+    ] {
         for word in ["hostile7", "77777777", &directory.display().to_string()] {
             assert!(!text.contains(word), "{word} is in the {part}");
         }
     }
     assert!(page.contains("Fast Disk 9000") && inside.contains("Fast Disk 9000"));
     assert!(page.contains("<section id=\"publication\""));
-    for class in ["host", "user", "serials", "devices", "paths", "commands", "names", "texts"] {
-        let is_class = |line: &&str| line.starts_with("removed: ") && line.ends_with(&format!(", {class})"));
-        let line = printed.lines().find(is_class).unwrap_or_else(|| panic!("{class} in {printed}"));
-        assert!(page.contains(line.strip_prefix("removed: ").expect("a line")), "{line}");
+    for class in [
+        "host", "user", "serials", "devices", "paths", "commands", "names", "texts",
+    ] {
+        let is_class =
+            |line: &&str| line.starts_with("removed: ") && line.ends_with(&format!(", {class})"));
+        let line = printed
+            .lines()
+            .find(is_class)
+            .unwrap_or_else(|| panic!("{class} in {printed}"));
+        assert!(
+            page.contains(line.strip_prefix("removed: ").expect("a line")),
+            "{line}"
+        );
     }
     // Names stay if the user requests it.
     let printed = published(directory, &["run", "-o", "b.html", "--keep", "names,host"]);
     assert!(printed.contains("kept: names, host"), "{printed}");
     let inside = run_in(&directory.join("b.html"));
-    assert!(inside.contains("root@hostile7") && inside.contains("\"plain\"") && !inside.contains("77777777"));
+    assert!(
+        inside.contains("root@hostile7")
+            && inside.contains("\"plain\"")
+            && !inside.contains("77777777")
+    );
 }
 
 #[test]
@@ -121,13 +161,31 @@ fn damaged_pages_and_wrong_requests_are_refused() {
     let directory = scratch.path();
     run(directory, "run", "1");
     published(directory, &["run", "-o", "a.html"]);
-    fails(directory, &["publish", "run", "-o", "a.pdf"], 2, "arguments/conflict");
-    fails(directory, &["publish", "a.html", "-o", "b.html"], 2, "arguments/conflict");
-    fails(directory, &["publish", "run", "--keep", "seriels"], 2, "arguments/invalid-value");
+    fails(
+        directory,
+        &["publish", "run", "-o", "a.pdf"],
+        2,
+        "arguments/conflict",
+    );
+    fails(
+        directory,
+        &["publish", "a.html", "-o", "b.html"],
+        2,
+        "arguments/conflict",
+    );
+    fails(
+        directory,
+        &["publish", "run", "--keep", "seriels"],
+        2,
+        "arguments/invalid-value",
+    );
     fails(directory, &["publish", "nowhere"], 2, "store/no-run");
     let page = fs::read_to_string(directory.join("a.html")).expect("a page");
     let start = page.find("H4sI").expect("the data");
-    for (name, text) in [("cut", page[..start + 1000].to_owned()), ("garbled", page.replacen("H4sI", "H4!I", 1))] {
+    for (name, text) in [
+        ("cut", page[..start + 1000].to_owned()),
+        ("garbled", page.replacen("H4sI", "H4!I", 1)),
+    ] {
         let file = format!("{name}.html");
         fs::write(directory.join(&file), text).expect("written");
         for arguments in [&["report", &file][..], &["compare", &file, "a.html"]] {

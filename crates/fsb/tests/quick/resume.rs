@@ -13,7 +13,19 @@ use crate::common::*;
 fn interrupted(keep: usize) -> tempfile::TempDir {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "5", "--out", "run", "-q"];
+    let arguments = [
+        "run",
+        "fast.toml",
+        "a=null",
+        "b=null",
+        "--blocks",
+        "3",
+        "--seed",
+        "5",
+        "--out",
+        "run",
+        "-q",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     cut(&scratch.path().join("run"), keep);
     scratch
@@ -27,7 +39,10 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let cut = interrupted(6 * 2 + 3);
     let output = fsb_json(cut.path(), &["run", "--resume", "run"]);
     expect_code(&output, 0);
-    assert_eq!(message(&output, "note/block-retried")["fields"]["trials"], 3);
+    assert_eq!(
+        message(&output, "note/block-retried")["fields"]["trials"],
+        3
+    );
     assert_eq!(message(&output, "warning/journal")["fields"]["path"], "run");
     let without_order = |table: &str| {
         let mut reader = csv::Reader::from_reader(table.as_bytes());
@@ -35,7 +50,11 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
             .records()
             .flatten()
             .map(|row| {
-                row.iter().enumerate().filter(|(column, _)| *column != 7).map(|(_, field)| field.to_owned()).collect()
+                row.iter()
+                    .enumerate()
+                    .filter(|(column, _)| *column != 7)
+                    .map(|(_, field)| field.to_owned())
+                    .collect()
             })
             .collect();
         rows.sort();
@@ -44,8 +63,20 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let resumed = fs::read_to_string(cut.path().join("run/trials.csv")).unwrap();
     assert_eq!(without_order(&resumed), without_order(&table));
     let trials = trials(&cut.path().join("run"));
-    assert_eq!(trials.iter().filter(|trial| trial["superseded"] == true).count(), 3);
-    assert_eq!(record(&cut.path().join("run"))["segments"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        trials
+            .iter()
+            .filter(|trial| trial["superseded"] == true)
+            .count(),
+        3
+    );
+    assert_eq!(
+        record(&cut.path().join("run"))["segments"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -57,7 +88,10 @@ fn an_interrupted_warm_up_is_made_again() {
     record["blocks_planned"] = serde_json::Value::Null;
     fs::write(run.join("run.json"), record.to_string()).unwrap();
     expect_code(&fsb(cut.path(), &["run", "--resume", "run", "-q"]), 0);
-    let counting = trials(&run).iter().filter(|trial| trial["superseded"] != true).count();
+    let counting = trials(&run)
+        .iter()
+        .filter(|trial| trial["superseded"] != true)
+        .count();
     assert_eq!(counting, 6 * 4);
 }
 
@@ -65,15 +99,40 @@ fn an_interrupted_warm_up_is_made_again() {
 fn a_complete_run_and_another_kernel_are_refused() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
-    fails(scratch.path(), &["run", "--resume", "run"], 2, "run/complete");
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &[
+                "run",
+                "fast.toml",
+                "null",
+                "--blocks",
+                "1",
+                "--out",
+                "run",
+                "-q",
+            ],
+        ),
+        0,
+    );
+    fails(
+        scratch.path(),
+        &["run", "--resume", "run"],
+        2,
+        "run/complete",
+    );
 
     let cut = interrupted(9);
     let run = cut.path().join("run");
     let mut record = record(&run);
     record["segments"][0]["kernel"] = "2.6.18".into();
     fs::write(run.join("run.json"), record.to_string()).unwrap();
-    fails(cut.path(), &["run", "--resume", "run"], 2, "run/other-kernel");
+    fails(
+        cut.path(),
+        &["run", "--resume", "run"],
+        2,
+        "run/other-kernel",
+    );
 }
 
 // `--runs N`: complete runs that are stored as a set.
@@ -81,8 +140,21 @@ fn a_complete_run_and_another_kernel_are_refused() {
 /// Makes a set of runs of a small plan, with the seeds 41, 42, ….
 fn make(directory: &Path, runs: &str, out: &str) {
     fast_plan(directory);
-    let targets = ["null", "slow=null,slowdown=10%", "--blocks", "3", "--seed", "41", "--out", out, "-q"];
-    let output = fsb(directory, &[&["run", "fast.toml", "--runs", runs][..], &targets].concat());
+    let targets = [
+        "null",
+        "slow=null,slowdown=10%",
+        "--blocks",
+        "3",
+        "--seed",
+        "41",
+        "--out",
+        out,
+        "-q",
+    ];
+    let output = fsb(
+        directory,
+        &[&["run", "fast.toml", "--runs", runs][..], &targets].concat(),
+    );
     expect_code(&output, 0);
     let title = format!("{runs} runs: means with the standard deviation (sd) between runs");
     assert!(stdout(&output).contains(&title), "{}", stdout(&output));
@@ -105,7 +177,10 @@ fn a_set_holds_complete_runs_and_is_compared_as_one() {
     let output = fsb(scratch.path(), &["compare", "old=old", "new=new"]);
     expect_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.contains("old") && text.contains("new") && text.contains("read 1M, cold"), "{text}");
+    assert!(
+        text.contains("old") && text.contains("new") && text.contains("read 1M, cold"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -122,11 +197,23 @@ fn a_set_is_resumed_with_the_runs_that_are_missing() {
     fs::write(set.join("run-2/trials.jsonl"), "").unwrap();
     let output = fsb(scratch.path(), &["run", "--resume", "set", "-q"]);
     expect_code(&output, 0);
-    assert!(stdout(&output).contains("3 runs: means"), "{}", stdout(&output));
-    assert_eq!((seed(&set.join("run-2")), seed(&set.join("run-3"))), (42, 43));
+    assert!(
+        stdout(&output).contains("3 runs: means"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(
+        (seed(&set.join("run-2")), seed(&set.join("run-3"))),
+        (42, 43)
+    );
     assert!(record(&set.join("run-2"))["stop_reason"].is_object());
     assert_eq!(fs::read(set.join("run-1/trials.jsonl")).unwrap(), first);
-    fails(scratch.path(), &["run", "--resume", "set", "-q"], 2, "run/invalid-set");
+    fails(
+        scratch.path(),
+        &["run", "--resume", "set", "-q"],
+        2,
+        "run/invalid-set",
+    );
 }
 
 #[test]
@@ -134,9 +221,15 @@ fn a_set_is_not_made_where_something_is() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("full")).unwrap();
     fs::write(scratch.path().join("full/file"), "x").unwrap();
-    let output = fsb(scratch.path(), &["run", "null", "--runs", "2", "--out", "full"]);
+    let output = fsb(
+        scratch.path(),
+        &["run", "null", "--runs", "2", "--out", "full"],
+    );
     expect_code(&output, 2);
-    let output = fsb(scratch.path(), &["run", "null", "--runs", "0", "--out", "set"]);
+    let output = fsb(
+        scratch.path(),
+        &["run", "null", "--runs", "0", "--out", "set"],
+    );
     expect_code(&output, 2);
     assert!(!scratch.path().join("set").exists());
 }
@@ -148,20 +241,35 @@ fn patterns_in_one_directory_are_sets_of_their_own() {
     fast_plan(scratch.path());
     for run in ["old-1", "old-2", "new-1", "new-2"] {
         let out = format!("all/{run}");
-        let arguments = ["run", "fast.toml", "null", "--blocks", "1", "--out", &out, "-q"];
+        let arguments = [
+            "run",
+            "fast.toml",
+            "null",
+            "--blocks",
+            "1",
+            "--out",
+            &out,
+            "-q",
+        ];
         fs::create_dir_all(scratch.path().join("all")).unwrap();
         expect_code(&fsb(scratch.path(), &arguments), 0);
     }
     let output = fsb(scratch.path(), &["compare", "all/old-*", "all/new-*"]);
     expect_code(&output, 0);
-    assert!(stdout(&output).contains("old-1/null") && stdout(&output).contains("new-1/null"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("old-1/null") && stdout(&output).contains("new-1/null"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 // Records of earlier and newer versions.
 
 /// Copies a recorded run directory.
 fn recorded(scratch: &Path, version: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/records").join(version);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/records")
+        .join(version);
     let copy = scratch.join(version);
     fs::create_dir(&copy).unwrap();
     for file in ["run.json", "trials.jsonl"] {
@@ -173,23 +281,59 @@ fn recorded(scratch: &Path, version: &str) -> PathBuf {
 #[test]
 fn every_earlier_version_is_reported_and_compared() {
     let scratch = scratch();
-    for version in ["run-1-trial-1", "run-1-trial-2", "run-2-trial-2", "run-2-trial-3"] {
+    for version in [
+        "run-1-trial-1",
+        "run-1-trial-2",
+        "run-2-trial-2",
+        "run-2-trial-3",
+    ] {
         let run = recorded(scratch.path(), version);
         let written = fs::read(run.join("trials.jsonl")).unwrap();
         let report = fsb(scratch.path(), &["report", version, "--format", "json"]);
         expect_code(&report, 0);
         let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
         assert_eq!(summary["blocks"], 5, "{version}");
-        let labels: Vec<&str> =
-            summary["rows"].as_array().unwrap().iter().map(|row| row["workload"].as_str().unwrap()).collect();
-        assert_eq!(labels, ["write 1M, durable", "append 4K, durable each", "create 4K files"], "{version}");
+        let labels: Vec<&str> = summary["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["workload"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            labels,
+            [
+                "write 1M, durable",
+                "append 4K, durable each",
+                "create 4K files"
+            ],
+            "{version}"
+        );
         let slower = &summary["rows"][1]["cells"][1]["against"];
-        assert_eq!((slower["n"].as_u64(), slower["ratio"].as_f64().unwrap() < 1.0), (Some(5), true), "{slower}");
-        let screen = stdout(&fsb(scratch.path(), &["report", version, "--notes"])).replace("\n  ", " ");
+        assert_eq!(
+            (
+                slower["n"].as_u64(),
+                slower["ratio"].as_f64().unwrap() < 1.0
+            ),
+            (Some(5), true),
+            "{slower}"
+        );
+        let screen =
+            stdout(&fsb(scratch.path(), &["report", version, "--notes"])).replace("\n  ", " ");
         assert!(screen.contains("CPU steal 3 %: 2 of 45 trials"), "{screen}");
-        let compared = fsb(scratch.path(), &["compare", &format!("old={version}"), &format!("new={version}")]);
+        let compared = fsb(
+            scratch.path(),
+            &[
+                "compare",
+                &format!("old={version}"),
+                &format!("new={version}"),
+            ],
+        );
         expect_code(&compared, 0);
-        assert_eq!(fs::read(run.join("trials.jsonl")).unwrap(), written, "a reader changes nothing");
+        assert_eq!(
+            fs::read(run.join("trials.jsonl")).unwrap(),
+            written,
+            "a reader changes nothing"
+        );
     }
 }
 
@@ -198,7 +342,19 @@ fn every_earlier_version_is_reported_and_compared() {
 fn a_changed_digit_in_a_journal_is_found_with_its_line() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "2", "--seed", "3", "--out", "run", "-q"];
+    let arguments = [
+        "run",
+        "fast.toml",
+        "a=null",
+        "b=null",
+        "--blocks",
+        "2",
+        "--seed",
+        "3",
+        "--out",
+        "run",
+        "-q",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let journal = scratch.path().join("run/trials.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
@@ -216,7 +372,10 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
         &["history", "add", "run", "--store", "index.sqlite"],
     ] {
         let error = fails(scratch.path(), command, 2, "store/checksum");
-        assert_eq!((&error["fields"]["path"], &error["fields"]["line"]), (&"run/trials.jsonl".into(), &6.into()));
+        assert_eq!(
+            (&error["fields"]["path"], &error["fields"]["line"]),
+            (&"run/trials.jsonl".into(), &6.into())
+        );
     }
     // A line of this version has a checksum.
     let start = text.find(",\"crc32\"").unwrap();
@@ -231,7 +390,19 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
 fn a_newer_minor_version_is_reported_with_what_it_added() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = ["run", "fast.toml", "null", "b=null", "--blocks", "5", "--seed", "3", "--out", "run", "-q"];
+    let arguments = [
+        "run",
+        "fast.toml",
+        "null",
+        "b=null",
+        "--blocks",
+        "5",
+        "--seed",
+        "3",
+        "--out",
+        "run",
+        "-q",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let run = scratch.path().join("run");
     let mut newer = record(&run);

@@ -1,4 +1,5 @@
-//! Kinds of targets: directories, slices, optional targets, candidates of a race, and those in virtual machines.
+//! Kinds of targets: directories, slices, optional targets, candidates of a race, and those in
+//! virtual machines.
 
 use std::fs;
 
@@ -6,16 +7,26 @@ use serde_json::Value;
 
 use crate::common::*;
 
-// Existing directories are measured as they are: fsb changes only its own sub-directory and removes it.
+// Existing directories are measured as they are: fsb changes only its own sub-directory and removes
+// it.
 
 /// A budget that is certainly too small is refused before anything is made.
 #[test]
 fn a_budget_that_holds_nothing_is_refused() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("data")).unwrap();
-    let plan = "[[workload]]\nname = 'read'\nfile_size = '4G'\ncache = 'any'\nsample_time = '10s'\n";
+    let plan =
+        "[[workload]]\nname = 'read'\nfile_size = '4G'\ncache = 'any'\nsample_time = '10s'\n";
     fs::write(scratch.path().join("huge.toml"), plan).unwrap();
-    let arguments = ["run", "huge.toml", "./data", "--budget", "1s", "--out", "run"];
+    let arguments = [
+        "run",
+        "huge.toml",
+        "./data",
+        "--budget",
+        "1s",
+        "--out",
+        "run",
+    ];
     fails(scratch.path(), &arguments, 2, "run/budget-too-small");
     assert!(!scratch.path().join("run").exists());
 }
@@ -27,12 +38,26 @@ fn a_target_that_cannot_be_made_leaves_the_others() {
     let scratch = scratch();
     tiny_plan(scratch.path());
     let targets = ["a=null", "b=null,fail=mount", "c=null"];
-    let output =
-        fsb(scratch.path(), &[&["run", "tiny.toml", "--blocks", "2", "--out", "run", "-q"][..], &targets].concat());
+    let output = fsb(
+        scratch.path(),
+        &[
+            &["run", "tiny.toml", "--blocks", "2", "--out", "run", "-q"][..],
+            &targets,
+        ]
+        .concat(),
+    );
     let code = output.status.code();
-    assert!(code == Some(4) || code == Some(0), "{code:?}: {}", stderr(&output));
+    assert!(
+        code == Some(4) || code == Some(0),
+        "{code:?}: {}",
+        stderr(&output)
+    );
     for trial in measured(&scratch.path().join("run")) {
-        let outcome = if trial["target"] == "b" { "failed" } else { "ok" };
+        let outcome = if trial["target"] == "b" {
+            "failed"
+        } else {
+            "ok"
+        };
         assert_eq!(trial["outcome"], outcome, "{trial}");
     }
 }
@@ -50,13 +75,25 @@ fn samples_of_seconds_are_sequential_trials() {
         )
         .unwrap();
         let out = format!("run-{sample_time}");
-        expect_code(&fsb(scratch.path(), &["run", "write.toml", "a=null", "b=null", "--out", &out, "-q"]), 0);
-        let trials = trials(&scratch.path().join(&out)).into_iter().filter(|trial| trial["phase"] == "measured");
+        expect_code(
+            &fsb(
+                scratch.path(),
+                &["run", "write.toml", "a=null", "b=null", "--out", &out, "-q"],
+            ),
+            0,
+        );
+        let trials = trials(&scratch.path().join(&out))
+            .into_iter()
+            .filter(|trial| trial["phase"] == "measured");
         let timed = |trial: Value| {
-            let each = trial["stretches"]["timed_ns"].as_array().map(|each| each[0].as_f64().unwrap());
+            let each = trial["stretches"]["timed_ns"]
+                .as_array()
+                .map(|each| each[0].as_f64().unwrap());
             each.unwrap_or_else(|| trial["workers"][0]["timed_ns"].as_f64().unwrap()) * 1e-9
         };
-        let rounds = record(&scratch.path().join(&out))["rounds"].as_object().is_some_and(|rounds| !rounds.is_empty());
+        let rounds = record(&scratch.path().join(&out))["rounds"]
+            .as_object()
+            .is_some_and(|rounds| !rounds.is_empty());
         (rounds, trials.map(timed).fold(f64::INFINITY, f64::min))
     };
     let (rounds, shortest) = seconds("300ms");
@@ -65,18 +102,34 @@ fn samples_of_seconds_are_sequential_trials() {
     assert!(!rounds && shortest > 1.0, "{shortest}");
 }
 
-/// Beside cases with short samples, one workload runs in sequential trials of the given length, if the budget permits.
+/// Beside cases with short samples, one workload runs in sequential trials of the given length, if
+/// the budget permits.
 #[test]
 fn one_workload_of_a_plan_may_be_measured_in_visits() {
     let scratch = scratch();
-    let workload = "[[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\ndurability = 'each'\n";
+    let workload =
+        "[[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\ndurability = 'each'\n";
     std::fs::write(
         scratch.path().join("mixed.toml"),
         format!("{workload}access = 'random'\nsample_time = '1500ms'\n{workload}"),
     )
     .unwrap();
-    let arguments = ["run", "mixed.toml", "a=null", "b=null", "--out", "run", "-q"];
-    expect_code(&fsb(scratch.path(), &[&arguments[..], &["--blocks", "2"]].concat()), 0);
+    let arguments = [
+        "run",
+        "mixed.toml",
+        "a=null",
+        "b=null",
+        "--out",
+        "run",
+        "-q",
+    ];
+    expect_code(
+        &fsb(
+            scratch.path(),
+            &[&arguments[..], &["--blocks", "2"]].concat(),
+        ),
+        0,
+    );
     let record = record(&scratch.path().join("run"));
     let rounds: Vec<&String> = record["rounds"].as_object().unwrap().keys().collect();
     assert_eq!(rounds, ["write 4K, durable each"]);
@@ -85,7 +138,10 @@ fn one_workload_of_a_plan_may_be_measured_in_visits() {
     assert_eq!(visits.len(), 4);
     for visit in visits {
         let seconds = visit["workers"][0]["timed_ns"].as_f64().unwrap() * 1e-9;
-        assert!(visit["stretches"].is_null() && (1.0..4.0).contains(&seconds), "{seconds} s: {visit}");
+        assert!(
+            visit["stretches"].is_null() && (1.0..4.0).contains(&seconds),
+            "{seconds} s: {visit}"
+        );
     }
 }
 
@@ -100,29 +156,60 @@ const PLAN: &str = "targets = ['null', 'ext2=null', { target = 'striped=ext4@rai
 fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
     let directory = scratch();
     std::fs::write(directory.path().join("plan.toml"), PLAN).unwrap();
-    let output = fsb_json(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", "out"]);
+    let output = fsb_json(
+        directory.path(),
+        &["run", "plan.toml", "--seed", "1", "--out", "out"],
+    );
     expect_code(&output, 0);
     let text = stdout(&output);
     let row = text.lines().find(|line| line.starts_with("stat ")).unwrap();
     assert!(row.trim_end().ends_with("not available here"), "{text}");
     assert!(text.contains("striped: not available here: "), "{text}");
-    assert_eq!(message(&output, "warning/target-unavailable")["fields"]["target"], "striped");
+    assert_eq!(
+        message(&output, "warning/target-unavailable")["fields"]["target"],
+        "striped"
+    );
     let out = directory.path().join("out");
     let trials = counting(&out);
     let of = |target: &str, outcome: &str| {
-        trials.iter().filter(|trial| trial["target"] == target && trial["outcome"] == outcome).count()
+        trials
+            .iter()
+            .filter(|trial| trial["target"] == target && trial["outcome"] == outcome)
+            .count()
     };
-    assert_eq!((of("null", "ok"), of("ext2", "ok")), (12, 12), "two cells, a block of warm-up and five others");
-    assert_eq!((of("striped", "not_applicable"), of("striped", "ok")), (12, 0));
+    assert_eq!(
+        (of("null", "ok"), of("ext2", "ok")),
+        (12, 12),
+        "two cells, a block of warm-up and five others"
+    );
+    assert_eq!(
+        (of("striped", "not_applicable"), of("striped", "ok")),
+        (12, 0)
+    );
     let record = record(&out);
-    assert!(record["targets"]["striped"]["unavailable"].as_str().is_some_and(|why| !why.is_empty()));
-    assert_eq!(record["targets"]["striped"]["failed"], serde_json::Value::Null);
+    assert!(
+        record["targets"]["striped"]["unavailable"]
+            .as_str()
+            .is_some_and(|why| !why.is_empty())
+    );
+    assert_eq!(
+        record["targets"]["striped"]["failed"],
+        serde_json::Value::Null
+    );
     // Shown again it is the same, and in every form.
     for format in ["markdown", "json", "text"] {
         let again = fsb(directory.path(), &["report", "out", "--format", format]);
         expect_code(&again, 0);
-        let said = if format == "json" { "\"unavailable\"" } else { "not available here" };
-        assert!(stdout(&again).contains(said), "{format}: {}", stdout(&again));
+        let said = if format == "json" {
+            "\"unavailable\""
+        } else {
+            "not available here"
+        };
+        assert!(
+            stdout(&again).contains(said),
+            "{format}: {}",
+            stdout(&again)
+        );
     }
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(html.contains("not available here"));
@@ -137,9 +224,19 @@ fn invalid_optional_targets_and_runs_of_them_alone_are_refused() {
     write(&PLAN.replace("'null', 'ext2=null', ", ""));
     expect_code(&fsb(directory.path(), &["run", "plan.toml"]), 3);
     write(&PLAN.replace("ext4@", "ext5@"));
-    fails(directory.path(), &["run", "plan.toml"], 2, "target/unknown-file-system");
+    fails(
+        directory.path(),
+        &["run", "plan.toml"],
+        2,
+        "target/unknown-file-system",
+    );
     write(&PLAN.replace("optional = true", "optinal = true"));
-    fails(directory.path(), &["run", "plan.toml"], 2, "plan/unknown-key");
+    fails(
+        directory.path(),
+        &["run", "plan.toml"],
+        2,
+        "plan/unknown-key",
+    );
 }
 
 // The fastest of many candidates: races on real file systems, and refused requests.
@@ -148,21 +245,42 @@ fn invalid_optional_targets_and_runs_of_them_alone_are_refused() {
 fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
     let scratch = scratch();
     let race = |more: &[&str]| {
-        let targets = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "20s"];
+        let targets = [
+            "choose",
+            "null,slowdown=40%",
+            "null,slowdown=20%",
+            "null,unsafe",
+            "--budget",
+            "20s",
+        ];
         let output = fsb_json(scratch.path(), &[&targets[..], more].concat());
         expect_code(&output, 0);
         output
     };
     let safe = race(&["--out", "safe"]);
     let answer = stdout(&safe);
-    assert!(answer.starts_with("null,slowdown=20% is the fastest of 2"), "{answer}");
-    assert_eq!(message(&safe, "note/not-raced")["fields"]["target"], "null,unsafe");
+    assert!(
+        answer.starts_with("null,slowdown=20% is the fastest of 2"),
+        "{answer}"
+    );
+    assert_eq!(
+        message(&safe, "note/not-raced")["fields"]["target"],
+        "null,unsafe"
+    );
     let risky = race(&["--risky", "--out", "risky"]);
     assert!(!has_message(&risky, "note/not-raced"), "{}", stderr(&risky));
     let answer = stdout(&risky);
     assert!(answer.starts_with("null,unsafe is unsafe: "), "{answer}");
-    assert!(answer.contains("null,unsafe (unsafe) is the fastest of 3"), "{answer}");
-    fails(scratch.path(), &["choose", "null", "null,unsafe"], 2, "choose/not-a-candidate");
+    assert!(
+        answer.contains("null,unsafe (unsafe) is the fastest of 3"),
+        "{answer}"
+    );
+    fails(
+        scratch.path(),
+        &["choose", "null", "null,unsafe"],
+        2,
+        "choose/not-a-candidate",
+    );
 }
 
 #[test]
@@ -174,20 +292,38 @@ fn candidates_are_listed_with_their_reasons() {
         stdout(&output)
     };
     let safe = listed(&["ext4", "xfs"]);
-    assert!(safe.contains("ext4,noatime") && safe.contains("xfs") && !safe.contains("RISK"), "{safe}");
-    assert!(safe.contains("the first one is the baseline of every race round"), "{safe}");
+    assert!(
+        safe.contains("ext4,noatime") && safe.contains("xfs") && !safe.contains("RISK"),
+        "{safe}"
+    );
+    assert!(
+        safe.contains("the first one is the baseline of every race round"),
+        "{safe}"
+    );
     let risky = listed(&["ext4", "--risky"]);
-    assert!(risky.contains("RISK: a power failure may lose synced data"), "{risky}");
+    assert!(
+        risky.contains("RISK: a power failure may lose synced data"),
+        "{risky}"
+    );
 }
 
 #[test]
 fn wrong_races_are_refused() {
     let scratch = scratch();
     let requests: &[(&[&str], &str)] = &[
-        (&["choose", "ext4,noatime", "--", "true"], "choose/not-a-candidate"),
+        (
+            &["choose", "ext4,noatime", "--", "true"],
+            "choose/not-a-candidate",
+        ),
         (&["choose", "/srv"], "choose/not-a-candidate"),
-        (&["choose", "ext4", "xfs", "--effects", "--", "true"], "choose/not-a-candidate"),
-        (&["choose", "ext4", "--suite", "varmail", "--", "true"], "arguments/conflict"),
+        (
+            &["choose", "ext4", "xfs", "--effects", "--", "true"],
+            "choose/not-a-candidate",
+        ),
+        (
+            &["choose", "ext4", "--suite", "varmail", "--", "true"],
+            "arguments/conflict",
+        ),
         (&["choose", "ext5"], "target/unknown-file-system"),
     ];
     expect_refusals("choose", scratch.path(), requests);
@@ -198,7 +334,10 @@ fn wrong_races_are_refused() {
 #[test]
 fn no_disk_of_a_host_fails_on_purpose() {
     let scratch = scratch();
-    let output = fsb_json(scratch.path(), &["run", "ext4@fault:error+loop", "--size", "64M"]);
+    let output = fsb_json(
+        scratch.path(),
+        &["run", "ext4@fault:error+loop", "--size", "64M"],
+    );
     let (exit, code) = match rustix::process::geteuid().is_root() {
         true => (2, "target/only-in-vm"),
         false => (3, "testbed/needs-root"),
@@ -214,7 +353,10 @@ fn requests_that_make_no_sense_are_refused_without_a_kernel() {
         (&["run", "ext4", "--memory", "1G"], "plan/invalid"),
         (&["run", "ext4", "--in", "wm"], "plan/invalid"),
         (&["run", "/tmp", "--in", "vm"], "plan/invalid"),
-        (&["run", "ext4", "--in", "vm", "--cpus", "0"], "plan/out-of-range"),
+        (
+            &["run", "ext4", "--in", "vm", "--cpus", "0"],
+            "plan/out-of-range",
+        ),
     ];
     expect_refusals("vm", scratch.path(), requests);
 }

@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use fsb_report::visible::is_hidden;
 
 use crate::common::{
-    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, shell, stderr, stdout,
+    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, shell, stderr,
+    stdout,
 };
 
 // No byte of a name, a path or a message affects the terminal or is invisible there.
@@ -27,19 +28,42 @@ fn expect_visible(output: &Output) {
 #[test]
 fn a_job_of_fio_cannot_colour_the_screen() {
     let directory = scratch();
-    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tool-output/fio-3.33.json");
+    let real = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/tool-output/fio-3.33.json"
+    );
     let mut results: serde_json::Value = serde_json::from_slice(&fs::read(real).unwrap()).unwrap();
-    results["jobs"].as_array_mut().unwrap().iter_mut().for_each(|job| job["jobname"] = EVIL.into());
+    results["jobs"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .for_each(|job| job["jobname"] = EVIL.into());
     fs::write(directory.path().join("a.json"), results.to_string()).unwrap();
     for format in ["text", "markdown"] {
-        let output = fsb(directory.path(), &["compare", "a.json", "b=a.json", "--format", format]);
+        let output = fsb(
+            directory.path(),
+            &["compare", "a.json", "b=a.json", "--format", format],
+        );
         expect_code(&output, 0);
         expect_visible(&output);
         // Markdown needs a backslash before characters that are markup elsewhere.
-        assert!(stdout(&output).replace("\\\\", "\\").replace("\\[", "[").contains(SHOWN), "{}", stdout(&output));
+        assert!(
+            stdout(&output)
+                .replace("\\\\", "\\")
+                .replace("\\[", "[")
+                .contains(SHOWN),
+            "{}",
+            stdout(&output)
+        );
     }
-    let json = fsb(directory.path(), &["compare", "a.json", "b=a.json", "--format", "json"]);
-    assert!(String::from_utf8_lossy(&json.stdout).contains("\u{202e}abc\u{200b}"), "programs get the name as it is");
+    let json = fsb(
+        directory.path(),
+        &["compare", "a.json", "b=a.json", "--format", "json"],
+    );
+    assert!(
+        String::from_utf8_lossy(&json.stdout).contains("\u{202e}abc\u{200b}"),
+        "programs get the name as it is"
+    );
 }
 
 #[test]
@@ -62,7 +86,11 @@ fn errors_repeat_paths_and_arguments_visibly() {
         let output = fsb(directory.path(), arguments);
         expect_code(&output, 2);
         expect_visible(&output);
-        assert!(stderr(&output).contains("\\u{202e}"), "{arguments:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("\\u{202e}"),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -72,20 +100,38 @@ fn progress_and_first_screen_name_targets_visibly() {
     fast_plan(directory.path());
     // A name with control characters is refused anyway.
     let target = "a\u{202e}b\u{200b}=null";
-    let output =
-        command(directory.path(), &["run", "fast.toml", target, "null", "--blocks", "1", "--verbose", "--out", "out"]);
+    let output = command(
+        directory.path(),
+        &[
+            "run",
+            "fast.toml",
+            target,
+            "null",
+            "--blocks",
+            "1",
+            "--verbose",
+            "--out",
+            "out",
+        ],
+    );
     let output = { output }.output().expect("the program starts");
     expect_code(&output, 0);
     expect_visible(&output);
     let said = stderr(&output);
-    let in_a_block = |line: &str| line.starts_with("block 1: ") && line.contains("a\\u{202e}b\\u{200b}");
+    let in_a_block =
+        |line: &str| line.starts_with("block 1: ") && line.contains("a\\u{202e}b\\u{200b}");
     assert!(said.lines().any(in_a_block), "{said}");
     let output = fsb(directory.path(), &["report", "out"]);
     expect_visible(&output);
-    assert!(stdout(&output).contains("a\\u{202e}b\\u{200b}"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("a\\u{202e}b\\u{200b}"),
+        "{}",
+        stdout(&output)
+    );
 }
 
-// Completions and manual pages, which come from the same definition as `--help`; and suggestions for typing errors.
+// Completions and manual pages, which come from the same definition as `--help`; and suggestions
+// for typing errors.
 
 #[test]
 fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
@@ -93,12 +139,20 @@ fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
     for (name, sign) in [("zsh", "#compdef fsb"), ("fish", "complete -c fsb")] {
         let output = fsb(directory.path(), &["completions", name]);
         expect_code(&output, 0);
-        assert!(stdout(&output).contains(sign) && stdout(&output).contains("theta"), "{name}");
+        assert!(
+            stdout(&output).contains(sign) && stdout(&output).contains("theta"),
+            "{name}"
+        );
         if Path::new("/usr/bin").join(name).exists() {
             expect_code(&shell(name, &["-n"], &stdout(&output)), 0);
         }
     }
-    fails(directory.path(), &["completions", "bush"], 2, "arguments/invalid-value");
+    fails(
+        directory.path(),
+        &["completions", "bush"],
+        2,
+        "arguments/invalid-value",
+    );
 }
 
 #[test]
@@ -125,7 +179,10 @@ fn a_slip_of_the_finger_is_told_what_was_meant() {
         ("doctor --quik", option),
     ]
     .map(|(line, code)| (line.split(' ').collect::<Vec<_>>(), code));
-    let requests: Vec<(&[&str], &str)> = lines.iter().map(|(words, code)| (words.as_slice(), *code)).collect();
+    let requests: Vec<(&[&str], &str)> = lines
+        .iter()
+        .map(|(words, code)| (words.as_slice(), *code))
+        .collect();
     expect_refusals("slips", directory.path(), &requests);
 }
 
@@ -136,13 +193,20 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     fs::copy(FSB, &alone).unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&alone);
-        command.current_dir(directory.path()).env_clear().env("PATH", "/usr/bin:/bin").env("COLUMNS", "10000");
+        command
+            .current_dir(directory.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("COLUMNS", "10000");
         command.args(arguments);
         command.output().expect("the copy starts")
     };
     let plans = run(&["list", "plans"]);
     expect_code(&plans, 0);
-    for plan in stdout(&plans).lines().filter_map(|line| line.split_whitespace().next()) {
+    for plan in stdout(&plans)
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+    {
         // A plan for another machine may name a kernel that is missing here, which is a warning.
         let output = run(&["run", plan, "--print-plan"]);
         expect_code(&output, 0);
@@ -155,7 +219,15 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     for suite in suites.filter_map(|line| line.split_whitespace().next()) {
         expect_code(&run(&["run", "null", "--suite", suite, "--print-plan"]), 0);
     }
-    let line = ["run", "null", "--suite", "varmail", "--scale", "1/64", "--blocks", "1", "--out", "out", "-q"];
+    let line = [
+        "run", "null", "--suite", "varmail", "--scale", "1/64", "--blocks", "1", "--out", "out",
+        "-q",
+    ];
     expect_code(&run(&line), 0);
-    assert!(fs::read_to_string(directory.path().join("out/report.html")).unwrap().len() > 100_000);
+    assert!(
+        fs::read_to_string(directory.path().join("out/report.html"))
+            .unwrap()
+            .len()
+            > 100_000
+    );
 }

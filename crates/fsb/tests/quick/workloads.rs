@@ -13,17 +13,74 @@ fn options_of_a_command_are_refused_without_a_command() {
     let requests: &[(&[&str], &str)] = &[
         (&["run", "null", "--prepare", "true"], "arguments/conflict"),
         (&["run", "null", "--reuse"], "arguments/conflict"),
-        (&["run", "null", "--metric", "tps=([0-9]+)", "--", "true"], "arguments/missing"),
-        (&["run", "null", "--metric", "tps", "--better", "higher", "--", "true"], "arguments/invalid-value"),
-        (&["run", "null", "--metric", "tps=[0-9]", "--better", "higher", "--", "true"], "plan/invalid"),
-        (&["run", "null", "--better", "higher", "--", "true"], "arguments/missing"),
-        (&["run", "null", "--durable", "perhaps", "--", "true"], "arguments/invalid-value"),
-        (&["run", "null", "--suite", "quick", "--", "true"], "arguments/conflict"),
-        (&["run", "null", "--time-limit", "never", "--", "true"], "plan/invalid"),
-        (&["run", "null", "--root", "/", "--", "true"], "plan/invalid"),
-        (&["run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick"], "plan/invalid"),
-        (&["run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true"], "plan/invalid"),
-        (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "plan/invalid"),
+        (
+            &["run", "null", "--metric", "tps=([0-9]+)", "--", "true"],
+            "arguments/missing",
+        ),
+        (
+            &[
+                "run", "null", "--metric", "tps", "--better", "higher", "--", "true",
+            ],
+            "arguments/invalid-value",
+        ),
+        (
+            &[
+                "run",
+                "null",
+                "--metric",
+                "tps=[0-9]",
+                "--better",
+                "higher",
+                "--",
+                "true",
+            ],
+            "plan/invalid",
+        ),
+        (
+            &["run", "null", "--better", "higher", "--", "true"],
+            "arguments/missing",
+        ),
+        (
+            &["run", "null", "--durable", "perhaps", "--", "true"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "null", "--suite", "quick", "--", "true"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "null", "--time-limit", "never", "--", "true"],
+            "plan/invalid",
+        ),
+        (
+            &["run", "null", "--root", "/", "--", "true"],
+            "plan/invalid",
+        ),
+        (
+            &[
+                "run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick",
+            ],
+            "plan/invalid",
+        ),
+        (
+            &[
+                "run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true",
+            ],
+            "plan/invalid",
+        ),
+        (
+            &[
+                "run",
+                "ext4",
+                "--in",
+                "vm",
+                "--writable",
+                "/srv",
+                "--",
+                "true",
+            ],
+            "plan/invalid",
+        ),
     ];
     expect_refusals("command", scratch.path(), requests);
 }
@@ -34,8 +91,20 @@ fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
     let scratch = scratch();
     let command = "test ! -e made && test $(cat data) = 1 && echo 2 > data && touch made";
     let run = |out: &str, options: &[&str]| {
-        let arguments = ["run", ".", "--blocks", "2", "--setup", "echo 1 > data", "--control", "guest-memory=off"];
-        let output = fsb(scratch.path(), &[&arguments[..], options, &["--out", out, "--", command]].concat());
+        let arguments = [
+            "run",
+            ".",
+            "--blocks",
+            "2",
+            "--setup",
+            "echo 1 > data",
+            "--control",
+            "guest-memory=off",
+        ];
+        let output = fsb(
+            scratch.path(),
+            &[&arguments[..], options, &["--out", out, "--", command]].concat(),
+        );
         let outcomes: Vec<String> = measured(&scratch.path().join(out))
             .iter()
             .map(|trial| trial["outcome"].as_str().unwrap_or_default().to_owned())
@@ -48,17 +117,37 @@ fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
     let new = record(&scratch.path().join("new"));
     assert_eq!(new["cells"][0]["workload"]["reuse"], false, "{new:#}");
     let runs = |trial: &serde_json::Value| trial["metrics"].to_string();
-    assert!(measured(&scratch.path().join("new")).iter().all(|trial| !runs(trial).is_empty()));
+    assert!(
+        measured(&scratch.path().join("new"))
+            .iter()
+            .all(|trial| !runs(trial).is_empty())
+    );
     let (_, outcomes) = run("reused", &["--reuse"]);
-    assert!(outcomes.iter().all(|outcome| outcome == "failed"), "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|outcome| outcome == "failed"),
+        "{outcomes:?}"
+    );
 }
 
 /// The label is part of every form, and the warning of most.
 #[test]
 fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     let scratch = scratch();
-    let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", "run", "-q", "--reuse"];
-    let output = fsb(scratch.path(), &[&arguments[..], &["--", "tar", "xf", "/srv/src.tar"]].concat());
+    let arguments = [
+        "run",
+        "null",
+        "slow=null,slowdown=9%",
+        "--blocks",
+        "6",
+        "--out",
+        "run",
+        "-q",
+        "--reuse",
+    ];
+    let output = fsb(
+        scratch.path(),
+        &[&arguments[..], &["--", "tar", "xf", "/srv/src.tar"]].concat(),
+    );
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["cells"][0]["workload"]["reuse"], true, "{record:#}");
@@ -67,44 +156,92 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
         expect_code(&output, 0);
         stdout(&output)
     };
-    assert!(stdout(&output).contains("reused directory"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("reused directory"),
+        "{}",
+        stdout(&output)
+    );
     for format in ["json", "html", "md", "csv"] {
-        assert!(report(&["--format", format]).contains("reused directory"), "{format}");
+        assert!(
+            report(&["--format", format]).contains("reused directory"),
+            "{format}"
+        );
     }
     let notes = report(&["--notes"]).replace("\n  ", " ");
-    assert!(notes.contains("all runs but the first found the files of earlier runs (reuse)"), "{notes}");
+    assert!(
+        notes.contains("all runs but the first found the files of earlier runs (reuse)"),
+        "{notes}"
+    );
 }
 
-/// Versions before the parameter `reuse` repeated every command in one directory. Comparisons pair their results with those
-/// of `--reuse`, and not with those of new directories.
+/// Versions before the parameter `reuse` repeated every command in one directory. Comparisons pair
+/// their results with those of `--reuse`, and not with those of new directories.
 #[test]
 fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
     let scratch = scratch();
-    let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
+    let arguments = [
+        "run",
+        "null",
+        "slow=null,slowdown=9%",
+        "--blocks",
+        "6",
+        "--out",
+        "run",
+        "-q",
+        "--",
+        "true",
+    ];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let warns = || {
-        let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
+        let screen =
+            stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
         screen.contains("found the files of earlier runs (this version of fsb had no other way)")
     };
     assert!(!warns());
     let run = scratch.path().join("run");
     let text = fs::read_to_string(run.join("run.json")).unwrap();
-    let old = text.replace("\"reuse\": false,", "").replace("\"reuse\":false,", "");
+    let old = text
+        .replace("\"reuse\": false,", "")
+        .replace("\"reuse\":false,", "");
     assert!(!old.contains("\"reuse\""));
     fs::write(run.join("run.json"), old).unwrap();
     rewrite_trials(&run, |trial| {
-        assert_eq!(trial["params"].as_object_mut().unwrap().remove("reuse"), Some(false.into()))
+        assert_eq!(
+            trial["params"].as_object_mut().unwrap().remove("reuse"),
+            Some(false.into())
+        )
     });
     assert!(warns());
     let compared = |more: &[&str], out: &str| {
-        let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", out, "-q"];
-        expect_code(&fsb(scratch.path(), &[&arguments[..], more, &["--", "true"]].concat()), 0);
-        let output = fsb(scratch.path(), &["compare", "old=run", &format!("new={out}")]);
+        let arguments = [
+            "run",
+            "null",
+            "slow=null,slowdown=9%",
+            "--blocks",
+            "6",
+            "--out",
+            out,
+            "-q",
+        ];
+        expect_code(
+            &fsb(
+                scratch.path(),
+                &[&arguments[..], more, &["--", "true"]].concat(),
+            ),
+            0,
+        );
+        let output = fsb(
+            scratch.path(),
+            &["compare", "old=run", &format!("new={out}")],
+        );
         expect_code(&output, 0);
         stdout(&output)
     };
     let (same, other) = (compared(&["--reuse"], "reused"), compared(&[], "new"));
-    assert!(same.contains("true, durable, reused directory") && !same.contains("no values"), "{same}");
+    assert!(
+        same.contains("true, durable, reused directory") && !same.contains("no values"),
+        "{same}"
+    );
     assert!(other.contains("no values"), "{other}");
 }
 
@@ -113,15 +250,34 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
     let scratch = scratch();
     let run = |blocks: &str, budget: &str, out: &str| {
         // Touching the memory of a virtual machine can take half of a short budget.
-        let options = ["run", ".", "--blocks", blocks, "--budget", budget, "--control", "guest-memory=off"];
-        let output = fsb(scratch.path(), &[&options[..], &["--out", out, "--", "sleep", "0.3"]].concat());
+        let options = [
+            "run",
+            ".",
+            "--blocks",
+            blocks,
+            "--budget",
+            budget,
+            "--control",
+            "guest-memory=off",
+        ];
+        let output = fsb(
+            scratch.path(),
+            &[&options[..], &["--out", out, "--", "sleep", "0.3"]].concat(),
+        );
         expect_code(&output, 0);
         stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
     };
     let bounded = run("500", "5s", "bounded");
     // A block that waits for a busy disk longer than those before is cut off.
-    let ends = [": another would have passed the budget", ", the last one not whole: the budget ended"];
-    assert!(ends.iter().any(|end| bounded.contains(&format!(" of 500 planned blocks{end}"))), "{bounded}");
+    let ends = [
+        ": another would have passed the budget",
+        ", the last one not whole: the budget ended",
+    ];
+    assert!(
+        ends.iter()
+            .any(|end| bounded.contains(&format!(" of 500 planned blocks{end}"))),
+        "{bounded}"
+    );
     let made = measured(&scratch.path().join("bounded")).len();
     assert!((1..500).contains(&made), "{made}");
     run("3", "10m", "whole");
@@ -137,7 +293,18 @@ fn a_slow_first_run_leaves_enough_blocks() {
     fs::set_permissions(&mark, fs::Permissions::from_mode(0o777)).unwrap();
     let open = mark.to_str().unwrap();
     let line = format!("test -e {open}/mark || sleep 8; touch {open}/mark; sleep 0.3");
-    let arguments = ["run", ".", "--budget", "30s", "--out", "run", "--writable", open, "--", &line];
+    let arguments = [
+        "run",
+        ".",
+        "--budget",
+        "30s",
+        "--out",
+        "run",
+        "--writable",
+        open,
+        "--",
+        &line,
+    ];
     let output = fsb(scratch.path(), &arguments);
     expect_code(&output, 0);
     let blocks = measured(&scratch.path().join("run")).len();
@@ -146,23 +313,43 @@ fn a_slow_first_run_leaves_enough_blocks() {
     assert!(!warnings.contains("too_few_blocks"), "{warnings}");
 }
 
-/// Headline, table, environment, report: the headline is the verdict, so that no sign needs a legend.
+/// Headline, table, environment, report: the headline is the verdict, so that no sign needs a
+/// legend.
 #[test]
 fn a_single_case_needs_five_lines_and_a_simulated_one_six() {
     let scratch = scratch();
-    let targets = ["run", "null", "slow=null,slowdown=50%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
+    let targets = [
+        "run",
+        "null",
+        "slow=null,slowdown=50%",
+        "--blocks",
+        "6",
+        "--out",
+        "run",
+        "-q",
+        "--",
+        "true",
+    ];
     let output = fsb(scratch.path(), &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
-    // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which has a sign.
+    // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which
+    // has a sign.
     let most = if screen.contains("trust: high") { 6 } else { 8 };
-    let lines = screen.lines().filter(|line| *line != "  ~ not stationary.").count();
+    let lines = screen
+        .lines()
+        .filter(|line| *line != "  ~ not stationary.")
+        .count();
     assert!((6..=most).contains(&lines), "{screen}");
-    assert!(screen.starts_with("Simulated times: no file system is measured. "), "{screen}");
+    assert!(
+        screen.starts_with("Simulated times: no file system is measured. "),
+        "{screen}"
+    );
     assert!(screen.contains("95 % interval"), "{screen}");
 }
 
-// Trees of files: copied into a target, within it, deleted, on the null file system and on real ones.
+// Trees of files: copied into a target, within it, deleted, on the null file system and on real
+// ones.
 
 /// On the null file system everything except the calls is as on real ones, to the last digit.
 #[test]
@@ -172,48 +359,100 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
                     [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let options = ["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", out];
+        let options = [
+            "run",
+            "plan.toml",
+            "--scale",
+            "1/64",
+            "--seed",
+            "1",
+            "--out",
+            out,
+        ];
         let output = fsb(directory.path(), &options);
         expect_code(&output, 0);
         stdout(&output)
     };
     let text = run("one");
-    assert!(text.contains("Beside the published results (Fedorchuk 2008)"), "{text}");
+    assert!(
+        text.contains("Beside the published results (Fedorchuk 2008)"),
+        "{text}"
+    );
     let row = |text: &str, name: &str| -> Vec<Vec<String>> {
         let rows = text.lines().filter(|line| line.starts_with(name));
-        rows.map(|line| line[name.len()..].split_whitespace().map(str::to_owned).collect()).collect()
+        rows.map(|line| {
+            line[name.len()..]
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
+        })
+        .collect()
     };
-    let printed = [("ext3, ordered", "04:37"), ("XFS, defaults 1", "14:38"), ("ext2, RAID", "03:22")];
+    let printed = [
+        ("ext3, ordered", "04:37"),
+        ("XFS, defaults 1", "14:38"),
+        ("ext2, RAID", "03:22"),
+    ];
     for (configuration, copy_all) in printed {
         let rows = row(&text, configuration);
         assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
         // Eight columns do not fit: the table has five, then the first again beside the rest.
-        assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 4], "{configuration}: {text}");
+        assert_eq!(
+            rows.iter().map(Vec::len).collect::<Vec<_>>(),
+            [5, 4],
+            "{configuration}: {text}"
+        );
     }
-    assert!(text.contains("00:00."), "ours have hundredths of a second: {text}");
+    assert!(
+        text.contains("00:00."),
+        "ours have hundredths of a second: {text}"
+    );
     let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
     let markdown = stdout(&markdown);
-    let head =
-        "| copy all | single copies | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
-    assert!(markdown.contains(head), "the columns of the table, in its order: {markdown}");
+    let head = "| copy all | single copies | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
+    assert!(
+        markdown.contains(head),
+        "the columns of the table, in its order: {markdown}"
+    );
     let published = "| ext3, ordered, published | 04:37 | 04:48 | 00:06 | 01:41 | 02:36 | 00:25 | 00:17 | 00:43 |";
     assert!(markdown.contains(published), "{markdown}");
     let html = std::fs::read_to_string(directory.path().join("one/report.html")).unwrap();
     assert!(html.contains("ext3-journal, here") && html.contains("XFS, defaults 2, published"));
     let trials = trials(&directory.path().join("one"));
     let values = |out: &str| -> Vec<_> {
-        counting(&directory.path().join(out)).into_iter().map(|trial| trial["metrics"].clone()).collect()
+        counting(&directory.path().join(out))
+            .into_iter()
+            .map(|trial| trial["metrics"].clone())
+            .collect()
     };
     run("two");
-    assert_eq!(values("one"), values("two"), "the same seed gives the same run");
+    assert_eq!(
+        values("one"),
+        values("two"),
+        "the same seed gives the same run"
+    );
     for (label, files) in [("copy music", 16), ("copy avi", 1)] {
-        let trial = trials.iter().find(|trial| trial["workload"] == label).unwrap();
+        let trial = trials
+            .iter()
+            .find(|trial| trial["workload"] == label)
+            .unwrap();
         let counts = &trial["observed"]["counts"];
         // The counts include each repetition; a short sample has several.
         let repetitions = counts["directories_made"].as_u64().unwrap();
-        assert_eq!(counts["files_copied"].as_u64().unwrap(), files * repetitions, "{label}: {counts}");
+        assert_eq!(
+            counts["files_copied"].as_u64().unwrap(),
+            files * repetitions,
+            "{label}: {counts}"
+        );
         for metric in ["tree_time", "operation_rate", "throughput", "latency_mean"] {
-            assert!(trial["metrics"].as_array().unwrap().iter().any(|found| found["name"] == metric), "{metric}");
+            assert!(
+                trial["metrics"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|found| found["name"] == metric),
+                "{metric}"
+            );
         }
     }
 }
@@ -230,12 +469,18 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     ] {
         let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let error = fails(directory.path(), &["run", "plan.toml"], 2, "plan/invalid-value");
+        let error = fails(
+            directory.path(),
+            &["run", "plan.toml"],
+            2,
+            "plan/invalid-value",
+        );
         assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
     }
 }
 
-/// The record of the run contains the shape of the directory, so it can be measured again when the directory is gone.
+/// The record of the run contains the shape of the directory, so it can be measured again when the
+/// directory is gone.
 #[test]
 fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     let directory = scratch();
@@ -248,16 +493,35 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
     std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
     std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
-    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nsample_time = '1ms'\n")
-        .unwrap();
+    std::fs::write(
+        directory.path().join("short.toml"),
+        "targets = ['null']\n[repetition]\nsample_time = '1ms'\n",
+    )
+    .unwrap();
     let run = |tree: &str, out: &str| {
-        let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
+        let options = [
+            "run",
+            "short.toml",
+            "--tree",
+            tree,
+            "--blocks",
+            "1",
+            "--seed",
+            "1",
+            "--out",
+            out,
+        ];
         let output = fsb(directory.path(), &options);
         expect_code(&output, 0);
         crate::common::record(&directory.path().join(out))["cells"].clone()
     };
     let cells = run("linux", "one");
-    let labels: Vec<_> = cells.as_array().unwrap().iter().map(|cell| cell["label"].as_str().unwrap()).collect();
+    let labels: Vec<_> = cells
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["label"].as_str().unwrap())
+        .collect();
     let name = "linux (4 files, 5.24 KiB)";
     let expected = [
         format!("copy {name} into, read-write, durable"),
@@ -268,9 +532,21 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     ];
     assert_eq!(labels, expected);
     let shape = "-:300;0:5000,0;0:70;2:";
-    assert!(cells.as_array().unwrap().iter().all(|cell| cell["workload"]["shape"] == shape), "{cells}");
+    assert!(
+        cells
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|cell| cell["workload"]["shape"] == shape),
+        "{cells}"
+    );
     let trials = trials(&directory.path().join("one"));
-    assert!(trials.iter().all(|trial| trial["params"].get("shape").is_none()), "trials are not as long as the tree");
+    assert!(
+        trials
+            .iter()
+            .all(|trial| trial["params"].get("shape").is_none()),
+        "trials are not as long as the tree"
+    );
     std::fs::remove_dir_all(&tree).unwrap();
     assert_eq!(run("one/run.json", "two"), cells);
 
@@ -280,16 +556,22 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
         (&["run", "null", "--tree", "gone"], "input/invalid"),
         (&["run", "null", "--tree", "bare"], "input/invalid"),
         (&["run", "null", "--tree", "plan.toml"], "input/invalid"),
-        (&["run", "null", "plan.toml", "--tree", "one/run.json"], "arguments/conflict"),
-        (&["run", "null", "--tree", "one/run.json", "--suite", "quick"], "arguments/conflict"),
+        (
+            &["run", "null", "plan.toml", "--tree", "one/run.json"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "null", "--tree", "one/run.json", "--suite", "quick"],
+            "arguments/conflict",
+        ),
     ];
     expect_refusals("tree", directory.path(), requests);
 }
 
 // Flows and filebench's personalities, on the null file system and on real ones.
 
-/// On the null file system everything except the calls is as on real ones, to the last digit: the simulated clock
-/// schedules threads, semaphores and limits of a flow.
+/// On the null file system everything except the calls is as on real ones, to the last digit: the
+/// simulated clock schedules threads, semaphores and limits of a flow.
 #[test]
 fn personalities_are_the_same_to_the_last_digit() {
     let directory = scratch();
@@ -301,7 +583,10 @@ fn personalities_are_the_same_to_the_last_digit() {
         }
         plan += "[[workload]]\nname = 'varmail'\nfiles = 300\nthreads = [1, 4]\n[[workload]]\nname = 'flow'\n";
         fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"]);
+        let output = fsb(
+            directory.path(),
+            &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"],
+        );
         expect_code(&output, 0);
         fs::read_to_string(directory.path().join(out).join("trials.csv")).unwrap()
     };
@@ -318,9 +603,16 @@ fn personalities_are_the_same_to_the_last_digit() {
 fn every_personality_is_a_suite_of_its_name() {
     let directory = scratch();
     for name in PERSONALITIES {
-        let output = fsb(directory.path(), &["run", "null", "--suite", name, "--print-plan"]);
+        let output = fsb(
+            directory.path(),
+            &["run", "null", "--suite", name, "--print-plan"],
+        );
         expect_code(&output, 0);
-        assert!(stdout(&output).contains(&format!("name = \"{name}\"")), "{}", stdout(&output));
+        assert!(
+            stdout(&output).contains(&format!("name = \"{name}\"")),
+            "{}",
+            stdout(&output)
+        );
     }
 }
 
@@ -341,7 +633,12 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
         "name = 'varmail'\ndurability = 'none'".to_owned(),
         "name = 'oltp'\nthreads = []".to_owned(),
     ]
-    .map(|workload| (format!("targets = ['null']\n[[workload]]\n{workload}\n"), "plan/invalid-value"));
+    .map(|workload| {
+        (
+            format!("targets = ['null']\n[[workload]]\n{workload}\n"),
+            "plan/invalid-value",
+        )
+    });
     expect_refused_plans("flows", directory.path(), &plans);
 }
 
@@ -350,7 +647,12 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
 #[test]
 fn shares_that_make_no_sense_are_refused() {
     let scratch = scratch();
-    let plans = ["{ compressible = '160%' }", "'60%'", "{ compressable = '60%' }"].map(|data| {
+    let plans = [
+        "{ compressible = '160%' }",
+        "'60%'",
+        "{ compressable = '60%' }",
+    ]
+    .map(|data| {
         mixture_plan(scratch.path(), data);
         let plan = std::fs::read_to_string(scratch.path().join("plan.toml")).unwrap();
         (format!("targets = ['null']\n{plan}"), "plan/invalid-value")

@@ -46,21 +46,66 @@ struct GeneratedFile {
 
 /// All generated files.
 const FILES: &[GeneratedFile] = &[
-    GeneratedFile { path: "errors.md", produce: errors_page },
-    GeneratedFile { path: "options.md", produce: options_page },
-    GeneratedFile { path: "workloads.md", produce: workloads_page },
-    GeneratedFile { path: "schema/plan.json", produce: plan_schema::text },
-    GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },
-    GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
-    GeneratedFile { path: "schema/fleet.json", produce: || schema::text::<Fleet>(fleet::SCHEMA) },
-    GeneratedFile { path: "schema/history.json", produce: || schema::text::<History>(series::SCHEMA) },
-    GeneratedFile { path: "schema/history-diff.json", produce: || schema::text::<RunsCompared>(COMPARISON_SCHEMA) },
-    GeneratedFile { path: "schema/openapi.json", produce: fsb_serve::openapi },
-    GeneratedFile { path: "schema/publication.json", produce: || schema::text::<Publication>(publication::SCHEMA) },
-    GeneratedFile { path: "schema/report.json", produce: json::schema },
-    GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },
-    GeneratedFile { path: "schema/trace.json", produce: || schema::text::<document::Document>(document::SCHEMA) },
-    GeneratedFile { path: "schema/trial.json", produce: || schema::text::<trial::JournalLine>(trial::SCHEMA) },
+    GeneratedFile {
+        path: "errors.md",
+        produce: errors_page,
+    },
+    GeneratedFile {
+        path: "options.md",
+        produce: options_page,
+    },
+    GeneratedFile {
+        path: "workloads.md",
+        produce: workloads_page,
+    },
+    GeneratedFile {
+        path: "schema/plan.json",
+        produce: plan_schema::text,
+    },
+    GeneratedFile {
+        path: "schema/choice.json",
+        produce: || schema::text::<Choice>(choice::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/comparison.json",
+        produce: || schema::text::<Document>(compare::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/fleet.json",
+        produce: || schema::text::<Fleet>(fleet::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/history.json",
+        produce: || schema::text::<History>(series::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/history-diff.json",
+        produce: || schema::text::<RunsCompared>(COMPARISON_SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/openapi.json",
+        produce: fsb_serve::openapi,
+    },
+    GeneratedFile {
+        path: "schema/publication.json",
+        produce: || schema::text::<Publication>(publication::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/report.json",
+        produce: json::schema,
+    },
+    GeneratedFile {
+        path: "schema/run.json",
+        produce: || schema::text::<RunRecord>(run::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/trace.json",
+        produce: || schema::text::<document::Document>(document::SCHEMA),
+    },
+    GeneratedFile {
+        path: "schema/trial.json",
+        produce: || schema::text::<trial::JournalLine>(trial::SCHEMA),
+    },
 ];
 
 /// Writes the files that are out of date, or lists them and fails.
@@ -70,7 +115,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut outdated = Vec::new();
     for part in parts::PARTS {
         let path = root.join(part.path);
-        let found = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let found =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let text = part.replace(&found)?;
         if found == text {
             continue;
@@ -91,7 +137,10 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         }
     }
     let names = outdated.join(", ");
-    ensure!(!options.check || outdated.is_empty(), "out of date: {names}; run 'cargo xtask generate'");
+    ensure!(
+        !options.check || outdated.is_empty(),
+        "out of date: {names}; run 'cargo xtask generate'"
+    );
     if !outdated.is_empty() {
         println!("written: {names}");
     }
@@ -105,21 +154,36 @@ fn errors_page() -> String {
     let mut page = include_str!("errors.md").to_owned();
     let mut codes: Vec<&ErrorCode> = code::all().collect();
     codes.sort_by_key(|code| code.name);
-    for ErrorCode { name, exit, meaning, help } in codes {
+    for ErrorCode {
+        name,
+        exit,
+        meaning,
+        help,
+    } in codes
+    {
         let _ = writeln!(page, "| `{name}` | {exit} | {meaning} | {help} |");
     }
     page.push_str(include_str!("notices.md"));
     let mut notices: Vec<&Notice> = notice::ALL.to_vec();
     notices.sort_by_key(|notice| notice.name);
-    for Notice { name, meaning, fields } in notices {
-        let fields: Vec<String> =
-            fields.split(", ").filter(|name| !name.is_empty()).map(|name| format!("`{name}`")).collect();
+    for Notice {
+        name,
+        meaning,
+        fields,
+    } in notices
+    {
+        let fields: Vec<String> = fields
+            .split(", ")
+            .filter(|name| !name.is_empty())
+            .map(|name| format!("`{name}`"))
+            .collect();
         let _ = writeln!(page, "| `{name}` | {meaning} | {} |", fields.join(", "));
     }
     page
 }
 
-// `docs/options.md`: the options of file systems, the values of controls and the arguments of media.
+// `docs/options.md`: the options of file systems, the values of controls and the arguments of
+// media.
 
 const OPTIONS_HEAD: &str = "\
 # Options of file systems, controls and media
@@ -151,11 +215,16 @@ fn options_page() -> String {
     text += "## Options of every file system\n\n";
     text += &option_table(fsb_testbed::fs::COMMON);
     let mut listed: Vec<&str> = Vec::new();
-    for member in fsb_testbed::fs::REGISTRY.iter().filter(|member| !member.options().is_empty()) {
+    for member in fsb_testbed::fs::REGISTRY
+        .iter()
+        .filter(|member| !member.options().is_empty())
+    {
         if listed.contains(&member.name()) {
             continue;
         }
-        let alike = fsb_testbed::fs::REGISTRY.iter().filter(|other| other.options() == member.options());
+        let alike = fsb_testbed::fs::REGISTRY
+            .iter()
+            .filter(|other| other.options() == member.options());
         let alike: Vec<&dyn FileSystem> = alike.copied().collect();
         listed.extend(alike.iter().map(|member| member.name()));
         let names: Vec<&str> = alike.iter().map(|member| member.name()).collect();
@@ -173,9 +242,17 @@ fn options_page() -> String {
     text += "\n## Media\n\n| medium | argument | meaning |\n|---|---|---|\n";
     for medium in medium::REGISTRY {
         let argument = medium.argument().map_or_else(String::new, |argument| {
-            format!("`{}`: {}, such as `{}`", argument.form, argument.about, argument.example)
+            format!(
+                "`{}`: {}, such as `{}`",
+                argument.form, argument.about, argument.example
+            )
         });
-        let _ = writeln!(text, "| `{}` | {argument} | {} |", medium.name(), cell(medium.about()));
+        let _ = writeln!(
+            text,
+            "| `{}` | {argument} | {} |",
+            medium.name(),
+            cell(medium.about())
+        );
     }
     text
 }
@@ -186,9 +263,16 @@ fn option_table(options: &[DeclaredOption]) -> String {
     options.sort_by_key(|option| (option.group, option.name));
     let mut text = "| option | values | default | effect |\n|---|---|---|---|\n".to_owned();
     for option in options {
-        let needs = option.needs.map_or_else(String::new, |needs| format!("; {needs}"));
-        let [values, about] = [option.values(), format!("{}{needs}", option.about)].map(|text| cell(&text));
-        let _ = writeln!(text, "| `{}` | {values} | {} | {about} |", option.name, option.default);
+        let needs = option
+            .needs
+            .map_or_else(String::new, |needs| format!("; {needs}"));
+        let [values, about] =
+            [option.values(), format!("{}{needs}", option.about)].map(|text| cell(&text));
+        let _ = writeln!(
+            text,
+            "| `{}` | {values} | {} | {about} |",
+            option.name, option.default
+        );
     }
     text
 }
@@ -203,9 +287,16 @@ fn control_row(control: &dyn control::Control) -> String {
         Some(kind) => format!("`{}` ({}): {}", value.name, kind.values(), value.about),
         None => format!("`{}`: {}", value.name, value.about),
     });
-    let excludes = control.excludes().map_or_else(String::new, |other| format!(" Not together with `{other}`."));
+    let excludes = control.excludes().map_or_else(String::new, |other| {
+        format!(" Not together with `{other}`.")
+    });
     let values = values.collect::<Vec<_>>().join("<br>");
-    format!("| `{}` | {scope} | {} | {}{excludes} |\n", control.name(), cell(&values), cell(control.about()))
+    format!(
+        "| `{}` | {scope} | {} | {}{excludes} |\n",
+        control.name(),
+        cell(&values),
+        cell(control.about())
+    )
 }
 
 fn cell(text: &str) -> String {
@@ -250,7 +341,10 @@ then complete names and values and mark errors.
 
 /// Returns the page.
 fn workloads_page() -> String {
-    let tables: Vec<(&dyn Workload, Vec<Parameter>)> = REGISTRY.iter().map(|one| (*one, one.parameters())).collect();
+    let tables: Vec<(&dyn Workload, Vec<Parameter>)> = REGISTRY
+        .iter()
+        .map(|one| (*one, one.parameters()))
+        .collect();
     let shared = shared(&tables);
     let mut text = WORKLOADS_HEAD.to_owned();
     text += "\n## Shared parameters\n\nThese have the same values, default and effect in each workload that lists them.\n\n";
@@ -260,7 +354,11 @@ fn workloads_page() -> String {
         if listed.contains(&workload.name()) {
             continue;
         }
-        let alike: Vec<_> = tables.iter().filter(|(_, other)| other == parameters).map(|(other, _)| *other).collect();
+        let alike: Vec<_> = tables
+            .iter()
+            .filter(|(_, other)| other == parameters)
+            .map(|(other, _)| *other)
+            .collect();
         listed.extend(alike.iter().map(|one| one.name()));
         section(&mut text, &alike, parameters, &shared);
     }
@@ -277,27 +375,42 @@ fn shared(tables: &[(&dyn Workload, Vec<Parameter>)]) -> Vec<Parameter> {
         }
     }
     counted.retain(|(_, count)| *count >= SHARED);
-    counted.sort_by_key(|(parameter, count)| (parameter.group, parameter.name, std::cmp::Reverse(*count)));
+    counted.sort_by_key(|(parameter, count)| {
+        (parameter.group, parameter.name, std::cmp::Reverse(*count))
+    });
     counted.dedup_by_key(|(parameter, _)| parameter.name);
-    counted.into_iter().map(|(parameter, _)| parameter).collect()
+    counted
+        .into_iter()
+        .map(|(parameter, _)| parameter)
+        .collect()
 }
 
 /// Workloads with the same parameters.
-fn section(text: &mut String, alike: &[&dyn Workload], parameters: &[Parameter], shared: &[Parameter]) {
+fn section(
+    text: &mut String,
+    alike: &[&dyn Workload],
+    parameters: &[Parameter],
+    shared: &[Parameter],
+) {
     let names: Vec<_> = alike.iter().map(|one| one.name()).collect();
     let _ = writeln!(text, "\n## {}\n", names.join(", "));
     for one in alike {
         let _ = writeln!(text, "* `{}`: {}", one.name(), one.about());
     }
-    let (common, mut own): (Vec<&Parameter>, Vec<&Parameter>) =
-        parameters.iter().filter(|one| one.group != ParameterGroup::Resolved).partition(|one| shared.contains(one));
+    let (common, mut own): (Vec<&Parameter>, Vec<&Parameter>) = parameters
+        .iter()
+        .filter(|one| one.group != ParameterGroup::Resolved)
+        .partition(|one| shared.contains(one));
     let mut common: Vec<_> = common.iter().map(|one| format!("`{}`", one.name)).collect();
     common.sort();
     own.sort_by_key(|one| (one.group, one.name));
     text.push('\n');
     *text += &parameter_table(&own.into_iter().cloned().collect::<Vec<_>>());
     // A long list is easier to read in several items.
-    let lists: Vec<_> = common.chunks(MOST_NAMES).map(|names| names.join(", ")).collect();
+    let lists: Vec<_> = common
+        .chunks(MOST_NAMES)
+        .map(|names| names.join(", "))
+        .collect();
     let _ = match &lists[..] {
         [all] => writeln!(text, "\nShared: {all}"),
         several => writeln!(text, "\nShared:\n\n* {}", several.join("\n* ")),
@@ -309,12 +422,25 @@ const MOST_NAMES: usize = 32;
 
 fn parameter_table(parameters: &[Parameter]) -> String {
     let mut text = "| parameter | values | default | effect |\n|---|---|---|---|\n".to_owned();
-    for parameter in parameters.iter().filter(|one| one.group != ParameterGroup::Resolved) {
+    for parameter in parameters
+        .iter()
+        .filter(|one| one.group != ParameterGroup::Resolved)
+    {
         let default = parameter.default_text().unwrap_or_default();
-        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
-        let cells = [parameter.values(), default.into_owned(), format!("{}{needs}", parameter.about)];
+        let needs = parameter
+            .needs
+            .map_or_else(String::new, |needs| format!("; {needs}"));
+        let cells = [
+            parameter.values(),
+            default.into_owned(),
+            format!("{}{needs}", parameter.about),
+        ];
         let [values, default, about] = cells.map(|cell| cell.replace('|', "\\|"));
-        let _ = writeln!(text, "| `{}` | {values} | {default} | {about} |", parameter.name);
+        let _ = writeln!(
+            text,
+            "| `{}` | {values} | {default} | {about} |",
+            parameter.name
+        );
     }
     text
 }

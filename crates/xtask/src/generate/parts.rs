@@ -1,4 +1,5 @@
-//! Generated parts of pages: the lines between two comments of a page whose other text is written by hand.
+//! Generated parts of pages: the lines between two comments of a page whose other text is written
+//! by hand.
 
 use std::fmt::Write;
 
@@ -17,9 +18,21 @@ pub(super) struct GeneratedPart {
 
 /// All generated parts.
 pub(super) const PARTS: &[GeneratedPart] = &[
-    GeneratedPart { path: "README.md", name: "tools", produce: tool_sentence },
-    GeneratedPart { path: "docs/guide.md", name: "tools", produce: tool_sentence },
-    GeneratedPart { path: "docs/formats.md", name: "tools", produce: tool_table },
+    GeneratedPart {
+        path: "README.md",
+        name: "tools",
+        produce: tool_sentence,
+    },
+    GeneratedPart {
+        path: "docs/guide.md",
+        name: "tools",
+        produce: tool_sentence,
+    },
+    GeneratedPart {
+        path: "docs/formats.md",
+        name: "tools",
+        produce: tool_table,
+    },
 ];
 
 /// The longest line of a page.
@@ -31,17 +44,30 @@ impl GeneratedPart {
     /// # Errors
     /// Fails if the page lacks one of the comments.
     pub fn replace(&self, page: &str) -> anyhow::Result<String> {
-        let GeneratedPart { path, name, produce } = self;
-        let (start, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
-        let (before, rest) =
-            page.split_once(&start).with_context(|| format!("{path} has no line '{}'", start.trim()))?;
-        let (_, after) = rest.split_once(&end).with_context(|| format!("{path} has no line '{end}'"))?;
+        let GeneratedPart {
+            path,
+            name,
+            produce,
+        } = self;
+        let (start, end) = (
+            format!("<!-- generated: {name} -->\n"),
+            format!("<!-- end: {name} -->"),
+        );
+        let (before, rest) = page
+            .split_once(&start)
+            .with_context(|| format!("{path} has no line '{}'", start.trim()))?;
+        let (_, after) = rest
+            .split_once(&end)
+            .with_context(|| format!("{path} has no line '{end}'"))?;
         Ok(format!("{before}{start}{}{end}{after}", produce()))
     }
 }
 
 fn tool_sentence() -> String {
-    let sentence = format!("`fsb compare` reads results of {}.", fsb_compat::tool_titles());
+    let sentence = format!(
+        "`fsb compare` reads results of {}.",
+        fsb_compat::tool_titles()
+    );
     let mut text = String::new();
     let mut width = 0;
     for word in sentence.split(' ') {
@@ -66,7 +92,11 @@ fn tool_sentence() -> String {
 fn tool_table() -> String {
     let mut text = "\n| tool | output | values | one run |\n|---|---|---|---|\n".to_owned();
     for tool in TOOLS {
-        let _ = writeln!(text, "| {} | {} | {} | {} |", tool.title, tool.about, tool.values, tool.repetition); // a String
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            tool.title, tool.about, tool.values, tool.repetition
+        ); // a String
     }
     text + "\n"
 }
@@ -77,9 +107,16 @@ mod tests {
 
     #[test]
     fn only_the_lines_between_the_comments_are_replaced() {
-        let part = GeneratedPart { path: "p.md", name: "x", produce: || "new\n".to_owned() };
+        let part = GeneratedPart {
+            path: "p.md",
+            name: "x",
+            produce: || "new\n".to_owned(),
+        };
         let page = "a\n<!-- generated: x -->\nold\n<!-- end: x -->\nb\n";
         assert_eq!(part.replace(page).unwrap(), page.replace("old", "new"));
-        assert_eq!(part.replace("a\n").unwrap_err().to_string(), "p.md has no line '<!-- generated: x -->'");
+        assert_eq!(
+            part.replace("a\n").unwrap_err().to_string(),
+            "p.md has no line '<!-- generated: x -->'"
+        );
     }
 }

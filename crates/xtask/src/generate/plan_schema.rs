@@ -1,6 +1,7 @@
 //! `docs/schema/plan.json`: the JSON Schema of plan files, for editors.
 //!
-//! The keys of a plan are written here; workloads, parameters, suites and controls come from the registries.
+//! The keys of a plan are written here; workloads, parameters, suites and controls come from the
+//! registries.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,10 @@ use serde_json::{Map, Value, json};
 /// Returns the schema.
 pub fn text() -> String {
     let mut definitions = Definitions::default();
-    let workloads: Vec<Value> = REGISTRY.iter().map(|one| workload(*one, &mut definitions)).collect();
+    let workloads: Vec<Value> = REGISTRY
+        .iter()
+        .map(|one| workload(*one, &mut definitions))
+        .collect();
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fsbench plan",
@@ -56,7 +60,10 @@ fn keys() -> Value {
         schema["description"] = about.into();
         schema
     };
-    let suites: Vec<_> = fsb_runner::suite::REGISTRY.iter().map(|suite| suite.name).collect();
+    let suites: Vec<_> = fsb_runner::suite::REGISTRY
+        .iter()
+        .map(|suite| suite.name)
+        .collect();
     json!({
         "name": { "type": "string", "description": "Name of the run" },
         "targets": {
@@ -114,7 +121,10 @@ fn controls() -> Value {
     let control = |control: &&dyn control::Control| {
         let values: Vec<_> = control.values().iter().map(|value| value.name).collect();
         let description = format!("{} ({})", control.about(), values.join(", "));
-        (control.name().to_owned(), json!({ "type": ["string", "boolean", "number"], "description": description }))
+        (
+            control.name().to_owned(),
+            json!({ "type": ["string", "boolean", "number"], "description": description }),
+        )
     };
     let properties: Map<String, Value> = control::REGISTRY.iter().map(control).collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
@@ -127,7 +137,8 @@ struct Definitions {
 }
 
 impl Definitions {
-    /// Returns a reference to the schema, under the name of its parameter and a number from the second variant on.
+    /// Returns a reference to the schema, under the name of its parameter and a number from the
+    /// second variant on.
     fn reference(&mut self, name: &str, schema: Value) -> Value {
         let mut key = name.to_owned();
         let mut variant = 1;
@@ -141,7 +152,8 @@ impl Definitions {
     }
 }
 
-/// Returns the schema of a background: the name of a workload, or a table with its name and parameters.
+/// Returns the schema of a background: the name of a workload, or a table with its name and
+/// parameters.
 fn background() -> Value {
     let limit = json!({
         "type": "object",
@@ -149,8 +161,10 @@ fn background() -> Value {
         "description": "Limits of its processes, and the quota of its files: cpus, memory, read_bps, write_bps, read_iops, write_iops, \
                         io_weight, space",
     });
-    let subvolume = json!({ "type": "boolean", "description": "Put its files into a subvolume of their own" });
-    let same_files = json!({ "type": "boolean", "description": "Let it work on the files of the case" });
+    let subvolume =
+        json!({ "type": "boolean", "description": "Put its files into a subvolume of their own" });
+    let same_files =
+        json!({ "type": "boolean", "description": "Let it work on the files of the case" });
     json!({
         "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit, "subvolume": subvolume, "same_files": same_files } }],
         "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target, limit, subvolume and same_files",
@@ -173,13 +187,28 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": workload.name() }));
     let stretch = former(time.clone());
-    properties.insert("sample_time".to_owned(), definitions.reference("sample_time", time));
-    properties.insert("stretch".to_owned(), definitions.reference("stretch", stretch));
-    properties.insert("sustain".to_owned(), definitions.reference("sustain", sustain));
-    properties.insert(BACKGROUND.to_owned(), definitions.reference(BACKGROUND, background()));
+    properties.insert(
+        "sample_time".to_owned(),
+        definitions.reference("sample_time", time),
+    );
+    properties.insert(
+        "stretch".to_owned(),
+        definitions.reference("stretch", stretch),
+    );
+    properties.insert(
+        "sustain".to_owned(),
+        definitions.reference("sustain", sustain),
+    );
+    properties.insert(
+        BACKGROUND.to_owned(),
+        definitions.reference(BACKGROUND, background()),
+    );
     let (mut required, mut dependent) = (vec!["name"], Map::new());
     for one in workload.parameters() {
-        properties.insert(one.name.to_owned(), definitions.reference(one.name, parameter(&one)));
+        properties.insert(
+            one.name.to_owned(),
+            definitions.reference(one.name, parameter(&one)),
+        );
         if matches!(one.default, ParameterDefault::Required(_)) {
             required.push(one.name);
         }
@@ -207,7 +236,9 @@ fn parameter(parameter: &Parameter) -> Value {
         forms.push(json!({ "type": "array", "minItems": 1, "items": any_of(forms.clone()) }));
     }
     let mut schema = any_of(forms);
-    let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+    let needs = parameter
+        .needs
+        .map_or_else(String::new, |needs| format!("; {needs}"));
     schema["description"] = format!("{} ({}{needs})", parameter.about, parameter.values()).into();
     if let ParameterDefault::Value(text) = &parameter.default {
         schema["default"] = match (&parameter.kind, text.parse::<u64>()) {
@@ -220,11 +251,15 @@ fn parameter(parameter: &Parameter) -> Value {
 }
 
 fn any_of(mut forms: Vec<Value>) -> Value {
-    if forms.len() == 1 { forms.remove(0) } else { json!({ "anyOf": forms }) }
+    if forms.len() == 1 {
+        forms.remove(0)
+    } else {
+        json!({ "anyOf": forms })
+    }
 }
 
-/// Returns the forms in which a plan may give a value. The schema must accept everything that the reader of plans
-/// accepts.
+/// Returns the forms in which a plan may give a value. The schema must accept everything that the
+/// reader of plans accepts.
 fn forms(kind: &ParameterKind) -> Vec<Value> {
     let text = json!({ "type": "string", "minLength": 1 });
     match kind {
@@ -236,19 +271,31 @@ fn forms(kind: &ParameterKind) -> Vec<Value> {
             vec![whole, text]
         }
         ParameterKind::Integer(range) => {
-            vec![json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() }), text]
+            vec![
+                json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() }),
+                text,
+            ]
         }
         ParameterKind::Fraction(range) => {
-            vec![json!({ "type": "number", "minimum": range.start(), "maximum": range.end() }), text]
+            vec![
+                json!({ "type": "number", "minimum": range.start(), "maximum": range.end() }),
+                text,
+            ]
         }
         ParameterKind::Flag => {
-            vec![json!({ "type": "boolean" }), json!({ "enum": ["true", "false", "yes", "no", "on", "off"] })]
+            vec![
+                json!({ "type": "boolean" }),
+                json!({ "enum": ["true", "false", "yes", "no", "on", "off"] }),
+            ]
         }
         ParameterKind::Word(words) => vec![json!({ "enum": words })],
         ParameterKind::Text | ParameterKind::Path | ParameterKind::Duration(_) => vec![text],
         ParameterKind::Lines => vec![json!({ "type": "string" })],
         ParameterKind::Paths => vec![json!({ "type": "array", "items": text }), text],
-        ParameterKind::Command => vec![json!({ "type": "array", "minItems": 1, "items": { "type": "string" } }), text],
+        ParameterKind::Command => vec![
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string" } }),
+            text,
+        ],
         ParameterKind::Percent => vec![json!({ "type": "number" }), text],
         ParameterKind::Pace => vec![
             json!({ "enum": ["recorded", "none"] }),
@@ -257,15 +304,24 @@ fn forms(kind: &ParameterKind) -> Vec<Value> {
         ],
         ParameterKind::ExitCodes => {
             let code = json!({ "type": "integer", "minimum": 0, "maximum": 255 });
-            vec![json!({ "type": "array", "minItems": 1, "items": code }), code]
+            vec![
+                json!({ "type": "array", "minItems": 1, "items": code }),
+                code,
+            ]
         }
         ParameterKind::Table(keys) => vec![table(keys)],
-        ParameterKind::Tables(keys) => vec![json!({ "type": "array", "items": table(keys) }), table(keys)],
+        ParameterKind::Tables(keys) => vec![
+            json!({ "type": "array", "items": table(keys) }),
+            table(keys),
+        ],
     }
 }
 
 fn table(keys: &[&str]) -> Value {
-    let properties: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!({}))).collect();
+    let properties: Map<String, Value> = keys
+        .iter()
+        .map(|key| ((*key).to_owned(), json!({})))
+        .collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
@@ -275,12 +331,26 @@ mod tests {
 
     #[test]
     fn the_schema_has_the_keys_that_plans_have() {
-        let refusal = fsb_runner::plan_file::parse("zzzzzzzzzzzz = 1\n", "plan").unwrap_err().to_string();
-        let (_, known) = refusal.split_once("expected one of ").expect("the refusal lists all keys");
-        let mut known: Vec<&str> = known.split('`').skip(1).step_by(2).filter(|key| *key != "workload").collect();
+        let refusal = fsb_runner::plan_file::parse("zzzzzzzzzzzz = 1\n", "plan")
+            .unwrap_err()
+            .to_string();
+        let (_, known) = refusal
+            .split_once("expected one of ")
+            .expect("the refusal lists all keys");
+        let mut known: Vec<&str> = known
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|key| *key != "workload")
+            .collect();
         known.sort_unstable();
         let keys = keys();
-        let mut keys: Vec<&str> = keys.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys: Vec<&str> = keys
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         keys.sort_unstable();
         assert_eq!(keys, known);
     }

@@ -27,17 +27,32 @@ struct Lower<'c> {
     expanded: usize,
 }
 
-pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> Result<Script, Vec<Remark>> {
-    let Parsed { commands, problems, incomplete } = parsed;
+pub(super) fn lower(
+    parsed: Parsed,
+    reading: &Reading<'_>,
+    last_line: usize,
+) -> Result<Script, Vec<Remark>> {
+    let Parsed {
+        commands,
+        problems,
+        incomplete,
+    } = parsed;
     let mut lower = Lower {
         reading,
-        scope: Scope { incomplete, ..Scope::default() },
+        scope: Scope {
+            incomplete,
+            ..Scope::default()
+        },
         files: Vec::new(),
         processes: Vec::new(),
         composites: HashMap::new(),
         generator: None,
         quit: Quit::default(),
-        script: Script { runs: Vec::new(), said: Vec::new(), notes: Vec::new() },
+        script: Script {
+            runs: Vec::new(),
+            said: Vec::new(),
+            notes: Vec::new(),
+        },
         problems,
         expanded: 0,
     };
@@ -50,8 +65,11 @@ pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> 
     for (name, _) in reading.values {
         let known: Vec<&str> = lower.scope.all.keys().map(String::as_str).collect();
         if !known.contains(&name.as_str()) && lower.problems.is_empty() {
-            let message =
-                if known.is_empty() { format!("${name} is never set") } else { unknown("variable", name, known) };
+            let message = if known.is_empty() {
+                format!("${name} is never set")
+            } else {
+                unknown("variable", name, known)
+            };
             lower.say(last_line, message);
         }
     }
@@ -63,41 +81,64 @@ pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> 
     } else if lower.script.runs.is_empty() {
         match reading.implied {
             Some(seconds) => lower.run(None, last_line, seconds),
-            None => lower.say(last_line, "the file has no 'run': end it with 'run 60', or use --seconds 60"),
+            None => lower.say(
+                last_line,
+                "the file has no 'run': end it with 'run 60', or use --seconds 60",
+            ),
         }
     }
-    let Lower { mut script, mut problems, .. } = lower;
+    let Lower {
+        mut script,
+        mut problems,
+        ..
+    } = lower;
     // Two runs may report the same place.
     for remarks in [&mut problems, &mut script.notes] {
         remarks.sort_by(|one, other| (one.line, &one.message).cmp(&(other.line, &other.message)));
         remarks.dedup();
     }
-    if problems.is_empty() { Ok(script) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(script)
+    } else {
+        Err(problems)
+    }
 }
 
 impl<'c> Lower<'c> {
     fn say(&mut self, line: usize, message: impl Into<String>) {
-        self.problems.push(Remark { line, message: message.into() });
+        self.problems.push(Remark {
+            line,
+            message: message.into(),
+        });
     }
 
     fn command(&mut self, line: usize, command: &'c Command) {
         match command {
             Command::Set(name, _) if self.given(name).is_some() => {
-                let value = self.given(name).map(|text| value_of(&text)).unwrap_or(Value::Number(0));
+                let value = self
+                    .given(name)
+                    .map(|text| value_of(&text))
+                    .unwrap_or(Value::Number(0));
                 self.scope.all.insert(name.clone(), value);
             }
             Command::Next(name, _) if self.given(name).is_some() => {
-                self.say(line, format!("${name}: the foreach sets it, so it cannot be set from outside"));
+                self.say(
+                    line,
+                    format!("${name}: the foreach sets it, so it cannot be set from outside"),
+                );
                 self.scope.all.insert(name.clone(), Value::Number(1));
             }
-            Command::Set(name, written) | Command::Next(name, written) => match self.scope.evaluate(written) {
-                Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
-                Err(why) => {
-                    self.say(line, format!("${name}: {why}"));
-                    // Reported once: later uses of the variable must not be reported as undefined.
-                    self.scope.all.insert(name.clone(), Value::Number(1));
+            Command::Set(name, written) | Command::Next(name, written) => {
+                match self.scope.evaluate(written) {
+                    Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
+                    Err(why) => {
+                        self.say(line, format!("${name}: {why}"));
+                        // Reported once: later uses of the variable must not be reported as
+                        // undefined.
+                        self.scope.all.insert(name.clone(), Value::Number(1));
+                    }
                 }
-            },
+            }
             Command::Mode(mode) => match mode.as_str() {
                 "timeout" => self.quit = Quit::Never,
                 "firstdone" => self.quit = Quit::FirstDone,
@@ -108,7 +149,9 @@ impl<'c> Lower<'c> {
                 }
             },
             Command::Files { one, attributes } => self.files.push((line, *one, attributes)),
-            Command::Process(attributes, threads) => self.processes.push((line, attributes, threads)),
+            Command::Process(attributes, threads) => {
+                self.processes.push((line, attributes, threads))
+            }
             Command::Composite(attributes, steps) => self.composite(line, attributes, steps),
             Command::EventGenerator(attributes) => self.generator = Some((line, attributes)),
             Command::Echo(pieces) => match self.scope.pieces(pieces) {
@@ -118,7 +161,8 @@ impl<'c> Lower<'c> {
             Command::Run(seconds) => self.run_for(line, seconds.as_ref()),
             Command::PeriodicRun(period, seconds) => {
                 if let Some(period) = period {
-                    let message = format!("psrun: fsb prints results at the end, not every {period} s");
+                    let message =
+                        format!("psrun: fsb prints results at the end, not every {period} s");
                     self.script.notes.push(Remark { line, message });
                 }
                 self.run_for(line, seconds.as_ref());
@@ -129,25 +173,44 @@ impl<'c> Lower<'c> {
 
     /// Returns the value that replaces the file's value of a variable.
     fn given(&self, name: &str) -> Option<String> {
-        self.reading.values.iter().rev().find(|(known, _)| known == name).map(|(_, text)| text.clone())
+        self.reading
+            .values
+            .iter()
+            .rev()
+            .find(|(known, _)| known == name)
+            .map(|(_, text)| text.clone())
     }
 
     fn composite(&mut self, line: usize, attributes: &'c [Attribute], steps: &'c [FlowOp]) {
-        let mut given = Given::new("define flowop", line, attributes, &self.scope, &mut self.problems);
+        let mut given = Given::new(
+            "define flowop",
+            line,
+            attributes,
+            &self.scope,
+            &mut self.problems,
+        );
         let name = given.word("name");
         match name {
             None => given.say(line, "a name is missing"),
-            Some(name) if op(&name).is_some() => given.say(line, format!("{name} is an operation of filebench's")),
+            Some(name) if op(&name).is_some() => {
+                given.say(line, format!("{name} is an operation of filebench's"))
+            }
             Some(name) => drop(self.composites.insert(name, (line, attributes, steps))),
         }
     }
 
     fn run_for(&mut self, line: usize, seconds: Option<&Written>) {
-        match seconds.map_or(Ok(Value::Number(USUAL_SECONDS)), |written| self.scope.evaluate(written)) {
+        match seconds.map_or(Ok(Value::Number(USUAL_SECONDS)), |written| {
+            self.scope.evaluate(written)
+        }) {
             Ok(Value::Number(seconds @ 1..=LONGEST)) => self.run(Some(line), line, seconds),
-            Ok(other) => {
-                self.say(line, format!("run {}: a run lasts from 1 to {LONGEST} seconds", shortened(&other.text())))
-            }
+            Ok(other) => self.say(
+                line,
+                format!(
+                    "run {}: a run lasts from 1 to {LONGEST} seconds",
+                    shortened(&other.text())
+                ),
+            ),
             Err(why) => self.say(line, format!("run: {why}")),
         }
     }
@@ -161,20 +224,37 @@ impl<'c> Lower<'c> {
         if threads.is_empty() && self.problems.is_empty() {
             self.say(line, "run: no process is defined");
         }
-        let flow =
-            Flow { name: self.reading.name.to_owned(), about: String::new(), rate, quit: self.quit, filesets, threads };
+        let flow = Flow {
+            name: self.reading.name.to_owned(),
+            about: String::new(),
+            rate,
+            quit: self.quit,
+            filesets,
+            threads,
+        };
         if self.problems.is_empty() {
             for problem in flow.check() {
                 let message = format!("{}: {}", problem.place, in_its_words(&problem.message));
                 self.say(places.line(&problem.place).unwrap_or(line), message);
             }
         }
-        self.script.runs.push(Run { line: written, seconds, directory, flow });
+        self.script.runs.push(Run {
+            line: written,
+            seconds,
+            directory,
+            flow,
+        });
     }
 
     fn rate(&mut self) -> Option<f64> {
         let (line, attributes) = self.generator?;
-        let mut given = Given::new("eventgen", line, attributes, &self.scope, &mut self.problems);
+        let mut given = Given::new(
+            "eventgen",
+            line,
+            attributes,
+            &self.scope,
+            &mut self.problems,
+        );
         let rate = given.number("rate");
         given.finish();
         // A rate of 0 means that nothing is waited for.
@@ -196,9 +276,15 @@ fn in_its_words(message: &str) -> String {
         ("from", "srcfd"),
         ("index", "indexed"),
     ];
-    for (before, after) in [(" takes no ", " takes no "), (" needs a ", " needs attribute ")] {
+    for (before, after) in [
+        (" takes no ", " takes no "),
+        (" needs a ", " needs attribute "),
+    ] {
         if let Some((op, key)) = message.split_once(before) {
-            let name = NAMES.iter().find(|(ours, _)| *ours == key).map_or(key, |(_, name)| name);
+            let name = NAMES
+                .iter()
+                .find(|(ours, _)| *ours == key)
+                .map_or(key, |(_, name)| name);
             return format!("{op}{after}{name}");
         }
     }
@@ -252,7 +338,12 @@ impl Lower<'_> {
 
     fn fileset(&mut self, line: usize, one: bool, attributes: &[Attribute]) -> FileSet {
         let mut notes = Vec::new();
-        let mut note = |line, message: &str| notes.push(Remark { line, message: message.to_owned() });
+        let mut note = |line, message: &str| {
+            notes.push(Remark {
+                line,
+                message: message.to_owned(),
+            })
+        };
         let what = if one { "file" } else { "fileset" };
         let mut given = Given::new(what, line, attributes, &self.scope, &mut self.problems);
         let name = given.word("name").unwrap_or_default();
@@ -265,17 +356,26 @@ impl Lower<'_> {
             Some((_, Value::Flag(true))) => 100,
             Some((_, Value::Number(share @ 0..=100))) => share,
             Some((line, other)) => {
-                given.say(line, format!("prealloc={} is not a percentage", other.text()));
+                given.say(
+                    line,
+                    format!("prealloc={} is not a percentage", other.text()),
+                );
                 0
             }
         };
         // Files are made by several threads anyway.
         given.flag("paralloc");
         if let Some((line, true)) = given.flag("reuse") {
-            note(line, "reuse: fsb makes new files and removes them at the end");
+            note(
+                line,
+                "reuse: fsb makes new files and removes them at the end",
+            );
         }
         if let Some((line, true)) = given.flag("cached") {
-            note(line, "cached: new files are in the page cache as far as they fit; fsb does not read them in advance");
+            note(
+                line,
+                "cached: new files are in the page cache as far as they fit; fsb does not read them in advance",
+            );
         }
         let read_only = given.flag("readonly").is_some_and(|(_, flag)| flag);
         let mut set = FileSet {
@@ -292,15 +392,24 @@ impl Lower<'_> {
             set.files = given.number("entries").unwrap_or(0);
             set.directories = given.number("leafdirs").unwrap_or(0);
             if let Some((line, true)) = given.flag("trusttree") {
-                note(line, "trusttree: fsb makes new files and removes them at the end");
+                note(
+                    line,
+                    "trusttree: fsb makes new files and removes them at the end",
+                );
             }
             // Version 1.4 describes distributions with these two.
             if let Some(gamma) = given.number("filesizegamma").filter(|gamma| *gamma > 0) {
-                set.size = Spread::Gamma { mean: Bytes(set.size.mean()), shape: gamma as f64 / 1000.0 };
+                set.size = Spread::Gamma {
+                    mean: Bytes(set.size.mean()),
+                    shape: gamma as f64 / 1000.0,
+                };
             }
             let gamma = given.number("dirgamma").unwrap_or(USUAL_GAMMA);
             if let Some(mean) = given.number("dirwidth").filter(|mean| *mean > 0) {
-                set.width = Width { mean, shape: gamma as f64 / 1000.0 };
+                set.width = Width {
+                    mean,
+                    shape: gamma as f64 / 1000.0,
+                };
             }
         }
         given.finish();
@@ -351,7 +460,8 @@ impl Lower<'_> {
     fn threads(&mut self, places: &mut Places) -> Vec<Thread> {
         let mut threads = Vec::new();
         for (line, attributes, inner) in self.processes.clone() {
-            let mut given = Given::new("process", line, attributes, &self.scope, &mut self.problems);
+            let mut given =
+                Given::new("process", line, attributes, &self.scope, &mut self.problems);
             let process = given.word("name").unwrap_or_else(|| "process".to_owned());
             let processes = given.small("instances").unwrap_or(1);
             if let Some(nice) = given.number("nice").filter(|nice| *nice != 0) {
@@ -365,15 +475,30 @@ impl Lower<'_> {
         threads
     }
 
-    fn thread(&mut self, thread: &Threads, process: &str, processes: u32, places: &mut Places) -> Thread {
-        let mut given = Given::new("thread", thread.line, &thread.attributes, &self.scope, &mut self.problems);
+    fn thread(
+        &mut self,
+        thread: &Threads,
+        process: &str,
+        processes: u32,
+        places: &mut Places,
+    ) -> Thread {
+        let mut given = Given::new(
+            "thread",
+            thread.line,
+            &thread.attributes,
+            &self.scope,
+            &mut self.problems,
+        );
         let name = given.word("name").unwrap_or_else(|| "thread".to_owned());
         let threads = given.small("instances").unwrap_or(1);
         // Memory is as large as the largest record.
         given.number("memsize");
         given.flag("useism");
         if let Some(priority) = given.number("ioprio").filter(|priority| *priority != 0) {
-            given.say(thread.line, format!("ioprio={priority}: fsb does not change priorities"));
+            given.say(
+                thread.line,
+                format!("ioprio={priority}: fsb does not change priorities"),
+            );
         }
         given.finish();
         let mut steps = Vec::new();
@@ -383,14 +508,29 @@ impl Lower<'_> {
         }
         places.put(format!("thread {name}"), thread.line);
         for (index, (line, step)) in steps.iter().enumerate() {
-            places.put(format!("thread {name}, step {} ({})", index + 1, step.title()), *line);
+            places.put(
+                format!("thread {name}, step {} ({})", index + 1, step.title()),
+                *line,
+            );
         }
         let steps = steps.into_iter().map(|(_, step)| step).collect();
-        Thread { name, process: process.to_owned(), processes, threads, steps }
+        Thread {
+            name,
+            process: process.to_owned(),
+            processes,
+            threads,
+            steps,
+        }
     }
 
     /// Expands a flow operation into its steps: one, or those of a composite.
-    fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, FlowStep)>) {
+    fn expand(
+        &mut self,
+        flowop: &FlowOp,
+        scope: &Scope,
+        depth: usize,
+        steps: &mut Vec<(usize, FlowStep)>,
+    ) {
         let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
             if op(&flowop.kind).is_none() {
                 // It may be a composite whose definition was not understood.
@@ -408,13 +548,19 @@ impl Lower<'_> {
         let line = flowop.line;
         self.expanded += 1;
         if depth == DEEPEST || self.expanded > 64 * MOST_STEPS {
-            return self.say(line, format!("{}: flowops are nested too deeply", flowop.kind));
+            return self.say(
+                line,
+                format!("{}: flowops are nested too deeply", flowop.kind),
+            );
         }
         let mut own = scope.clone();
         let mut defaults = Given::new("define flowop", line, parameters, scope, &mut self.problems);
         let names = defaults.variables();
         let wanted: BTreeSet<String> = names.iter().map(|(name, _)| name.clone()).collect();
-        own.own = names.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        own.own = names
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
         let what = format!("flowop {}", flowop.kind);
         let mut given = Given::new(what, line, &flowop.attributes, scope, &mut self.problems);
         given.word("name");
@@ -423,17 +569,25 @@ impl Lower<'_> {
             if wanted.contains(&name) {
                 own.own.extend(value.map(|value| (name, value)));
             } else {
-                given.say(line, unknown("variable", &name, wanted.iter().map(String::as_str)));
+                given.say(
+                    line,
+                    unknown("variable", &name, wanted.iter().map(String::as_str)),
+                );
             }
         }
         given.finish();
         for _ in 0..times {
             if steps.len() > MOST_STEPS {
-                let message = format!("{}: {times} repetitions have more than {MOST_STEPS} steps", flowop.kind);
+                let message = format!(
+                    "{}: {times} repetitions have more than {MOST_STEPS} steps",
+                    flowop.kind
+                );
                 return self.say(line, message);
             }
             let before = (self.problems.len(), steps.len());
-            inner.iter().for_each(|flowop| self.expand(flowop, &own, depth + 1, steps));
+            inner
+                .iter()
+                .for_each(|flowop| self.expand(flowop, &own, depth + 1, steps));
             // If one repetition gives a problem or not a single step, so does every other.
             if self.problems.len() > before.0 || steps.len() == before.1 {
                 return;
@@ -482,26 +636,50 @@ const APPEND_RANDOMLY: &str = "appendfilerand";
 
 /// Returns our operation for a name, or `None` if filebench has no operation of that name.
 fn op(kind: &str) -> Option<Op> {
-    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, op)| *op)
+    KINDS
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .map(|(_, op)| *op)
 }
 
-/// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is unknown.
-fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut Vec<Remark>) -> Option<FlowStep> {
+/// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is
+/// unknown.
+fn step(
+    flowop: &FlowOp,
+    scope: &Scope,
+    problems: &mut Vec<Remark>,
+    notes: &mut Vec<Remark>,
+) -> Option<FlowStep> {
     let Some(op) = op(&flowop.kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-        problems.push(Remark { line: flowop.line, message: unknown("flowop", &flowop.kind, known) });
+        problems.push(Remark {
+            line: flowop.line,
+            message: unknown("flowop", &flowop.kind, known),
+        });
         return None;
     };
-    let mut given = Given::new(format!("flowop {}", flowop.kind), flowop.line, &flowop.attributes, scope, problems);
+    let mut given = Given::new(
+        format!("flowop {}", flowop.kind),
+        flowop.line,
+        &flowop.attributes,
+        scope,
+        problems,
+    );
     let mut step = FlowStep::new(op);
     step.name = given.word("name");
     // filebench has two words for it.
-    step.set = [given.word("filesetname"), given.word("filename")].into_iter().flatten().next();
+    step.set = [given.word("filesetname"), given.word("filename")]
+        .into_iter()
+        .flatten()
+        .next();
     step.fd = given.small("fd");
     step.from = given.small("srcfd").filter(|fd| *fd != 0);
     step.random = given.flag("random").is_some_and(|(_, flag)| flag);
     step.rotate = given.flag("opennext").is_some_and(|(_, flag)| flag);
-    step.working_set = given.number("workingset").filter(|bytes| *bytes > 0).map(Bytes);
+    step.working_set = given
+        .number("workingset")
+        .filter(|bytes| *bytes > 0)
+        .map(Bytes);
     // Of reads it changes nothing.
     let dsync = given.flag("dsync").is_some_and(|(_, flag)| flag);
     step.dsync = dsync && !matches!(op, Op::Read | Op::ReadWhole);
@@ -518,7 +696,10 @@ fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut 
     }
     size(&mut step, flowop, &mut given);
     if let Some((line, true)) = given.flag("noreadahead") {
-        notes.push(Remark { line, message: "noreadahead: fsb does not change the kernel's read-ahead".to_owned() });
+        notes.push(Remark {
+            line,
+            message: "noreadahead: fsb does not change the kernel's read-ahead".to_owned(),
+        });
     }
     given.finish();
     Some(step)
@@ -526,18 +707,31 @@ fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut 
 
 /// Sets the size that `iosize` means in the operation.
 fn size(step: &mut FlowStep, flowop: &FlowOp, given: &mut Given<'_>) {
-    let Some(size) = given.spread("iosize") else { return };
+    let Some(size) = given.spread("iosize") else {
+        return;
+    };
     let line = given.line();
     match step.op {
         // 0 moves the whole file in one call.
         Op::ReadWhole | Op::WriteWhole => match size {
             Spread::Exact(bytes) => step.record = (bytes.0 > 0).then_some(bytes),
-            _ => given.say(line, "iosize varies, but operations on whole files need one size"),
+            _ => given.say(
+                line,
+                "iosize varies, but operations on whole files need one size",
+            ),
         },
         Op::Append if flowop.kind == APPEND_RANDOMLY => match size {
-            Spread::Exact(most) if most.0 > 0 => step.size = Some(Spread::Uniform { low: Bytes(0), high: most }),
+            Spread::Exact(most) if most.0 > 0 => {
+                step.size = Some(Spread::Uniform {
+                    low: Bytes(0),
+                    high: most,
+                })
+            }
             Spread::Exact(_) => given.say(line, "iosize=0 appends nothing"),
-            _ => given.say(line, "iosize varies, but the operation already draws its size from 0 to iosize"),
+            _ => given.say(
+                line,
+                "iosize varies, but the operation already draws its size from 0 to iosize",
+            ),
         },
         _ => step.size = Some(size),
     }
@@ -565,7 +759,8 @@ impl Value {
     }
 }
 
-/// Variables with their values: those of the file, and those of the composite flow operation that is being expanded.
+/// Variables with their values: those of the file, and those of the composite flow operation that
+/// is being expanded.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     pub(super) all: HashMap<String, Value>,
@@ -581,8 +776,17 @@ impl Scope {
             return Ok(Value::Number(1));
         }
         found.cloned().ok_or_else(|| {
-            let known: Vec<&str> = self.all.keys().chain(self.own.keys()).map(String::as_str).collect();
-            if known.is_empty() { format!("${name} was never set") } else { unknown("variable", name, known) }
+            let known: Vec<&str> = self
+                .all
+                .keys()
+                .chain(self.own.keys())
+                .map(String::as_str)
+                .collect();
+            if known.is_empty() {
+                format!("${name} was never set")
+            } else {
+                unknown("variable", name, known)
+            }
         })
     }
 
@@ -607,7 +811,10 @@ impl Scope {
             Written::Sum(left, operator, right) => {
                 let [left, right] = [left, right].map(|side| match self.evaluate(side)? {
                     Value::Number(number) => Ok(number),
-                    other => Err(format!("'{}' is not a number that fsb can calculate with", shortened(&other.text()))),
+                    other => Err(format!(
+                        "'{}' is not a number that fsb can calculate with",
+                        shortened(&other.text())
+                    )),
                 });
                 let (left, right) = (left?, right?);
                 let result = match operator {
@@ -616,69 +823,119 @@ impl Scope {
                     '*' => left.checked_mul(right),
                     _ => left.checked_div(right),
                 };
-                result.map(Value::Number).ok_or_else(|| format!("{left} {operator} {right} is not a number from 0 up"))
+                result
+                    .map(Value::Number)
+                    .ok_or_else(|| format!("{left} {operator} {right} is not a number from 0 up"))
             }
             Written::Random(attributes) => self.random(attributes).map(Value::Spread),
             Written::Custom(attributes) => self.custom(attributes).map(Value::Spread),
-            Written::Table => Err("a table of probabilities is not supported: give a size, or a gamma".to_owned()),
+            Written::Table => {
+                Err("a table of probabilities is not supported: give a size, or a gamma".to_owned())
+            }
         }
     }
 
     /// Evaluates `randvar(type=gamma, mean=16k, gamma=1500)`.
     fn random(&self, attributes: &[Attribute]) -> Result<Spread, String> {
-        const KNOWN: [&str; 8] = ["type", "mean", "min", "gamma", "round", "seed", "randsrc", "randtable"];
+        const KNOWN: [&str; 8] = [
+            "type",
+            "mean",
+            "min",
+            "gamma",
+            "round",
+            "seed",
+            "randsrc",
+            "randtable",
+        ];
         known(attributes, "randvar", &KNOWN)?;
         let number = |name: &str| self.number_of(attributes, name);
         let kind = match self.word_of(attributes, "type")?.as_deref() {
             None | Some("gamma") => "gamma",
             Some("uniform") => "uniform",
             Some("tabular") => {
-                return Err("type=tabular, a table of probabilities, is not supported: give a gamma".to_owned());
+                return Err(
+                    "type=tabular, a table of probabilities, is not supported: give a gamma"
+                        .to_owned(),
+                );
             }
-            Some(other) => return Err(format!("randvar: {}", unknown("type", other, ["gamma", "uniform"]))),
+            Some(other) => {
+                return Err(format!(
+                    "randvar: {}",
+                    unknown("type", other, ["gamma", "uniform"])
+                ));
+            }
         };
         let mean = number("mean")?.ok_or("a randvar needs a mean")?;
         let least = number("min")?.unwrap_or(0);
         if let Some(round) = number("round")?.filter(|round| *round > 1) {
-            return Err(format!("round={round} is not supported: fsb does not round random values"));
+            return Err(format!(
+                "round={round} is not supported: fsb does not round random values"
+            ));
         }
         if kind == "uniform" {
-            let span = mean.checked_sub(least).ok_or_else(|| format!("mean={mean} is below min={least}"))?;
+            let span = mean
+                .checked_sub(least)
+                .ok_or_else(|| format!("mean={mean} is below min={least}"))?;
             return uniform(least, least.saturating_add(span.saturating_mul(2)));
         }
         if least > 0 {
-            return Err(format!("min={least} of a gamma distribution is not supported: it begins at 0"));
+            return Err(format!(
+                "min={least} of a gamma distribution is not supported: it begins at 0"
+            ));
         }
         // Thousandths.
         match number("gamma")?.unwrap_or(1500) {
             0 => Ok(Spread::Exact(Bytes(mean))),
-            gamma => Ok(Spread::Gamma { mean: Bytes(mean), shape: gamma as f64 / 1000.0 }),
+            gamma => Ok(Spread::Gamma {
+                mean: Bytes(mean),
+                shape: gamma as f64 / 1000.0,
+            }),
         }
     }
 
     /// Evaluates `cvar(type=cvar-gamma, parameters=mean:16384;gamma:1.5)`.
     fn custom(&self, attributes: &[Attribute]) -> Result<Spread, String> {
-        known(attributes, "cvar", &["type", "parameters", "min", "max", "round"])?;
+        known(
+            attributes,
+            "cvar",
+            &["type", "parameters", "min", "max", "round"],
+        )?;
         for name in ["min", "max", "round"] {
-            if let Some(bound) = self.number_of(attributes, name)?.filter(|bound| *bound > u64::from(name == "round")) {
-                return Err(format!("{name}={bound} of a cvar is not supported: fsb does not limit random values"));
+            if let Some(bound) = self
+                .number_of(attributes, name)?
+                .filter(|bound| *bound > u64::from(name == "round"))
+            {
+                return Err(format!(
+                    "{name}={bound} of a cvar is not supported: fsb does not limit random values"
+                ));
             }
         }
-        let kind = self.word_of(attributes, "type")?.ok_or("a cvar needs a type such as cvar-gamma")?;
+        let kind = self
+            .word_of(attributes, "type")?
+            .ok_or("a cvar needs a type such as cvar-gamma")?;
         let written = self.word_of(attributes, "parameters")?.unwrap_or_default();
         let mut parameters = HashMap::new();
         for pair in written.split(';').filter(|pair| !pair.is_empty()) {
-            let read = pair.split_once(':').and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
+            let read = pair
+                .split_once(':')
+                .and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
             let (name, value) = read
                 .filter(|(_, value)| value.is_finite() && (0.0..=1e15).contains(value))
                 .ok_or_else(|| format!("'{pair}' is not a parameter such as mean:16384"))?;
             parameters.insert(name, value);
         }
-        let mut take = |name: &str| parameters.remove(name).ok_or_else(|| format!("{kind} needs a parameter '{name}'"));
+        let mut take = |name: &str| {
+            parameters
+                .remove(name)
+                .ok_or_else(|| format!("{kind} needs a parameter '{name}'"))
+        };
         let spread = match kind.as_str() {
             "cvar-gamma" => {
                 let (mean, shape) = (take("mean")?, take("gamma")?);
-                Spread::Gamma { mean: Bytes(mean as u64), shape }
+                Spread::Gamma {
+                    mean: Bytes(mean as u64),
+                    shape,
+                }
             }
             "cvar-uniform" => {
                 let (lower, upper) = (take("lower")?, take("upper")?);
@@ -699,7 +956,10 @@ impl Scope {
         match self.attribute(attributes, name)? {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number)),
-            Some(other) => Err(format!("{name}={} is not a number", shortened(&other.text()))),
+            Some(other) => Err(format!(
+                "{name}={} is not a number",
+                shortened(&other.text())
+            )),
         }
     }
 
@@ -712,8 +972,13 @@ impl Scope {
     }
 
     fn attribute(&self, attributes: &[Attribute], name: &str) -> Result<Option<Value>, String> {
-        let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else { return Ok(None) };
-        let written = attribute.value.as_ref().ok_or_else(|| format!("{name} has no value"))?;
+        let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else {
+            return Ok(None);
+        };
+        let written = attribute
+            .value
+            .as_ref()
+            .ok_or_else(|| format!("{name} has no value"))?;
         self.evaluate(written).map(Some)
     }
 }
@@ -725,13 +990,22 @@ fn uniform(low: u64, high: u64) -> Result<Spread, String> {
     if low > high {
         return Err(format!("the range from {low} to {high} is empty"));
     }
-    Ok(Spread::Uniform { low: Bytes(low), high: Bytes(high.saturating_add(1)) })
+    Ok(Spread::Uniform {
+        low: Bytes(low),
+        high: Bytes(high.saturating_add(1)),
+    })
 }
 
 fn known(attributes: &[Attribute], what: &str, names: &[&str]) -> Result<(), String> {
-    match attributes.iter().find(|attribute| !names.contains(&attribute.name.as_str())) {
+    match attributes
+        .iter()
+        .find(|attribute| !names.contains(&attribute.name.as_str()))
+    {
         None => Ok(()),
-        Some(attribute) => Err(format!("{what}: {}", unknown("attribute", &attribute.name, names.iter().copied()))),
+        Some(attribute) => Err(format!(
+            "{what}: {}",
+            unknown("attribute", &attribute.name, names.iter().copied())
+        )),
     }
 }
 
@@ -754,7 +1028,14 @@ impl<'a> Given<'a> {
         scope: &'a Scope,
         problems: &'a mut Vec<Remark>,
     ) -> Given<'a> {
-        Given { what: what.into(), line, attributes, scope, known: Vec::new(), problems }
+        Given {
+            what: what.into(),
+            line,
+            attributes,
+            scope,
+            known: Vec::new(),
+            problems,
+        }
     }
 
     fn say(&mut self, line: usize, message: impl Into<String>) {
@@ -766,8 +1047,17 @@ impl<'a> Given<'a> {
     pub(super) fn value(&mut self, name: &'static str) -> Option<(usize, Value)> {
         self.known.push(name);
         // The last one counts, as in filebench.
-        let attribute = self.attributes.iter().rev().find(|attribute| attribute.name == name)?;
-        match attribute.value.as_ref().map_or(Ok(Value::Flag(true)), |written| self.scope.evaluate(written)) {
+        let attribute = self
+            .attributes
+            .iter()
+            .rev()
+            .find(|attribute| attribute.name == name)?;
+        match attribute
+            .value
+            .as_ref()
+            .map_or(Ok(Value::Flag(true)), |written| {
+                self.scope.evaluate(written)
+            }) {
             Ok(value) => Some((attribute.line, value)),
             Err(why) => {
                 self.say(attribute.line, format!("{name}: {why}"));
@@ -776,11 +1066,19 @@ impl<'a> Given<'a> {
         }
     }
 
-    fn typed<T>(&mut self, name: &'static str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Option<(usize, T)> {
+    fn typed<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<(usize, T)> {
         let (line, value) = self.value(name)?;
         let read = read(&value).map(|read| (line, read));
         if read.is_none() {
-            self.say(line, format!("{name}={} is not a {what}", shortened(&value.text())));
+            self.say(
+                line,
+                format!("{name}={} is not a {what}", shortened(&value.text())),
+            );
         }
         read
     }
@@ -791,7 +1089,8 @@ impl<'a> Given<'a> {
             Value::Spread(Spread::Exact(size)) => Some(size.0),
             _ => None,
         };
-        self.typed(name, "number, and it takes one", number).map(|(_, number)| number)
+        self.typed(name, "number, and it takes one", number)
+            .map(|(_, number)| number)
     }
 
     fn small(&mut self, name: &'static str) -> Option<u32> {
@@ -799,7 +1098,8 @@ impl<'a> Given<'a> {
             Value::Number(number) => u32::try_from(*number).ok(),
             _ => None,
         };
-        self.typed(name, "number that it takes", number).map(|(_, number)| number)
+        self.typed(name, "number that it takes", number)
+            .map(|(_, number)| number)
     }
 
     fn spread(&mut self, name: &'static str) -> Option<Spread> {
@@ -829,12 +1129,20 @@ impl<'a> Given<'a> {
         self.typed(name, "name", word).map(|(_, word)| word)
     }
 
-    /// Returns the attributes that are variables: the parameters or arguments of a composite flow operation.
+    /// Returns the attributes that are variables: the parameters or arguments of a composite flow
+    /// operation.
     pub(super) fn variables(&mut self) -> Vec<(String, Option<Value>)> {
         let mut found = Vec::new();
         for attribute in self.attributes {
-            let Some(name) = attribute.name.strip_prefix('$') else { continue };
-            match attribute.value.as_ref().map(|written| self.scope.evaluate(written)).transpose() {
+            let Some(name) = attribute.name.strip_prefix('$') else {
+                continue;
+            };
+            match attribute
+                .value
+                .as_ref()
+                .map(|written| self.scope.evaluate(written))
+                .transpose()
+            {
                 Ok(value) => found.push((name.to_owned(), value)),
                 Err(why) => self.say(attribute.line, format!("{}: {why}", attribute.name)),
             }
@@ -848,7 +1156,10 @@ impl<'a> Given<'a> {
         for attribute in self.attributes {
             let name = attribute.name.as_str();
             if !known.contains(&name) && !name.starts_with('$') {
-                self.say(attribute.line, unknown("attribute", name, known.iter().copied()));
+                self.say(
+                    attribute.line,
+                    unknown("attribute", name, known.iter().copied()),
+                );
             }
         }
     }

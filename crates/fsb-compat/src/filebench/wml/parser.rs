@@ -1,5 +1,5 @@
-//! From text to commands: tokens, the syntax before evaluation, and the parser. The parser notes an unknown command and
-//! continues after it, so that one pass reports all of them.
+//! From text to commands: tokens, the syntax before evaluation, and the parser. The parser notes an
+//! unknown command and continues after it, so that one pass reports all of them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -181,12 +181,22 @@ const SYMBOLS: &str = "{}(),=*+";
 
 pub(super) fn tokens(text: &str) -> Result<Tokens, Remark> {
     if text.len() > LARGEST {
-        return Err(Remark { line: 1, message: "the file is larger than 16 MiB, the most that fsb reads".to_owned() });
+        return Err(Remark {
+            line: 1,
+            message: "the file is larger than 16 MiB, the most that fsb reads".to_owned(),
+        });
     }
-    let mut lexer = Lexer { rest: text.trim_start_matches('\u{feff}'), line: 1, all: Vec::new() };
+    let mut lexer = Lexer {
+        rest: text.trim_start_matches('\u{feff}'),
+        line: 1,
+        all: Vec::new(),
+    };
     while lexer.next()? {}
     let last_line = lexer.all.last().map_or(1, |(line, _)| *line);
-    Ok(Tokens { all: lexer.all, last_line })
+    Ok(Tokens {
+        all: lexer.all,
+        last_line,
+    })
 }
 
 struct Lexer<'t> {
@@ -197,12 +207,18 @@ struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     fn wrong(&self, message: impl Into<String>) -> Remark {
-        Remark { line: self.line, message: message.into() }
+        Remark {
+            line: self.line,
+            message: message.into(),
+        }
     }
 
     /// Takes the characters up to the first that `wanted` rejects.
     fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
-        let end = self.rest.find(|letter| !wanted(letter)).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|letter| !wanted(letter))
+            .unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
         self.rest = rest;
         taken
@@ -214,7 +230,9 @@ impl<'t> Lexer<'t> {
 
     /// Takes one token, a comment or white space. Returns `false` at the end of the text.
     fn next(&mut self) -> Result<bool, Remark> {
-        let Some(first) = self.rest.chars().next() else { return Ok(false) };
+        let Some(first) = self.rest.chars().next() else {
+            return Ok(false);
+        };
         let skip = |lexer: &mut Self| lexer.rest = &lexer.rest[first.len_utf8()..];
         match first {
             '\n' => {
@@ -223,7 +241,12 @@ impl<'t> Lexer<'t> {
             }
             '#' => drop(self.take(|letter| letter != '\n')),
             // A continued line. Line ends have no meaning anyway.
-            '\\' if self.rest[1..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') => skip(self),
+            '\\' if self.rest[1..]
+                .trim_start_matches([' ', '\t', '\r'])
+                .starts_with('\n') =>
+            {
+                skip(self)
+            }
             letter if letter.is_whitespace() => skip(self),
             letter if SYMBOLS.contains(letter) => {
                 skip(self);
@@ -262,7 +285,9 @@ impl<'t> Lexer<'t> {
         if close.is_some() {
             self.rest = &self.rest[1..];
         }
-        let name = self.take(|letter| letter.is_ascii_alphanumeric() || letter == '_').to_owned();
+        let name = self
+            .take(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            .to_owned();
         if name.is_empty() {
             return Err(self.wrong("no name of a variable follows the '$'"));
         }
@@ -273,7 +298,9 @@ impl<'t> Lexer<'t> {
                 .ok_or_else(|| self.wrong(format!("the '{close}' after ${name} is missing")))?;
         }
         // Version 1.4 sets the properties of a random variable like this.
-        if self.rest.starts_with('.') && self.rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+        if self.rest.starts_with('.')
+            && self.rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic())
+        {
             return Err(self.wrong(format!(
                 "properties of ${name} cannot be set one by one: define the variable with \
                 all of them"
@@ -286,8 +313,10 @@ impl<'t> Lexer<'t> {
         let begun = self.line;
         let (mut pieces, mut plain) = (Vec::new(), String::new());
         loop {
-            let unclosed =
-                || Remark { line: begun, message: "the text that begins here has no closing '\"'".to_owned() };
+            let unclosed = || Remark {
+                line: begun,
+                message: "the text that begins here has no closing '\"'".to_owned(),
+            };
             let letter = self.rest.chars().next().ok_or_else(unclosed)?;
             self.rest = &self.rest[letter.len_utf8()..];
             match letter {
@@ -307,7 +336,10 @@ impl<'t> Lexer<'t> {
                     }
                     _ => plain.push('\\'),
                 },
-                '$' if self.rest.starts_with(|next: char| next.is_ascii_alphabetic() || "{(".contains(next)) => {
+                '$' if self.rest.starts_with(|next: char| {
+                    next.is_ascii_alphabetic() || "{(".contains(next)
+                }) =>
+                {
                     let name = self.variable()?;
                     pieces.push(Piece::Plain(std::mem::take(&mut plain)));
                     pieces.push(Piece::Variable(name));
@@ -321,14 +353,18 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Returns whether a word can contain the character. The `:` and `;` occur in the parameters of 1.5's variables.
+/// Returns whether a word can contain the character. The `:` and `;` occur in the parameters of
+/// 1.5's variables.
 fn is_inner(letter: char) -> bool {
     letter.is_alphanumeric() || "/._-:;~@%".contains(letter)
 }
 
-/// Parses a number such as `16k`. Other words that begin with a digit, such as a version, stay words.
+/// Parses a number such as `16k`. Other words that begin with a digit, such as a version, stay
+/// words.
 fn number(word: &str) -> Result<Token, String> {
-    let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
+    let digits = word
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(word.len());
     let (digits, suffix) = word.split_at(digits);
     let shift = match suffix.to_ascii_lowercase().as_str() {
         "" => 0,
@@ -340,26 +376,41 @@ fn number(word: &str) -> Result<Token, String> {
     };
     let too_large = || format!("{word} is too large a number");
     let number: u64 = digits.parse().map_err(|_| too_large())?;
-    number.checked_mul(1 << shift).map(Token::Number).ok_or_else(too_large)
+    number
+        .checked_mul(1 << shift)
+        .map(Token::Number)
+        .ok_or_else(too_large)
 }
 
 /// The known commands, apart from those of `NOT_DONE`.
 const COMMANDS: [&str; 15] = [
-    "set", "define", "eventgen", "run", "psrun", "echo", "usage", "create", "debug", "version", "shutdown", "quit",
-    "exit", "enable", "foreach",
+    "set", "define", "eventgen", "run", "psrun", "echo", "usage", "create", "debug", "version",
+    "shutdown", "quit", "exit", "enable", "foreach",
 ];
 /// Commands of filebench that fsb does not execute, each with the reason or a remedy.
 const NOT_DONE: [(&str, &str); 11] = [
     ("system", "fsb runs no shell commands"),
-    ("load", "fsb loads no other files: put everything into one file"),
+    (
+        "load",
+        "fsb loads no other files: put everything into one file",
+    ),
     ("sleep", "'run' sets the duration: leave this command out"),
-    ("stats", "fsb prints results after each run: leave this command out"),
+    (
+        "stats",
+        "fsb prints results after each run: leave this command out",
+    ),
     ("domultisync", "fsb runs on one machine only"),
     ("fscheck", "fsb checks no file systems"),
-    ("fsflush", "fsb filebench drops no caches: use a cold workload of 'fsb run'"),
+    (
+        "fsflush",
+        "fsb filebench drops no caches: use a cold workload of 'fsb run'",
+    ),
     ("log", "fsb writes no log: leave this command out"),
     ("list", "fsb lists nothing: leave this command out"),
-    ("warmup", "fsb filebench does not warm up: use 'fsb run', which does"),
+    (
+        "warmup",
+        "fsb filebench does not warm up: use 'fsb run', which does",
+    ),
     ("vars", "fsb lists no variables: leave this command out"),
 ];
 
@@ -373,19 +424,31 @@ pub(super) fn parse(tokens: &Tokens) -> Parsed {
 
 /// Parses the commands of a file, or of the body of a loop within `loops` others.
 fn parse_part(tokens: &[(usize, Token)], last: usize, loops: usize) -> Parsed {
-    let mut parser = Parser { tokens, next: 0, last, depth: 0, parsed: Parsed::default() };
-    // After a command that it does not understand, the parser skips to the next command without further reports.
+    let mut parser = Parser {
+        tokens,
+        next: 0,
+        last,
+        depth: 0,
+        parsed: Parsed::default(),
+    };
+    // After a command that it does not understand, the parser skips to the next command without
+    // further reports.
     while parser.next < parser.tokens.len() {
         let line = parser.line();
         // These commands define nothing.
         let harmless = matches!(parser.peek(), Some(Token::Word(word))
             if word != "load" && NOT_DONE.iter().any(|(name, _)| name == word));
         let result = match parser.peek() {
-            Some(Token::Word(word)) if word == "foreach" => parser.repeat(line, loops).map(|()| None),
+            Some(Token::Word(word)) if word == "foreach" => {
+                parser.repeat(line, loops).map(|()| None)
+            }
             _ => parser.command(),
         };
         match result {
-            Ok(Some(command)) => parser.parsed.commands.push(At { line, value: command }),
+            Ok(Some(command)) => parser.parsed.commands.push(At {
+                line,
+                value: command,
+            }),
             Ok(None) => {}
             Err(problem) => {
                 parser.parsed.problems.push(problem);
@@ -410,7 +473,9 @@ type Read<T> = Result<T, Remark>;
 
 impl Parser<'_> {
     fn line(&self) -> usize {
-        self.tokens.get(self.next).map_or(self.last, |(line, _)| *line)
+        self.tokens
+            .get(self.next)
+            .map_or(self.last, |(line, _)| *line)
     }
 
     fn peek(&self) -> Option<&Token> {
@@ -423,7 +488,10 @@ impl Parser<'_> {
     }
 
     fn wrong<T>(&self, message: impl Into<String>) -> Read<T> {
-        Err(Remark { line: self.line(), message: message.into() })
+        Err(Remark {
+            line: self.line(),
+            message: message.into(),
+        })
     }
 
     /// Reports the token that the parser found instead of the expected one.
@@ -470,24 +538,32 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns whether a command begins here: a known command, or the first word of a line that does not continue the
-    /// line before.
+    /// Returns whether a command begins here: a known command, or the first word of a line that
+    /// does not continue the line before.
     fn begins_command(&self) -> bool {
         const INNER: [&str; 2] = ["thread", "flowop"];
-        let Some((line, Token::Word(word))) = self.tokens.get(self.next) else { return false };
+        let Some((line, Token::Word(word))) = self.tokens.get(self.next) else {
+            return false;
+        };
         if COMMANDS.contains(&word.as_str()) {
             return true;
         }
-        let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
+        let before = self
+            .next
+            .checked_sub(1)
+            .and_then(|before| self.tokens.get(before));
         let goes_on = before.is_some_and(|(other, token)| {
-            other == line || matches!(token, Token::Symbol(symbol) if *symbol != '}' && *symbol != ')')
+            other == line
+                || matches!(token, Token::Symbol(symbol) if *symbol != '}' && *symbol != ')')
         });
         let after = self.tokens.get(self.next + 1);
-        let is_attribute = after.is_some_and(|(_, token)| matches!(token, Token::Symbol('=' | ',')));
+        let is_attribute =
+            after.is_some_and(|(_, token)| matches!(token, Token::Symbol('=' | ',')));
         !goes_on && !is_attribute && !INNER.contains(&word.as_str())
     }
 
-    /// Parses `foreach $name in 1k,2k { commands }`, and adds the commands once for each value, as filebench performs them.
+    /// Parses `foreach $name in 1k,2k { commands }`, and adds the commands once for each value, as
+    /// filebench performs them.
     fn repeat(&mut self, line: usize, loops: usize) -> Read<()> {
         let wrong = |message: String| Err(Remark { line, message });
         self.next += 1;
@@ -522,10 +598,15 @@ impl Parser<'_> {
         self.parsed.problems.extend(body.problems);
         self.parsed.incomplete |= body.incomplete;
         if self.parsed.commands.len() + values.len() * (body.commands.len() + 1) > MOST_COMMANDS {
-            return wrong(format!("the foreach expands to more than {MOST_COMMANDS} commands"));
+            return wrong(format!(
+                "the foreach expands to more than {MOST_COMMANDS} commands"
+            ));
         }
         for value in values {
-            self.parsed.commands.push(At { line, value: Command::Next(name.clone(), value) });
+            self.parsed.commands.push(At {
+                line,
+                value: Command::Next(name.clone(), value),
+            });
             self.parsed.commands.extend(body.commands.iter().cloned());
         }
         Ok(())
@@ -570,7 +651,10 @@ impl Parser<'_> {
                 "lathist" => Command::Nothing,
                 other => {
                     self.next -= 1;
-                    return self.wrong(format!("enable {}: fsb runs on one machine only", shortened(other)));
+                    return self.wrong(format!(
+                        "enable {}: fsb runs on one machine only",
+                        shortened(other)
+                    ));
                 }
             },
             other => {
@@ -600,7 +684,9 @@ impl Parser<'_> {
         let seconds = match self.peek() {
             Some(Token::Number(number)) => Written::Number(*number),
             Some(Token::Variable(name)) => Written::Variable(name.clone()),
-            Some(Token::Word(word)) if self.line() == line && !COMMANDS.contains(&word.as_str()) => {
+            Some(Token::Word(word))
+                if self.line() == line && !COMMANDS.contains(&word.as_str()) =>
+            {
                 return self.expected("a number of seconds such as 60");
             }
             _ => return Ok(None),
@@ -631,10 +717,15 @@ impl Parser<'_> {
             Some(Token::Word(word)) if word == "mode" => {
                 self.next += 1;
                 match self.word("'quit'")?.as_str() {
-                    "quit" => Ok(Command::Mode(self.word("'timeout', 'alldone' or 'firstdone'")?)),
+                    "quit" => Ok(Command::Mode(
+                        self.word("'timeout', 'alldone' or 'firstdone'")?,
+                    )),
                     // Processor use is not printed anyway.
                     "nousestats" => Ok(Command::Nothing),
-                    other => self.wrong(format!("mode {} is not known: known is quit", shortened(other))),
+                    other => self.wrong(format!(
+                        "mode {} is not known: known is quit",
+                        shortened(other)
+                    )),
                 }
             }
             _ => self.expected("a variable such as $dir, or 'mode'"),
@@ -664,11 +755,18 @@ impl Parser<'_> {
             }
             "randvar" => {
                 let mut attributes = self.attributes()?;
-                let named = attributes.iter().position(|attribute| attribute.name == "name");
+                let named = attributes
+                    .iter()
+                    .position(|attribute| attribute.name == "name");
                 let name = named.map(|at| attributes.remove(at));
                 match name.and_then(|name| name.value) {
-                    Some(Written::Variable(name)) => Ok(Command::Set(name, Written::Random(attributes))),
-                    _ => Err(Remark { line, message: "a randvar needs a name such as name=$iosize".to_owned() }),
+                    Some(Written::Variable(name)) => {
+                        Ok(Command::Set(name, Written::Random(attributes)))
+                    }
+                    _ => Err(Remark {
+                        line,
+                        message: "a randvar needs a name such as name=$iosize".to_owned(),
+                    }),
                 }
             }
             other => {
@@ -692,7 +790,11 @@ impl Parser<'_> {
             _ => return self.expected("'thread' or '}'"),
         }
         let attributes = self.attributes()?;
-        Ok(Thread { line, attributes, steps: self.block(line)? })
+        Ok(Thread {
+            line,
+            attributes,
+            steps: self.block(line)?,
+        })
     }
 
     /// Parses `{ flowop … flowop … }`.
@@ -713,9 +815,16 @@ impl Parser<'_> {
             }
             let kind = self.word("the kind of a flowop")?;
             let begins = matches!(self.peek(), Some(Token::Word(word)) if word != "flowop");
-            let attributes =
-                if begins || matches!(self.peek(), Some(Token::Variable(_))) { self.attributes()? } else { Vec::new() };
-            steps.push(FlowOp { line, kind, attributes });
+            let attributes = if begins || matches!(self.peek(), Some(Token::Variable(_))) {
+                self.attributes()?
+            } else {
+                Vec::new()
+            };
+            steps.push(FlowOp {
+                line,
+                kind,
+                attributes,
+            });
         }
         self.symbol('}')?;
         Ok(steps)
@@ -743,7 +852,9 @@ impl Parser<'_> {
         for _ in 0..DEEPEST {
             let operator = match self.peek() {
                 Some(Token::Symbol(operator @ ('*' | '+'))) => *operator,
-                Some(Token::Word(word)) if word == "-" || word == "/" => word.as_str().chars().next().unwrap_or('-'),
+                Some(Token::Word(word)) if word == "-" || word == "/" => {
+                    word.as_str().chars().next().unwrap_or('-')
+                }
                 _ => return Ok(value),
             };
             self.next += 1;
@@ -763,7 +874,11 @@ impl Parser<'_> {
                 self.symbol('(')?;
                 let attributes = self.attributes()?;
                 self.symbol(')')?;
-                return Ok(if custom { Written::Custom(attributes) } else { Written::Random(attributes) });
+                return Ok(if custom {
+                    Written::Custom(attributes)
+                } else {
+                    Written::Random(attributes)
+                });
             }
             Some(Token::Word(word)) => Written::Word(word.clone()),
             Some(Token::Symbol('{')) => {
@@ -785,7 +900,12 @@ impl Parser<'_> {
                 Some(Token::Symbol('{')) => depth += 1,
                 Some(Token::Symbol('}')) => depth -= 1,
                 Some(_) => {}
-                None => return Err(Remark { line: begun, message: "the '{' has no closing '}'".to_owned() }),
+                None => {
+                    return Err(Remark {
+                        line: begun,
+                        message: "the '{' has no closing '}'".to_owned(),
+                    });
+                }
             }
             if depth == 0 {
                 return Ok(());
@@ -824,7 +944,12 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<Token> {
-        tokens(text).unwrap().all.into_iter().map(|(_, token)| token).collect()
+        tokens(text)
+            .unwrap()
+            .all
+            .into_iter()
+            .map(|(_, token)| token)
+            .collect()
     }
 
     #[test]
@@ -844,20 +969,39 @@ mod tests {
         );
         assert_eq!(
             words("08 1.5 -10 ${x}"),
-            [Token::Number(8), Token::Word("1.5".into()), Token::Word("-10".into()), Token::Variable("x".into())]
+            [
+                Token::Number(8),
+                Token::Word("1.5".into()),
+                Token::Word("-10".into()),
+                Token::Variable("x".into())
+            ]
         );
         let said = |pieces: &[(&str, bool)]| {
             let piece = |&(text, plain): &(&str, bool)| {
-                if plain { Piece::Plain(text.into()) } else { Piece::Variable(text.into()) }
+                if plain {
+                    Piece::Plain(text.into())
+                } else {
+                    Piece::Variable(text.into())
+                }
             };
             vec![Token::Text(pieces.iter().map(piece).collect())]
         };
-        assert_eq!(words("\"a \\$dir=$dir.\""), said(&[("a $dir=", true), ("dir", false), (".", true)]));
+        assert_eq!(
+            words("\"a \\$dir=$dir.\""),
+            said(&[("a $dir=", true), ("dir", false), (".", true)])
+        );
     }
 
     #[test]
     fn lines_are_counted_through_texts_comments_and_continuations() {
-        let lines = |text: &str| tokens(text).unwrap().all.iter().map(|(line, _)| *line).collect::<Vec<_>>();
+        let lines = |text: &str| {
+            tokens(text)
+                .unwrap()
+                .all
+                .iter()
+                .map(|(line, _)| *line)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(lines("a # b\n\"c\nd\" e \\\n f\r\ng"), [1, 2, 3, 4, 5]);
         for (text, line, said) in [
             ("a\n\"b\nc", 2, "has no closing '\"'"),

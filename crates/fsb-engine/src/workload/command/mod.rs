@@ -1,13 +1,16 @@
-//! The workload `command`: runs any command in the target's directory, with other commands before and after it.
+//! The workload `command`: runs any command in the target's directory, with other commands before
+//! and after it.
 //!
-//! Each run begins in a new directory with the inputs, after `setup` and `prepare`. `verify` runs after each sample,
-//! `cleanup` after the trial. With `reuse`, all runs of a trial share one directory: `setup` runs once, `prepare` before
-//! each run. The clock covers the command and the syncfs that makes its work durable. Programs run like the worker: as
-//! its user, with write access only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
+//! Each run begins in a new directory with the inputs, after `setup` and `prepare`. `verify` runs
+//! after each sample, `cleanup` after the trial. With `reuse`, all runs of a trial share one
+//! directory: `setup` runs once, `prepare` before each run. The clock covers the command and the
+//! syncfs that makes its work durable. Programs run like the worker: as its user, with write access
+//! only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
 //!
-//! In rounds, the measuring worker makes the directories of all runs of a sample before the sample, and removes those of
-//! the sample before. A new directory is made by the same steps again. It is not a copy, which would have another layout
-//! than the files that `setup` writes, and would contain paths of the original.
+//! In rounds, the measuring worker makes the directories of all runs of a sample before the sample,
+//! and removes those of the sample before. A new directory is made by the same steps again. It is
+//! not a copy, which would have another layout than the files that `setup` writes, and would
+//! contain paths of the original.
 
 mod program;
 
@@ -50,7 +53,10 @@ impl Workload for Command {
     }
 
     fn example(&self) -> Params {
-        params::from_pairs([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
+        params::from_pairs([
+            ("command", "echo one > file && sync file".into()),
+            ("prepare", "rm -f file".into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -58,7 +64,11 @@ impl Workload for Command {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(CommandJob(Options::parse(self.name(), params, sizing)?)))
+        Ok(Box::new(CommandJob(Options::parse(
+            self.name(),
+            params,
+            sizing,
+        )?)))
     }
 }
 
@@ -85,12 +95,20 @@ impl CommandJob {
         if !self.renews_inside() {
             return around;
         }
-        Surroundings { directory: around.directory.join(format!("run{run}")), ..around }
+        Surroundings {
+            directory: around.directory.join(format!("run{run}")),
+            ..around
+        }
     }
 
-    /// Returns the surroundings of each run of a sample, or one element if all runs share a directory.
+    /// Returns the surroundings of each run of a sample, or one element if all runs share a
+    /// directory.
     fn places(&self, context: &Context) -> Vec<Surroundings> {
-        let count = if self.renews_inside() { context.operations.max(1) } else { 1 };
+        let count = if self.renews_inside() {
+            context.operations.max(1)
+        } else {
+            1
+        };
         (0..count).map(|run| self.place(context, run)).collect()
     }
 
@@ -98,7 +116,11 @@ impl CommandJob {
     fn must(&self, script: Option<&Script>, around: &Surroundings) -> Result<(), EngineError> {
         let Some(script) = script else { return Ok(()) };
         let ended = program::run(script, around)?;
-        if ended.is_ok(&[0]) { Ok(()) } else { Err(ended.failure(script, around)) }
+        if ended.is_ok(&[0]) {
+            Ok(())
+        } else {
+            Err(ended.failure(script, around))
+        }
     }
 
     /// Makes a new directory with the inputs and the files of `setup`.
@@ -125,13 +147,16 @@ impl CommandJob {
         done.and(stopped)
     }
 
-    /// Runs `prepare` in a directory that has the files of `setup`. For a warm cache, first runs the command once, which
-    /// loads programs and other files into the page cache. The files of a new directory are loaded by reading them.
+    /// Runs `prepare` in a directory that has the files of `setup`. For a warm cache, first runs
+    /// the command once, which loads programs and other files into the page cache. The files of a
+    /// new directory are loaded by reading them.
     fn make_ready(&self, around: &Surroundings) -> Result<(), EngineError> {
         let prepare = || self.must(self.0.prepare.as_ref(), around);
         let warm = self.0.cache == CacheState::Warm;
         if warm {
-            self.beside_services(around, || prepare().and_then(|()| self.run_once(around)).map(drop))?;
+            self.beside_services(around, || {
+                prepare().and_then(|()| self.run_once(around)).map(drop)
+            })?;
             if !self.0.reuse {
                 self.make_place(around)?;
             }
@@ -139,21 +164,31 @@ impl CommandJob {
         if self.0.prepare.is_some() {
             self.beside_services(around, prepare)?;
         }
-        if warm && !self.0.reuse { fileset::read_tree(&around.directory) } else { Ok(()) }
+        if warm && !self.0.reuse {
+            fileset::read_tree(&around.directory)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Makes the directories of a sample in rounds. The prepare step made the first one of the trial.
+    /// Makes the directories of a sample in rounds. The prepare step made the first one of the
+    /// trial.
     fn renew(&self, context: &Context, places: &[Surroundings]) -> Result<(), EngineError> {
         let first_is_ready = context.repetition == 0;
         if !first_is_ready {
             fileset::make_anew(&context.set())?;
         }
-        places.iter().skip(usize::from(first_is_ready)).try_for_each(|around| self.make_place(around))?;
+        places
+            .iter()
+            .skip(usize::from(first_is_ready))
+            .try_for_each(|around| self.make_place(around))?;
         if !first_is_ready {
             self.must(self.0.prepare.as_ref(), &places[0])?;
         }
         if self.0.cache == CacheState::Warm {
-            places.iter().try_for_each(|around| fileset::read_tree(&around.directory))?;
+            places
+                .iter()
+                .try_for_each(|around| fileset::read_tree(&around.directory))?;
         }
         fileset::sync(&context.set())
     }
@@ -166,13 +201,19 @@ impl CommandJob {
 
     fn run_once(&self, around: &Surroundings) -> Result<Ended, EngineError> {
         let ended = program::run(&self.0.command, around)?;
-        if ended.is_ok(&self.0.ok_exit) { Ok(ended) } else { Err(ended.failure(&self.0.command, around)) }
+        if ended.is_ok(&self.0.ok_exit) {
+            Ok(ended)
+        } else {
+            Err(ended.failure(&self.0.command, around))
+        }
     }
 }
 
 impl Job for CommandJob {
     fn profile(&self) -> Profile {
-        let Options { durability, cache, .. } = self.0;
+        let Options {
+            durability, cache, ..
+        } = self.0;
         Profile {
             durability,
             cache,
@@ -183,7 +224,12 @@ impl Job for CommandJob {
                 limits: self.0.limits,
                 longest: self.0.time_limit,
                 reuse: self.0.reuse,
-                printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
+                printed: self
+                    .0
+                    .metrics
+                    .iter()
+                    .map(|metric| (metric.name.clone(), metric.better))
+                    .collect(),
             }),
             ..Profile::base(OPERATION, &COMMAND_TIME, self.0.label())
         }
@@ -201,18 +247,24 @@ impl Job for CommandJob {
         backend::CALLS
     }
 
-    /// Returns the unit, one run of the command. Returns `None` for a cold cache, which needs a remount before each
-    /// run, and with services, which are not started for each run.
+    /// Returns the unit, one run of the command. Returns `None` for a cold cache, which needs a
+    /// remount before each run, and with services, which are not started for each run.
     fn unit(&self) -> Option<WorkUnit> {
         if self.0.cache == CacheState::Cold || !self.0.services.is_empty() {
             return None;
         }
         let mut params = self.params();
         params.insert(PREPARE_INSIDE.to_owned(), true.into());
-        Some(WorkUnit { params, own_files: false, only_warmed: false, operations: 1 })
+        Some(WorkUnit {
+            params,
+            own_files: false,
+            only_warmed: false,
+            operations: 1,
+        })
     }
 
-    /// Makes a new directory, unless it reuses that of an earlier repetition. In rounds, makes that of the first run.
+    /// Makes a new directory, unless it reuses that of an earlier repetition. In rounds, makes that
+    /// of the first run.
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         program::adopt_orphans();
         if self.renews_inside() {
@@ -239,7 +291,11 @@ impl Job for CommandJob {
         if real && self.renews_inside() {
             self.renew(context, &places)?;
         }
-        let root = if real { Some(fileset::open(&around.directory)?) } else { None };
+        let root = if real {
+            Some(fileset::open(&around.directory)?)
+        } else {
+            None
+        };
         let mut services = Services::start(if real { &self.0.services } else { &[] }, around)?;
         if real && self.0.prepare_inside && self.0.reuse {
             self.prepare_again(around)?;
@@ -251,17 +307,34 @@ impl Job for CommandJob {
             root: root.as_ref(),
             services: services.processes(),
         };
-        let outcome = threads::run(&thread, context, &self.profile(), Ready::default(), false, gate);
+        let outcome = threads::run(
+            &thread,
+            context,
+            &self.profile(),
+            Ready::default(),
+            false,
+            gate,
+        );
         let checked = outcome.and_then(|outcome| {
             let verified = |around: &Surroundings| self.must(self.0.verify.as_ref(), around);
-            if real { places.iter().try_for_each(verified).map(|()| outcome) } else { Ok(outcome) }
+            if real {
+                places.iter().try_for_each(verified).map(|()| outcome)
+            } else {
+                Ok(outcome)
+            }
         });
         let stopped = services.stop();
-        places.iter().for_each(|around| program::end_all(&around.directory));
+        places
+            .iter()
+            .for_each(|around| program::end_all(&around.directory));
         let (mut outcome, ()) = (checked?, stopped?);
         let mut measurement = outcome.measurement(OPERATION);
         // The clock is paused between two runs.
-        measurement.timed_ns = measurement.workers.iter().map(|worker| worker.timed_ns).sum();
+        measurement.timed_ns = measurement
+            .workers
+            .iter()
+            .map(|worker| worker.timed_ns)
+            .sum();
         if let Some(mut ended) = outcome.reports.pop().flatten() {
             ended.read();
             measurement.printed = program::find(&self.0.metrics, &ended)?;
@@ -270,7 +343,12 @@ impl Job for CommandJob {
             measurement.user_seconds += ended.user_seconds;
             measurement.system_seconds += ended.system_seconds;
         } else {
-            measurement.printed = self.0.metrics.iter().map(|metric| (metric.name.clone(), 1.0)).collect();
+            measurement.printed = self
+                .0
+                .metrics
+                .iter()
+                .map(|metric| (metric.name.clone(), 1.0))
+                .collect();
         }
         Ok(measurement)
     }
@@ -286,7 +364,11 @@ impl Job for CommandJob {
         }
         program::adopt_orphans();
         let around = self.place(context, 0);
-        let cleaned = if around.directory.is_dir() { self.must(self.0.cleanup.as_ref(), &around) } else { Ok(()) };
+        let cleaned = if around.directory.is_dir() {
+            self.must(self.0.cleanup.as_ref(), &around)
+        } else {
+            Ok(())
+        };
         program::end_all(&around.directory);
         fileset::remove(&context.set(), &context.progress).and(cleaned)
     }
@@ -294,7 +376,13 @@ impl Job for CommandJob {
 
 /// Copies a file or a directory into the target, with its times and modes.
 fn copy_of(input: &Path) -> Script {
-    Script::Words(vec!["cp".into(), "-a".into(), "--".into(), input.to_string_lossy().into_owned(), ".".into()])
+    Script::Words(vec![
+        "cp".into(),
+        "-a".into(),
+        "--".into(),
+        input.to_string_lossy().into_owned(),
+        ".".into(),
+    ])
 }
 
 /// The one thread that times the command.
@@ -318,8 +406,14 @@ impl ThreadJob for CommandThread<'_> {
         Ok(None)
     }
 
-    fn run(&self, state: &mut Option<Ended>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let CommandThread { job, places, root, .. } = *self;
+    fn run(
+        &self,
+        state: &mut Option<Ended>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let CommandThread {
+            job, places, root, ..
+        } = *self;
         let mut cpu = [0.0; 2];
         for run in 0..self.runs {
             let around = &places[(run as usize).min(places.len() - 1)];
@@ -370,12 +464,15 @@ struct Services<'o> {
 }
 
 impl<'o> Services<'o> {
-    /// Starts the services one after another, each once the one before is ready. If one fails, stops all.
+    /// Starts the services one after another, each once the one before is ready. If one fails,
+    /// stops all.
     fn start(services: &'o [Service], around: &Surroundings) -> Result<Services<'o>, EngineError> {
-        let mut all = Services { running: Vec::new() };
+        let mut all = Services {
+            running: Vec::new(),
+        };
         for service in services {
-            let started =
-                program::start(&service.command, around).and_then(|running| until_ready(service, running, around));
+            let started = program::start(&service.command, around)
+                .and_then(|running| until_ready(service, running, around));
             match started {
                 Ok(running) => all.running.push((service, running)),
                 Err(error) => {
@@ -389,10 +486,14 @@ impl<'o> Services<'o> {
 
     /// Returns the process IDs of the services.
     fn processes(&self) -> Vec<u32> {
-        self.running.iter().map(|(_, running)| running.id()).collect()
+        self.running
+            .iter()
+            .map(|(_, running)| running.id())
+            .collect()
     }
 
-    /// Stops the services, the last one first. Returns an error if one had ended by itself, or does not stop in time.
+    /// Stops the services, the last one first. Returns an error if one had ended by itself, or does
+    /// not stop in time.
     fn stop(&mut self) -> Result<(), EngineError> {
         let mut answer = Ok(());
         while let Some((service, running)) = self.running.pop() {
@@ -403,14 +504,19 @@ impl<'o> Services<'o> {
             let found = match ended {
                 Ok(mut ended) if ended_before => {
                     ended.read();
-                    Err(EngineError::new(format!("{shown}: the service ended by itself: {}", ended.last_words())))
+                    Err(EngineError::new(format!(
+                        "{shown}: the service ended by itself: {}",
+                        ended.last_words()
+                    )))
                 }
                 Ok(ended) if ended.is_late() => Err(EngineError::new(format!(
                     "{shown}: the service did not stop within {} s",
                     STOP_PATIENCE.as_secs()
                 ))),
                 Ok(_) => Ok(()),
-                Err(error) => Err(EngineError::new(format!("{shown}: cannot wait for the service: {error}"))),
+                Err(error) => Err(EngineError::new(format!(
+                    "{shown}: cannot wait for the service: {error}"
+                ))),
             };
             answer = answer.and(found);
         }
@@ -419,8 +525,14 @@ impl<'o> Services<'o> {
 }
 
 /// Waits until a service is ready: repeats its `ready` command until that succeeds.
-fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Result<Running, EngineError> {
-    let Some(ready) = &service.ready else { return Ok(running) };
+fn until_ready(
+    service: &Service,
+    running: Running,
+    around: &Surroundings,
+) -> Result<Running, EngineError> {
+    let Some(ready) = &service.ready else {
+        return Ok(running);
+    };
     let (shown, begun) = (service.command.shown(), Instant::now());
     loop {
         let asked = program::run(ready, around)?;
@@ -428,7 +540,9 @@ fn until_ready(service: &Service, running: Running, around: &Surroundings) -> Re
             return Ok(running);
         }
         if !running.outlasts(PAUSE) {
-            let mut ended = running.wait(Duration::ZERO).map_err(|error| EngineError::new(error.to_string()))?;
+            let mut ended = running
+                .wait(Duration::ZERO)
+                .map_err(|error| EngineError::new(error.to_string()))?;
             ended.read();
             return Err(EngineError::new(format!(
                 "{shown}: the service ended before it was ready: {}",
@@ -457,7 +571,8 @@ const TIME_LIMIT: f64 = 3600.0;
 const PREPARE_INSIDE: &str = "prepare_inside";
 /// Processes that a command may be given: Linux numbers 4,194,304 at most.
 const MOST_PROCESSES: u64 = 1 << 22;
-/// Open files of a process: a shell needs a few, and Linux allows 1,048,576 unless an administrator raises that.
+/// Open files of a process: a shell needs a few, and Linux allows 1,048,576 unless an administrator
+/// raises that.
 const LEAST_FILES: u64 = 16;
 const MOST_FILES: u64 = 1 << 20;
 /// Bytes that a process of a shell needs.
@@ -496,7 +611,8 @@ struct Options {
     reuse: bool,
     metrics: Vec<PrintedMetric>,
     services: Vec<Service>,
-    /// The measuring worker runs `prepare` itself before each run: within a race round no other step runs in between.
+    /// The measuring worker runs `prepare` itself before each run: within a race round no other
+    /// step runs in between.
     prepare_inside: bool,
     label: Option<String>,
 }
@@ -504,23 +620,50 @@ struct Options {
 /// Returns the table of parameters.
 fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Command, Duration, ExitCodes, Number, Paths, Size, Tables};
-    let ProgramLimits { processes, files, .. } = ProgramLimits::default();
+    let ProgramLimits {
+        processes, files, ..
+    } = ProgramLimits::default();
     let command = ParameterDefault::Required("command = \"make -j2\"");
     let codes = ParameterDefault::Value("0".into());
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::new("command", Command, command, "command to measure, in the target's directory"),
-            Parameter::new("setup", Command, Absent, "command to run in each new directory, before the others"),
-            Parameter::new("prepare", Command, Absent, "command to run before each run, not measured"),
-            Parameter::new("cleanup", Command, Absent, "command to run after each trial"),
+            Parameter::new(
+                "command",
+                Command,
+                command,
+                "command to measure, in the target's directory",
+            ),
+            Parameter::new(
+                "setup",
+                Command,
+                Absent,
+                "command to run in each new directory, before the others",
+            ),
+            Parameter::new(
+                "prepare",
+                Command,
+                Absent,
+                "command to run before each run, not measured",
+            ),
+            Parameter::new(
+                "cleanup",
+                Command,
+                Absent,
+                "command to run after each trial",
+            ),
             Parameter::new(
                 "input",
                 Paths,
                 Absent,
                 "files and directories to copy into each new directory before setup",
             ),
-            Parameter::new("ok_exit", ExitCodes, codes, "exit codes that are no failure"),
+            Parameter::new(
+                "ok_exit",
+                ExitCodes,
+                codes,
+                "exit codes that are no failure",
+            ),
         ],
     );
     all.extend(group(
@@ -528,7 +671,10 @@ fn parameters() -> Vec<Parameter> {
         [
             parameter::cache(&[CacheState::Any, CacheState::Cold, CacheState::Warm]),
             parameter::durability(&[Durability::End, Durability::None]),
-            Parameter::flag("reuse", "run in the directory that earlier runs left, instead of a new one for each run"),
+            Parameter::flag(
+                "reuse",
+                "run in the directory that earlier runs left, instead of a new one for each run",
+            ),
         ],
     ));
     let limit = Duration(1.0..=7.0 * 86_400.0);
@@ -541,7 +687,12 @@ fn parameters() -> Vec<Parameter> {
                 Absent,
                 "programs that run beside the command, such as a server",
             ),
-            Parameter::new("writable", Paths, Absent, "directories outside the target that commands may write to"),
+            Parameter::new(
+                "writable",
+                Paths,
+                Absent,
+                "directories outside the target that commands may write to",
+            ),
             Parameter::flag("network", "share the network of this machine with commands"),
             Parameter::new("time_limit", limit, "1h", "time limit of each command"),
             Parameter::new(
@@ -556,7 +707,12 @@ fn parameters() -> Vec<Parameter> {
                 files,
                 "maximum number of open files per process",
             ),
-            Parameter::new("memory_limit", Size(0..=u64::MAX), "0", "maximum memory per process; 0 for all"),
+            Parameter::new(
+                "memory_limit",
+                Size(0..=u64::MAX),
+                "0",
+                "maximum memory per process; 0 for all",
+            ),
         ],
     ));
     let keys = Tables(&["name", "pattern", "pointer", "better"]);
@@ -569,19 +725,28 @@ fn parameters() -> Vec<Parameter> {
                 Absent,
                 "numbers to read from the output; targets are compared by the first",
             ),
-            Parameter::new("verify", Command, Absent, "command to run after each sample, which must succeed"),
+            Parameter::new(
+                "verify",
+                Command,
+                Absent,
+                "command to run after each sample, which must succeed",
+            ),
             parameter::label(),
         ],
     ));
     let inside = "the worker that measures runs 'prepare' itself";
-    all.extend(group(ParameterGroup::Resolved, [Parameter::flag(PREPARE_INSIDE, inside)]));
+    all.extend(group(
+        ParameterGroup::Resolved,
+        [Parameter::flag(PREPARE_INSIDE, inside)],
+    ));
     all
 }
 
 impl Options {
     fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
-        let command = script(&mut reader, "command")?.ok_or_else(|| reader.error("command", "it is missing"))?;
+        let command = script(&mut reader, "command")?
+            .ok_or_else(|| reader.error("command", "it is missing"))?;
         let [setup, prepare, cleanup, verify] = {
             let mut of = |key| script(&mut reader, key);
             [of("setup")?, of("prepare")?, of("cleanup")?, of("verify")?]
@@ -599,7 +764,10 @@ impl Options {
         let services = services(&mut reader)?;
         let prepare_inside = reader.flag(PREPARE_INSIDE)?;
         if prepare_inside && cache == CacheState::Cold {
-            return Err(reader.error(PREPARE_INSIDE, "'prepare' would warm the files that the command reads"));
+            return Err(reader.error(
+                PREPARE_INSIDE,
+                "'prepare' would warm the files that the command reads",
+            ));
         }
         let label = reader.text("label")?;
         reader.finish();
@@ -629,8 +797,12 @@ impl Options {
         let mut params = Params::new();
         let mut add = |key: &str, value: Value| drop(params.insert(key.to_owned(), value));
         add("command", self.command.value());
-        let scripts =
-            [("setup", &self.setup), ("prepare", &self.prepare), ("cleanup", &self.cleanup), ("verify", &self.verify)];
+        let scripts = [
+            ("setup", &self.setup),
+            ("prepare", &self.prepare),
+            ("cleanup", &self.cleanup),
+            ("verify", &self.verify),
+        ];
         for (key, script) in scripts {
             if let Some(script) = script {
                 add(key, script.value());
@@ -657,10 +829,14 @@ impl Options {
         add("durability", self.durability.name().into());
         add("reuse", self.reuse.into());
         if !self.metrics.is_empty() {
-            add("metric", self.metrics.iter().map(PrintedMetric::value).collect());
+            add(
+                "metric",
+                self.metrics.iter().map(PrintedMetric::value).collect(),
+            );
         }
         let service = |service: &Service| {
-            let mut value = json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
+            let mut value =
+                json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
             if let Some(ready) = &service.ready {
                 value["ready"] = ready.value();
             }
@@ -685,7 +861,10 @@ impl Options {
         let text = self.command.shown();
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // The report compares the first printed metric, if there is one.
-        let mut label = self.metrics.first().map_or_else(String::new, |metric| format!("{} of ", metric.name));
+        let mut label = self
+            .metrics
+            .first()
+            .map_or_else(String::new, |metric| format!("{} of ", metric.name));
         label.extend(text.chars().take(SHOWN));
         if text.chars().count() > SHOWN {
             label.push('…');
@@ -708,26 +887,41 @@ fn limits(reader: &mut Reader<'_>) -> Result<ProgramLimits, ParamError> {
     let files = reader.number("file_limit")?;
     let memory = Some(reader.number("memory_limit")?).filter(|bytes| *bytes > 0);
     if memory.is_some_and(|bytes| bytes < LEAST_MEMORY) {
-        return Err(reader.error("memory_limit", format!("give at least {}, or 0 for no limit", Bytes(LEAST_MEMORY))));
+        return Err(reader.error(
+            "memory_limit",
+            format!("give at least {}, or 0 for no limit", Bytes(LEAST_MEMORY)),
+        ));
     }
-    Ok(ProgramLimits { processes, files, memory })
+    Ok(ProgramLimits {
+        processes,
+        files,
+        memory,
+    })
 }
 
 /// Reads a command: a line for the shell, or a list of words.
 fn script(reader: &mut Reader<'_>, key: &'static str) -> Result<Option<Script>, ParamError> {
-    let Some(value) = reader.take(key) else { return Ok(None) };
-    Script::from_value(value).map(Some).map_err(|why| reader.error(key, why))
+    let Some(value) = reader.take(key) else {
+        return Ok(None);
+    };
+    Script::from_value(value)
+        .map(Some)
+        .map_err(|why| reader.error(key, why))
 }
 
 /// Reads one path or several and makes them absolute, because the agent works in another directory.
 fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, ParamError> {
-    let Some(value) = reader.take(key) else { return Ok(Vec::new()) };
+    let Some(value) = reader.take(key) else {
+        return Ok(Vec::new());
+    };
     let list = match value {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
     let path = |value: &Value| {
-        let text = value.as_str().filter(|text| !text.is_empty() && !text.contains('\0'));
+        let text = value
+            .as_str()
+            .filter(|text| !text.is_empty() && !text.contains('\0'));
         let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
         Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
     };
@@ -735,16 +929,26 @@ fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, Par
 }
 
 fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
-    let Some(value) = reader.take("ok_exit") else { return Ok(vec![0]) };
+    let Some(value) = reader.take("ok_exit") else {
+        return Ok(vec![0]);
+    };
     let list = match value {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
-    let code = |value: &Value| value.as_i64().filter(|code| (0..=255).contains(code)).map(|code| code as i32);
+    let code = |value: &Value| {
+        value
+            .as_i64()
+            .filter(|code| (0..=255).contains(code))
+            .map(|code| code as i32)
+    };
     let codes: Option<Vec<i32>> = list.iter().map(code).collect();
-    codes
-        .filter(|codes| !codes.is_empty())
-        .ok_or_else(|| reader.error("ok_exit", format!("{value} is not a list of exit codes, such as [0, 1]")))
+    codes.filter(|codes| !codes.is_empty()).ok_or_else(|| {
+        reader.error(
+            "ok_exit",
+            format!("{value} is not a list of exit codes, such as [0, 1]"),
+        )
+    })
 }
 
 /// Reads the tables of a list. Returns an error if a table has a key that is not declared.
@@ -753,13 +957,17 @@ fn tables<'v>(
     key: &'static str,
 ) -> Result<Vec<&'v serde_json::Map<String, Value>>, ParamError> {
     let known = reader.keys(key);
-    let Some(value) = reader.take(key) else { return Ok(Vec::new()) };
+    let Some(value) = reader.take(key) else {
+        return Ok(Vec::new());
+    };
     let list: Vec<&Value> = match value {
         Value::Array(list) => list.iter().collect(),
         one => vec![one],
     };
     let table = |value: &'v Value| {
-        let table = value.as_object().ok_or_else(|| reader.error(key, format!("{value} is not a table")))?;
+        let table = value
+            .as_object()
+            .ok_or_else(|| reader.error(key, format!("{value} is not a table")))?;
         match table.keys().find(|own| !known.contains(&own.as_str())) {
             None => Ok(table),
             Some(own) => {
@@ -778,9 +986,14 @@ fn metrics(reader: &mut Reader<'_>) -> Result<Vec<PrintedMetric>, ParamError> {
     for table in tables {
         let text = |key: &str| table.get(key).and_then(Value::as_str);
         let name = text("name").filter(|name| is_name(name));
-        let name =
-            name.ok_or_else(|| reader.error(KEY, "give each a name of letters, digits and _: name = \"tps\""))?;
-        if metrics.iter().any(|known| known.name == name) || fsb_model::metric::find(name).is_some() {
+        let name = name.ok_or_else(|| {
+            reader.error(
+                KEY,
+                "give each a name of letters, digits and _: name = \"tps\"",
+            )
+        })?;
+        if metrics.iter().any(|known| known.name == name) || fsb_model::metric::find(name).is_some()
+        {
             return Err(reader.error(KEY, format!("'{name}' is the name of another metric")));
         }
         let pattern = match (text("pattern"), text("pointer")) {
@@ -793,16 +1006,27 @@ fn metrics(reader: &mut Reader<'_>) -> Result<Vec<PrintedMetric>, ParamError> {
             Some("higher") => Better::Higher,
             Some("lower") => Better::Lower,
             _ => {
-                return Err(reader.error(KEY, format!("{name}: say which is better: better = \"higher\" or \"lower\"")));
+                return Err(reader.error(
+                    KEY,
+                    format!("{name}: say which is better: better = \"higher\" or \"lower\""),
+                ));
             }
         };
-        metrics.push(PrintedMetric { name: name.to_owned(), pattern, better });
+        metrics.push(PrintedMetric {
+            name: name.to_owned(),
+            pattern,
+            better,
+        });
     }
     Ok(metrics)
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !name.is_empty()
+        && name.len() <= 40
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The signals that a service may be stopped by.
@@ -815,25 +1039,42 @@ const SIGNALS: [(&str, i32); 5] = [
 ];
 
 fn signal_name(signal: i32) -> &'static str {
-    SIGNALS.iter().find(|(_, number)| *number == signal).map_or("SIGTERM", |(name, _)| name)
+    SIGNALS
+        .iter()
+        .find(|(_, number)| *number == signal)
+        .map_or("SIGTERM", |(name, _)| name)
 }
 
 fn services(reader: &mut Reader<'_>) -> Result<Vec<Service>, ParamError> {
     const KEY: &str = "service";
     let tables = tables(reader, KEY)?;
     let service = |table: &serde_json::Map<String, Value>| {
-        let command = table.get("command").ok_or_else(|| reader.error(KEY, "give each a command"))?;
+        let command = table
+            .get("command")
+            .ok_or_else(|| reader.error(KEY, "give each a command"))?;
         let command = Script::from_value(command).map_err(|why| reader.error(KEY, why))?;
-        let ready = table.get("ready").map(Script::from_value).transpose().map_err(|why| reader.error(KEY, why))?;
+        let ready = table
+            .get("ready")
+            .map(Script::from_value)
+            .transpose()
+            .map_err(|why| reader.error(KEY, why))?;
         let stop = match table.get("stop") {
             None => libc::SIGTERM,
             Some(value) => {
-                let known = SIGNALS.iter().find(|(name, _)| value.as_str() == Some(name));
+                let known = SIGNALS
+                    .iter()
+                    .find(|(name, _)| value.as_str() == Some(name));
                 let names = SIGNALS.map(|(name, _)| name).join(", ");
-                known.ok_or_else(|| reader.error(KEY, format!("stop = {value} is none of {names}")))?.1
+                known
+                    .ok_or_else(|| reader.error(KEY, format!("stop = {value} is none of {names}")))?
+                    .1
             }
         };
-        Ok(Service { command, ready, stop })
+        Ok(Service {
+            command,
+            ready,
+            stop,
+        })
     };
     tables.into_iter().map(service).collect()
 }
@@ -859,7 +1100,9 @@ mod tests {
     }
 
     fn failure(command: &str, pairs: Pairs<'_>, root: &Path) -> String {
-        run_once(&spec(command, pairs), root, |_| {}).unwrap_err().to_string()
+        run_once(&spec(command, pairs), root, |_| {})
+            .unwrap_err()
+            .to_string()
     }
 
     fn refusal(pairs: Pairs<'_>) -> String {
@@ -870,7 +1113,9 @@ mod tests {
     fn working_in(directory: &Path) -> usize {
         let entries = fs::read_dir("/proc").unwrap().flatten();
         entries
-            .filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
+            .filter(|entry| {
+                fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory))
+            })
             .count()
     }
 
@@ -882,24 +1127,44 @@ mod tests {
         let workload = spec(
             "echo run $(cat data/one) $FSB_SEED $FSB_TRIAL >> log; echo 'tps = 5'; echo 'tps = 7.5'; exit 3",
             &[
-                ("setup", "test $PWD = $FSB_TARGET && echo setup >> log".into()),
+                (
+                    "setup",
+                    "test $PWD = $FSB_TARGET && echo setup >> log".into(),
+                ),
                 ("prepare", json!(["sh", "-c", "echo prepare >> log"])),
-                ("verify", "echo verify >> log; test $(grep -c run log) -ge 1".into()),
+                (
+                    "verify",
+                    "echo verify >> log; test $(grep -c run log) -ge 1".into(),
+                ),
                 ("cleanup", "cp log ../seen".into()),
                 ("input", json!([outside.path().join("data")])),
                 ("ok_exit", json!([0, 3])),
-                ("metric", json!([{"name": "tps", "pattern": "tps = ([0-9.]+)", "better": "higher"}])),
+                (
+                    "metric",
+                    json!([{"name": "tps", "pattern": "tps = ([0-9.]+)", "better": "higher"}]),
+                ),
             ],
         );
         let measured = run_once(&workload, root.path(), |_| {}).unwrap();
         assert_eq!((measured.operations, measured.printed["tps"]), (1, 7.5));
         assert!(measured.output.unwrap().ends_with("tps = 7.5\n"));
-        assert!(measured.peak_memory.unwrap() > 100_000, "a shell needs more than that");
+        assert!(
+            measured.peak_memory.unwrap() > 100_000,
+            "a shell needs more than that"
+        );
         assert!(measured.timed_ns > 0 && measured.user_seconds + measured.system_seconds > 0.0);
-        worker::perform(&task(Step::Cleanup, &workload, root.path(), 1), &mut Open::default()).unwrap();
+        worker::perform(
+            &task(Step::Cleanup, &workload, root.path(), 1),
+            &mut Open::default(),
+        )
+        .unwrap();
         let log = fs::read_to_string(root.path().join("seen")).unwrap();
         assert_eq!(log, "setup\nprepare\nrun 1 42 0\nverify\n");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing but what 'cleanup' copied is left");
+        assert_eq!(
+            fs::read_dir(root.path()).unwrap().count(),
+            1,
+            "nothing but what 'cleanup' copied is left"
+        );
     }
 
     #[test]
@@ -912,7 +1177,12 @@ mod tests {
                 ("setup", "echo setup >> ../log; echo data > data".into()),
                 ("prepare", "echo prepare >> ../log".into()),
             ];
-            run_once(&spec("cat data && echo run >> ../log", &pairs), root.path(), |_| {}).unwrap();
+            run_once(
+                &spec("cat data && echo run >> ../log", &pairs),
+                root.path(),
+                |_| {},
+            )
+            .unwrap();
             let log = fs::read_to_string(root.path().join("log")).unwrap();
             fs::remove_file(root.path().join("log")).unwrap();
             log.replace('\n', " ")
@@ -921,19 +1191,35 @@ mod tests {
         assert_eq!(log(true), "setup prepare run prepare run ");
     }
 
-    /// Performs the steps of a trial: prepares, measures samples of these numbers of runs, and cleans up.
-    fn perform_trial(workload: &WorkloadSpec, root: &Path, samples: &[u64]) -> Result<(), EngineError> {
+    /// Performs the steps of a trial: prepares, measures samples of these numbers of runs, and
+    /// cleans up.
+    fn perform_trial(
+        workload: &WorkloadSpec,
+        root: &Path,
+        samples: &[u64],
+    ) -> Result<(), EngineError> {
         let mut first = 0;
-        worker::perform(&task(Step::Prepare, workload, root, 1), &mut Open::default())?;
+        worker::perform(
+            &task(Step::Prepare, workload, root, 1),
+            &mut Open::default(),
+        )?;
         for runs in samples {
-            let sample = Task { repetition: first, ..task(Step::Measure, workload, root, *runs) };
+            let sample = Task {
+                repetition: first,
+                ..task(Step::Measure, workload, root, *runs)
+            };
             worker::perform(&sample, &mut Open::default())?;
             first += *runs as u32;
         }
-        worker::perform(&task(Step::Cleanup, workload, root, 1), &mut Open::default()).map(drop)
+        worker::perform(
+            &task(Step::Cleanup, workload, root, 1),
+            &mut Open::default(),
+        )
+        .map(drop)
     }
 
-    /// The command fails if it finds what another run left, and if the state after `setup` is not complete.
+    /// The command fails if it finds what another run left, and if the state after `setup` is not
+    /// complete.
     #[test]
     fn each_run_in_rounds_starts_in_the_state_after_setup_unless_it_reuses_the_directory() {
         let root = tempfile::tempdir().unwrap();
@@ -942,7 +1228,11 @@ mod tests {
             let workload = spec(
                 command,
                 &[
-                    ("setup", "echo one > data; mkdir -p deep/er; echo setup >> $FSB_TARGET/../../log".into()),
+                    (
+                        "setup",
+                        "echo one > data; mkdir -p deep/er; echo setup >> $FSB_TARGET/../../log"
+                            .into(),
+                    ),
                     ("prepare", "touch ready".into()),
                     ("verify", "test -e made".into()),
                     (super::PREPARE_INSIDE, true.into()),
@@ -965,17 +1255,37 @@ mod tests {
     #[test]
     fn a_sample_removes_the_files_of_the_one_before() {
         let root = tempfile::tempdir().unwrap();
-        let workload = spec("echo $FSB_TRIAL > made", &[(super::PREPARE_INSIDE, true.into())]);
-        worker::perform(&task(Step::Prepare, &workload, root.path(), 1), &mut Open::default()).unwrap();
+        let workload = spec(
+            "echo $FSB_TRIAL > made",
+            &[(super::PREPARE_INSIDE, true.into())],
+        );
+        worker::perform(
+            &task(Step::Prepare, &workload, root.path(), 1),
+            &mut Open::default(),
+        )
+        .unwrap();
         let left = || {
             let runs = fs::read_dir(root.path().join("fsb-set")).unwrap().flatten();
-            let mut trials: Vec<String> =
-                runs.map(|run| fs::read_to_string(run.path().join("made")).unwrap().trim().to_owned()).collect();
+            let mut trials: Vec<String> = runs
+                .map(|run| {
+                    fs::read_to_string(run.path().join("made"))
+                        .unwrap()
+                        .trim()
+                        .to_owned()
+                })
+                .collect();
             trials.sort();
             trials
         };
-        for (first, runs, expected) in [(0, 1, &["0"][..]), (1, 3, &["1", "1", "1"]), (4, 2, &["4", "4"])] {
-            let sample = Task { repetition: first, ..task(Step::Measure, &workload, root.path(), runs) };
+        for (first, runs, expected) in [
+            (0, 1, &["0"][..]),
+            (1, 3, &["1", "1", "1"]),
+            (4, 2, &["4", "4"]),
+        ] {
+            let sample = Task {
+                repetition: first,
+                ..task(Step::Measure, &workload, root.path(), runs)
+            };
             worker::perform(&sample, &mut Open::default()).unwrap();
             assert_eq!(left(), expected);
         }
@@ -990,7 +1300,10 @@ mod tests {
                 for step in [Step::Cleanup, Step::Prepare, Step::Measure] {
                     // The agent cleans up and prepares between two repetitions.
                     if step != Step::Cleanup || repetition > 0 {
-                        let task = Task { repetition, ..task(step, &workload, root.path(), 1) };
+                        let task = Task {
+                            repetition,
+                            ..task(step, &workload, root.path(), 1)
+                        };
                         worker::perform(&task, &mut Open::default())?;
                     }
                 }
@@ -1014,7 +1327,10 @@ mod tests {
             ],
         );
         perform_trial(&workload, root.path(), &[1, 2, 1]).unwrap();
-        assert_eq!(fs::read_to_string(root.path().join("log")).unwrap(), "cleanup\n");
+        assert_eq!(
+            fs::read_to_string(root.path().join("log")).unwrap(),
+            "cleanup\n"
+        );
     }
 
     #[test]
@@ -1026,14 +1342,22 @@ mod tests {
             "echo no such table >&2; exit 4: exit status 4: no such table"
         );
         assert!(of("kill -SEGV $$", &[]).contains("killed by signal 11: it printed no message"));
-        assert!(of("true", &[("prepare", "echo oh; false".into())]).contains("echo oh; false: exit status 1: oh"));
-        assert!(of("true", &[("verify", "echo wrong sum; false".into())]).contains("exit status 1: wrong sum"));
+        assert!(
+            of("true", &[("prepare", "echo oh; false".into())])
+                .contains("echo oh; false: exit status 1: oh")
+        );
+        assert!(
+            of("true", &[("verify", "echo wrong sum; false".into())])
+                .contains("exit status 1: wrong sum")
+        );
         assert!(of("true", &[("setup", json!(["/no/such/program"]))]).contains("no such program"));
         assert!(of("true", &[("input", json!(["/no/such/file"]))]).contains("No such file"));
         let metric = json!([{"name": "tps", "pattern": "tps = ([0-9.]+)", "better": "higher"}]);
         let said = of("echo none today", &[("metric", metric)]);
         assert!(
-            said.contains("tps: the output does not match 'tps = ([0-9.]+)'; its last lines: none today"),
+            said.contains(
+                "tps: the output does not match 'tps = ([0-9.]+)'; its last lines: none today"
+            ),
             "{said}"
         );
     }
@@ -1053,19 +1377,30 @@ mod tests {
     #[test]
     fn a_service_runs_beside_the_command_and_is_stopped() {
         let root = tempfile::tempdir().unwrap();
-        let server =
-            "trap 'echo stopped > stopped; exit 0' INT; sleep 0.2; echo up > up; while true; do sleep 0.02; done";
+        let server = "trap 'echo stopped > stopped; exit 0' INT; sleep 0.2; echo up > up; while true; do sleep 0.02; done";
         let service = json!([{"command": server, "ready": "test -f up", "stop": "SIGINT"}]);
-        let workload = spec("cat up", &[("service", service), ("verify", "test ! -f stopped".into())]);
+        let workload = spec(
+            "cat up",
+            &[("service", service), ("verify", "test ! -f stopped".into())],
+        );
         let measured = run_once(&workload, root.path(), |_| {}).unwrap();
         assert_eq!(measured.output.as_deref(), Some("up\n"));
-        assert!(root.path().join("fsb-set/stopped").exists(), "it was asked to stop, and did");
+        assert!(
+            root.path().join("fsb-set/stopped").exists(),
+            "it was asked to stop, and did"
+        );
         let ended = json!([{"command": "echo no room for me; exit 1", "ready": "test -f never"}]);
         let said = failure("true", &[("service", ended)], root.path());
-        assert!(said.contains("the service ended before it was ready: no room for me"), "{said}");
+        assert!(
+            said.contains("the service ended before it was ready: no room for me"),
+            "{said}"
+        );
         let gone = json!([{"command": "sleep 0.05; echo crashed"}]);
         let said = failure("sleep 0.3", &[("service", gone)], root.path());
-        assert!(said.contains("the service ended by itself: crashed"), "{said}");
+        assert!(
+            said.contains("the service ended by itself: crashed"),
+            "{said}"
+        );
         assert_eq!(working_in(root.path()), 0);
     }
 
@@ -1075,7 +1410,10 @@ mod tests {
         let server = "trap '' TERM; echo up > up; while true; do echo endless; sleep 0.01; done";
         let service = json!([{"command": server, "ready": "test -f up"}]);
         let said = failure("true", &[("service", service)], root.path());
-        assert!(said.contains("the service did not stop within 10 s"), "{said}");
+        assert!(
+            said.contains("the service did not stop within 10 s"),
+            "{said}"
+        );
         // A process that was killed shows its directory until the kernel has torn it down.
         let patience = Instant::now() + Duration::from_secs(60);
         while working_in(root.path()) > 0 && Instant::now() < patience {
@@ -1092,21 +1430,38 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let server = "trap 'echo stopped > stopped; exit 0' QUIT; echo up > up; while true; do sleep 0.02; done";
         let service = json!([{"command": server, "ready": "test -f up", "stop": "SIGQUIT"}]);
-        run_once(&spec("cat up", &[("service", service)]), root.path(), |_| {}).unwrap();
+        run_once(
+            &spec("cat up", &[("service", service)]),
+            root.path(),
+            |_| {},
+        )
+        .unwrap();
         assert!(root.path().join("fsb-set/stopped").exists());
     }
 
     #[test]
     fn shared_memory_that_a_command_leaves_is_removed() {
         let root = tempfile::tempdir().unwrap();
-        let segments = || fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default().lines().count();
+        let segments = || {
+            fs::read_to_string("/proc/sysvipc/shm")
+                .unwrap_or_default()
+                .lines()
+                .count()
+        };
         let before = segments();
-        match run_once(&spec("ipcmk -M 4096 && ipcs -m | grep -c 0x", &[]), root.path(), |_| {}) {
+        match run_once(
+            &spec("ipcmk -M 4096 && ipcs -m | grep -c 0x", &[]),
+            root.path(),
+            |_| {},
+        ) {
             Ok(measured) => {
                 assert!(measured.output.unwrap().contains("Shared memory id"));
                 assert_eq!(segments(), before);
             }
-            Err(error) => fsb_testkit::left_out("shared_memory_that_a_command_leaves_is_removed", &error.to_string()),
+            Err(error) => fsb_testkit::left_out(
+                "shared_memory_that_a_command_leaves_is_removed",
+                &error.to_string(),
+            ),
         }
     }
 
@@ -1115,14 +1470,22 @@ mod tests {
         assert!(refusal(&[]).contains("command: it is missing: give one, such as command = "));
         assert!(refusal(&[("command", " ".into())]).contains("is not a command"));
         assert!(refusal(&[("command", json!(["ls", 3]))]).contains("is not a list of words"));
-        let with = |key: &'static str, value: serde_json::Value| refusal(&[("command", "true".into()), (key, value)]);
+        let with = |key: &'static str, value: serde_json::Value| {
+            refusal(&[("command", "true".into()), (key, value)])
+        };
         assert!(with("time_limit", "0s".into()).contains("is not a time from 1s to 168h"));
         assert!(with("ok_exit", json!([300])).contains("is not a list of exit codes"));
         assert!(with("metric", json!([{"name": "tps"}])).contains("give a pattern"));
-        assert!(with("metric", json!([{"name": "tps", "pattern": "([0-9]+)"}])).contains("say which is better"));
+        assert!(
+            with("metric", json!([{"name": "tps", "pattern": "([0-9]+)"}]))
+                .contains("say which is better")
+        );
         let twice = json!([{"name": "command_time", "pattern": "([0-9]+)", "better": "lower"}]);
         assert!(with("metric", twice).contains("the name of another metric"));
-        assert!(with("service", json!([{"command": "x", "stop": "SIGFOO"}])).contains("is none of SIGTERM"));
+        assert!(
+            with("service", json!([{"command": "x", "stop": "SIGFOO"}]))
+                .contains("is none of SIGTERM")
+        );
         assert!(with("service", json!([{"comand": "x"}])).contains("did you mean 'command'"));
         assert!(with("cache", "out".into()).contains("any or cold or warm"));
     }
@@ -1131,13 +1494,21 @@ mod tests {
     fn labels_name_the_command_and_how_it_is_run() {
         let label = |pairs: Pairs<'_>| {
             let mut spec = spec("make  -C\n linux", pairs);
-            spec.params.entry("durability".to_owned()).or_insert_with(|| "end".into());
+            spec.params
+                .entry("durability".to_owned())
+                .or_insert_with(|| "end".into());
             label(&spec).unwrap()
         };
         assert_eq!(label(&[]), "make -C linux, durable");
-        assert_eq!(label(&[("durability", "none".into()), ("cache", "cold".into())]), "make -C linux, cold");
+        assert_eq!(
+            label(&[("durability", "none".into()), ("cache", "cold".into())]),
+            "make -C linux, cold"
+        );
         let metric = json!([{"name": "tps", "pattern": "([0-9]+)", "better": "higher"}]);
-        assert_eq!(label(&[("metric", metric)]), "tps of make -C linux, durable");
+        assert_eq!(
+            label(&[("metric", metric)]),
+            "tps of make -C linux, durable"
+        );
         assert_eq!(label(&[("label", "kernel build".into())]), "kernel build");
     }
 }

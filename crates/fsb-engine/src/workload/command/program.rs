@@ -1,5 +1,5 @@
-//! Runs a program to its end: a line for the shell, or a program with its arguments. Keeps the end of its output, which
-//! explains failures, and finds the numbers in it that a plan asks for.
+//! Runs a program to its end: a line for the shell, or a program with its arguments. Keeps the end
+//! of its output, which explains failures, and finds the numbers in it that a plan asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -18,7 +18,8 @@ use fsb_model::trial::COMMAND;
 use regex::Regex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait,
+    waitpid,
 };
 use serde_json::{Value, json};
 
@@ -89,7 +90,9 @@ impl Ended {
 
     /// Returns the end of the output, for the record.
     pub(super) fn tail(&self) -> String {
-        let text = [&self.stdout, &self.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
+        let text = [&self.stdout, &self.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .concat();
         let surplus = text.chars().count().saturating_sub(RECORDED);
         text.chars().skip(surplus).collect()
     }
@@ -145,14 +148,23 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         }
     };
     command.current_dir(&around.directory);
-    command.env("FSB_TARGET", &around.directory).env("FSB_SEED", around.seed.to_string());
-    command.env("FSB_TRIAL", around.trial.to_string()).env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env("FSB_TARGET", &around.directory)
+        .env("FSB_SEED", around.seed.to_string());
+    command
+        .env("FSB_TRIAL", around.trial.to_string())
+        .env("TMPDIR", SCRATCH)
+        .env("HOME", SCRATCH);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let limit = || {
-        // SAFETY: between fork and exec only calls that are allowed there: signals and properties of our own process.
+        // SAFETY: between fork and exec only calls that are allowed there: signals and properties
+        // of our own process.
         unsafe {
-            // A signal that nohup or a script's & ignores would stay ignored, and a shell cannot trap it: a service
-            // could not be stopped.
+            // A signal that nohup or a script's & ignores would stay ignored, and a shell cannot
+            // trap it: a service could not be stopped.
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
                 libc::signal(signal, libc::SIG_DFL);
             }
@@ -163,15 +175,27 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     // SAFETY: see above; nothing is allocated.
     unsafe { command.pre_exec(limit) };
     let mut child = command.spawn().map_err(|error| {
-        let why = if error.kind() == io::ErrorKind::NotFound { "no such program" } else { "it cannot be executed" };
+        let why = if error.kind() == io::ErrorKind::NotFound {
+            "no such program"
+        } else {
+            "it cannot be executed"
+        };
         EngineError::new(format!("{}: {why}: {}", script.shown(), error)).coded(&COMMAND)
     })?;
-    let streams = child.stdout.take().map(Reading::start).into_iter().chain(child.stderr.take().map(Reading::start));
+    let streams = child
+        .stdout
+        .take()
+        .map(Reading::start)
+        .into_iter()
+        .chain(child.stderr.take().map(Reading::start));
     let streams = streams.collect::<io::Result<_>>().map_err(|error| {
         // Without the reader thread its output would be lost.
         let _ = child.kill();
         let _ = child.wait();
-        EngineError::spawn(format!("{}: start a thread that reads its output", script.shown()), &error)
+        EngineError::spawn(
+            format!("{}: start a thread that reads its output", script.shown()),
+            &error,
+        )
     })?;
     Ok(Running { child, streams })
 }
@@ -180,7 +204,9 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
 pub(super) fn run(script: &Script, around: &Surroundings) -> Result<Ended, EngineError> {
     start(script, around)?
         .wait(around.longest)
-        .map_err(|error| EngineError::new(format!("{}: cannot wait for it: {error}", script.shown())))
+        .map_err(|error| {
+            EngineError::new(format!("{}: cannot wait for it: {error}", script.shown()))
+        })
 }
 
 impl Running {
@@ -195,11 +221,22 @@ impl Running {
     /// Returns whether it still runs after this wait.
     pub(super) fn outlasts(&self, wait: Duration) -> bool {
         let ends = Instant::now() + wait;
-        let Some(process) = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
+        let Some(process) = self
+            .pid()
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+        else {
+            return false;
+        };
         loop {
             let left = ends.saturating_duration_since(Instant::now());
-            let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::new(&process.as_fd(), PollFlags::IN)], Some(&time)) {
+            let time = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            match poll(
+                &mut [PollFd::new(&process.as_fd(), PollFlags::IN)],
+                Some(&time),
+            ) {
                 Ok(0) => return true,
                 Ok(_) => return false,
                 Err(_) if left.is_zero() => return true,
@@ -223,8 +260,16 @@ impl Running {
         }
         let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
         loop {
-            // SAFETY: pointers to whole structures of ours; the process is our child, and only this call waits for it.
-            let waited = unsafe { libc::wait4(self.child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+            // SAFETY: pointers to whole structures of ours; the process is our child, and only this
+            // call waits for it.
+            let waited = unsafe {
+                libc::wait4(
+                    self.child.id() as libc::pid_t,
+                    &mut status,
+                    0,
+                    usage.as_mut_ptr(),
+                )
+            };
             if waited >= 0 {
                 break;
             }
@@ -251,7 +296,8 @@ impl Running {
 /// Bytes that are kept of the end of a stream, where a program prints its results.
 const KEPT: usize = 4 << 20;
 
-/// A stream that is read to its end by a thread of its own, so that the program never waits for its reader.
+/// A stream that is read to its end by a thread of its own, so that the program never waits for its
+/// reader.
 #[derive(Debug)]
 struct Reading {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -277,8 +323,8 @@ impl Reading {
         Ok(Reading { kept, reader })
     }
 
-    /// Returns the output so far. A process that the program left behind may hold the other end for ever, so the wait
-    /// is short.
+    /// Returns the output so far. A process that the program left behind may hold the other end for
+    /// ever, so the wait is short.
     fn take(self) -> Vec<u8> {
         const PATIENCE: Duration = Duration::from_millis(200);
         let begun = Instant::now();
@@ -293,7 +339,12 @@ impl Reading {
 fn last_lines(text: &str, most: usize) -> String {
     let mut lines: Vec<&str> = Vec::new();
     let mut length = 0;
-    for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in text
+        .lines()
+        .rev()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
         length += line.chars().count() + 2;
         if length > most && !lines.is_empty() {
             break;
@@ -334,13 +385,24 @@ impl Script {
     /// Parses a command as a plan gives it.
     pub(super) fn from_value(value: &Value) -> Result<Script, String> {
         match value {
-            Value::String(line) if !line.trim().is_empty() && !line.contains('\0') => Ok(Script::Line(line.clone())),
-            Value::Array(words) if !words.is_empty() => {
-                let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(str::to_owned)).collect();
-                let words = words.filter(|words| !words[0].is_empty() && !words.iter().any(|word| word.contains('\0')));
-                words.map(Script::Words).ok_or_else(|| format!("{value} is not a list of words"))
+            Value::String(line) if !line.trim().is_empty() && !line.contains('\0') => {
+                Ok(Script::Line(line.clone()))
             }
-            other => Err(format!("{other} is not a command: give a line for the shell, or a list of words")),
+            Value::Array(words) if !words.is_empty() => {
+                let words: Option<Vec<String>> = words
+                    .iter()
+                    .map(|word| word.as_str().map(str::to_owned))
+                    .collect();
+                let words = words.filter(|words| {
+                    !words[0].is_empty() && !words.iter().any(|word| word.contains('\0'))
+                });
+                words
+                    .map(Script::Words)
+                    .ok_or_else(|| format!("{value} is not a list of words"))
+            }
+            other => Err(format!(
+                "{other} is not a command: give a line for the shell, or a list of words"
+            )),
         }
     }
 }
@@ -356,7 +418,8 @@ pub(super) struct PrintedMetric {
 /// The place of a number in the output.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {
-    /// The first group of the last match of a regular expression, in standard output or else in standard error.
+    /// The first group of the last match of a regular expression, in standard output or else in
+    /// standard error.
     Expression(Regex),
     /// A place in JSON (RFC 6901), of the whole standard output or else of its last line.
     Pointer(String),
@@ -364,10 +427,16 @@ pub(super) enum Pattern {
 
 impl Pattern {
     pub(super) fn expression(text: &str) -> Result<Pattern, String> {
-        let expression = regex::RegexBuilder::new(text).multi_line(true).size_limit(1 << 20).build();
-        let expression = expression.map_err(|error| format!("'{text}' is not a regular expression: {error}"))?;
+        let expression = regex::RegexBuilder::new(text)
+            .multi_line(true)
+            .size_limit(1 << 20)
+            .build();
+        let expression =
+            expression.map_err(|error| format!("'{text}' is not a regular expression: {error}"))?;
         if expression.captures_len() < 2 {
-            return Err(format!("'{text}' has no group: put the number in parentheses, as in 'tps = ([0-9.]+)'"));
+            return Err(format!(
+                "'{text}' has no group: put the number in parentheses, as in 'tps = ([0-9.]+)'"
+            ));
         }
         Ok(Pattern::Expression(expression))
     }
@@ -375,21 +444,30 @@ impl Pattern {
     pub(super) fn pointer(text: &str) -> Result<Pattern, String> {
         match text.starts_with('/') {
             true => Ok(Pattern::Pointer(text.to_owned())),
-            false => Err(format!("'{text}' is not a JSON pointer: it begins with /, as in '/jobs/0/write/iops'")),
+            false => Err(format!(
+                "'{text}' is not a JSON pointer: it begins with /, as in '/jobs/0/write/iops'"
+            )),
         }
     }
 
     fn find(&self, ended: &Ended) -> Option<f64> {
         match self {
-            Pattern::Expression(expression) => [&ended.stdout, &ended.stderr].into_iter().find_map(|bytes| {
-                let text = String::from_utf8_lossy(bytes);
-                let last = expression.captures_iter(&text).last()?;
-                last.get(1)?.as_str().trim().replace(',', "").parse().ok()
-            }),
+            Pattern::Expression(expression) => {
+                [&ended.stdout, &ended.stderr]
+                    .into_iter()
+                    .find_map(|bytes| {
+                        let text = String::from_utf8_lossy(bytes);
+                        let last = expression.captures_iter(&text).last()?;
+                        last.get(1)?.as_str().trim().replace(',', "").parse().ok()
+                    })
+            }
             Pattern::Pointer(pointer) => {
                 let whole = serde_json::from_slice::<Value>(&ended.stdout).ok();
                 let text = String::from_utf8_lossy(&ended.stdout);
-                let last_line = || serde_json::from_str(text.lines().rev().find(|line| !line.trim().is_empty())?).ok();
+                let last_line = || {
+                    serde_json::from_str(text.lines().rev().find(|line| !line.trim().is_empty())?)
+                        .ok()
+                };
                 let found = whole.or_else(last_line)?;
                 match found.pointer(pointer)? {
                     Value::Number(number) => number.as_f64(),
@@ -412,7 +490,11 @@ impl fmt::Display for Pattern {
 
 impl PrintedMetric {
     pub(super) fn value(&self) -> Value {
-        let better = if self.better == Better::Higher { "higher" } else { "lower" };
+        let better = if self.better == Better::Higher {
+            "higher"
+        } else {
+            "lower"
+        };
         let mut value = json!({ "name": self.name, "better": better });
         match &self.pattern {
             Pattern::Expression(expression) => value["pattern"] = expression.as_str().into(),
@@ -423,24 +505,31 @@ impl PrintedMetric {
 }
 
 /// Finds all metrics in the output of a command.
-pub(super) fn find(metrics: &[PrintedMetric], ended: &Ended) -> Result<BTreeMap<String, f64>, EngineError> {
-    let each = metrics.iter().map(|metric| match metric.pattern.find(ended) {
-        Some(value) if value.is_finite() && value > 0.0 => Ok((metric.name.clone(), value)),
-        Some(value) => {
-            Err(EngineError::new(format!("{}: {value} cannot be compared: it must be above 0", metric.name)))
-        }
-        None => {
-            let said = ended.last_words();
-            Err(EngineError::new(format!(
-                "{}: the output does not match {}; its last lines: {said}",
-                metric.name, metric.pattern
-            )))
-        }
-    });
+pub(super) fn find(
+    metrics: &[PrintedMetric],
+    ended: &Ended,
+) -> Result<BTreeMap<String, f64>, EngineError> {
+    let each = metrics
+        .iter()
+        .map(|metric| match metric.pattern.find(ended) {
+            Some(value) if value.is_finite() && value > 0.0 => Ok((metric.name.clone(), value)),
+            Some(value) => Err(EngineError::new(format!(
+                "{}: {value} cannot be compared: it must be above 0",
+                metric.name
+            ))),
+            None => {
+                let said = ended.last_words();
+                Err(EngineError::new(format!(
+                    "{}: the output does not match {}; its last lines: {said}",
+                    metric.name, metric.pattern
+                )))
+            }
+        });
     each.collect()
 }
 
-// Processes of programs: ends those that programs leave behind, and counts the CPU time of services.
+// Processes of programs: ends those that programs leave behind, and counts the CPU time of
+// services.
 
 /// The longest wait for killed processes to end.
 const GOING: Duration = Duration::from_secs(10);
@@ -452,14 +541,21 @@ struct Process {
     ticks: [u64; 2],
 }
 
-/// Parses the fields after the name. The name may hold any bytes: the kernel cuts names in the middle of a character.
+/// Parses the fields after the name. The name may hold any bytes: the kernel cuts names in the
+/// middle of a character.
 fn parse_stat(stat: &[u8]) -> Option<Process> {
     let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
-    let fields: Vec<&str> = std::str::from_utf8(&stat[name_ends + 1..]).ok()?.split_whitespace().collect();
+    let fields: Vec<&str> = std::str::from_utf8(&stat[name_ends + 1..])
+        .ok()?
+        .split_whitespace()
+        .collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     // Counted from the state, the third field: ppid is the fourth, utime to cstime are 14 to 17.
     let ticks = [number(11)? + number(13)?, number(12)? + number(14)?];
-    Some(Process { parent: number(1)? as u32, ticks })
+    Some(Process {
+        parent: number(1)? as u32,
+        ticks,
+    })
 }
 
 fn all_processes() -> BTreeMap<u32, Process> {
@@ -477,7 +573,9 @@ fn descendants(roots: &[u32], processes: &BTreeMap<u32, Process>) -> Vec<u32> {
     let mut at = 0;
     while at < found.len() {
         let parent = found[at];
-        let children = processes.iter().filter(|(pid, process)| process.parent == parent && !found.contains(pid));
+        let children = processes
+            .iter()
+            .filter(|(pid, process)| process.parent == parent && !found.contains(pid));
         let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
         found.extend(children);
         at += 1;
@@ -485,8 +583,9 @@ fn descendants(roots: &[u32], processes: &BTreeMap<u32, Process>) -> Vec<u32> {
     found
 }
 
-/// Returns the CPU seconds of these processes and their descendants so far, in user mode and in the kernel. Returns
-/// zeros if /proc belongs to another PID namespace, where the same numbers name other processes.
+/// Returns the CPU seconds of these processes and their descendants so far, in user mode and in the
+/// kernel. Returns zeros if /proc belongs to another PID namespace, where the same numbers name
+/// other processes.
 pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
     if roots.is_empty() || !proc_is_ours() {
         return [0.0; 2];
@@ -495,7 +594,11 @@ pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let found = descendants(roots, &processes);
     let sum = |which: usize| {
-        found.iter().filter_map(|pid| processes.get(pid)).map(|process| process.ticks[which]).sum::<u64>() as f64
+        found
+            .iter()
+            .filter_map(|pid| processes.get(pid))
+            .map(|process| process.ticks[which])
+            .sum::<u64>() as f64
     };
     [sum(0) / per_second, sum(1) / per_second]
 }
@@ -503,8 +606,8 @@ pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
 /// Shared memory of System V that this user had before any program ran.
 static SHARED_BEFORE: OnceLock<BTreeSet<i32>> = OnceLock::new();
 
-/// Returns the identifiers of this user's segments and their creators: the fields shmid, cpid and uid of
-/// /proc/sysvipc/shm.
+/// Returns the identifiers of this user's segments and their creators: the fields shmid, cpid and
+/// uid of /proc/sysvipc/shm.
 fn shared_memory() -> Vec<(i32, u32)> {
     let own = rustix::process::geteuid().as_raw();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
@@ -521,11 +624,16 @@ fn remember_shared_memory() {
     SHARED_BEFORE.get_or_init(|| shared_memory().into_iter().map(|(id, _)| id).collect());
 }
 
-/// Removes the shared memory that programs left, which would take memory from the next trial. A worker with its own IPC
-/// namespace sees only the segments of its programs. Segments of a living process are kept.
+/// Removes the shared memory that programs left, which would take memory from the next trial. A
+/// worker with its own IPC namespace sees only the segments of its programs. Segments of a living
+/// process are kept.
 fn remove_shared_memory() {
-    let Some(before) = SHARED_BEFORE.get() else { return };
-    let left = shared_memory().into_iter().filter(|(id, _)| !before.contains(id));
+    let Some(before) = SHARED_BEFORE.get() else {
+        return;
+    };
+    let left = shared_memory()
+        .into_iter()
+        .filter(|(id, _)| !before.contains(id));
     for (id, _) in left.filter(|(_, creator)| !Path::new(&format!("/proc/{creator}")).exists()) {
         // SAFETY: names a segment by its number; no memory of this process is concerned.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
@@ -533,13 +641,15 @@ fn remove_shared_memory() {
 }
 
 fn proc_is_ours() -> bool {
-    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
+    fs::read_link("/proc/self")
+        .is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }
 
 /// Kills all descendants of this process and reaps them. `directory` is their working directory.
 ///
-/// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are named and however fast
-/// they fork. Elsewhere it searches /proc. It stops processes before it kills them, because a stopped one cannot fork.
+/// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are
+/// named and however fast they fork. Elsewhere it searches /proc. It stops processes before it
+/// kills them, because a stopped one cannot fork.
 pub(super) fn end_all(directory: &Path) {
     end_processes(directory);
     remove_shared_memory();
@@ -549,7 +659,8 @@ fn end_processes(directory: &Path) {
     let own = std::process::id();
     let ends = Instant::now() + GOING;
     if own == 1 {
-        // kill(-1): everything in this PID namespace but this process. Where nothing else is left it fails.
+        // kill(-1): everything in this PID namespace but this process. Where nothing else is left
+        // it fails.
         let _ = kill_process_group(Pid::INIT, Signal::KILL);
         while Instant::now() < ends {
             match wait(WaitOptions::NOHANG) {
@@ -567,7 +678,10 @@ fn end_processes(directory: &Path) {
                 .into_iter()
                 .filter(|pid| *pid != own && is_ours(*pid, directory))
                 .collect();
-            let new: Vec<u32> = found.into_iter().filter(|pid| !stopped.contains(pid)).collect();
+            let new: Vec<u32> = found
+                .into_iter()
+                .filter(|pid| !stopped.contains(pid))
+                .collect();
             if new.is_empty() || Instant::now() >= ends {
                 break;
             }
@@ -579,7 +693,8 @@ fn end_processes(directory: &Path) {
         }
         signal(&stopped, Signal::KILL);
         for pid in stopped.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
-            // The next iteration handles processes that are still dying, or whose parents have not been reaped yet.
+            // The next iteration handles processes that are still dying, or whose parents have not
+            // been reaped yet.
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -592,17 +707,23 @@ fn is_ours(_: u32, _: &Path) -> bool {
     true
 }
 
-/// Tests share a process with others that have children, too: those of a directory are known by their environment.
+/// Tests share a process with others that have children, too: those of a directory are known by
+/// their environment.
 #[cfg(test)]
 fn is_ours(pid: u32, directory: &Path) -> bool {
     let variable = format!("FSB_TARGET={}\0", directory.display());
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     // One that is just being started, or has ended, has none.
-    environment.windows(variable.len()).any(|part| part == variable.as_bytes())
+    environment
+        .windows(variable.len())
+        .any(|part| part == variable.as_bytes())
 }
 
 fn signal(processes: &[u32], signal: Signal) {
-    for pid in processes.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+    for pid in processes
+        .iter()
+        .filter_map(|pid| Pid::from_raw(*pid as i32))
+    {
         // One that is gone by now needs none.
         let _ = kill_process(pid, signal);
     }
@@ -613,24 +734,45 @@ mod tests {
     use super::*;
 
     fn printing(stdout: &str, stderr: &str) -> Ended {
-        Ended { stdout: stdout.into(), stderr: stderr.into(), ..Ended::default() }
+        Ended {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            ..Ended::default()
+        }
     }
 
     #[test]
     fn the_last_match_counts_wherever_it_stands() {
         let tps = Pattern::expression(r"^tps = ([0-9.,]+)").unwrap();
-        assert_eq!(tps.find(&printing("tps = 1\ntps = 1,234.5 (without)\n", "")), Some(1234.5));
+        assert_eq!(
+            tps.find(&printing("tps = 1\ntps = 1,234.5 (without)\n", "")),
+            Some(1234.5)
+        );
         assert_eq!(tps.find(&printing("nothing\n", "tps = 7\n")), Some(7.0));
         assert_eq!(tps.find(&printing("", "")), None);
-        assert!(Pattern::expression("tps = [0-9]+").unwrap_err().contains("parentheses"));
-        assert!(Pattern::expression("(").unwrap_err().contains("not a regular expression"));
+        assert!(
+            Pattern::expression("tps = [0-9]+")
+                .unwrap_err()
+                .contains("parentheses")
+        );
+        assert!(
+            Pattern::expression("(")
+                .unwrap_err()
+                .contains("not a regular expression")
+        );
     }
 
     #[test]
     fn json_is_the_whole_or_the_last_line() {
         let iops = Pattern::pointer("/jobs/0/iops").unwrap();
-        assert_eq!(iops.find(&printing("{\"jobs\": [\n{\"iops\": 12.5}]}", "")), Some(12.5));
-        assert_eq!(iops.find(&printing("note\n{\"jobs\": [{\"iops\": \"3\"}]}\n\n", "")), Some(3.0));
+        assert_eq!(
+            iops.find(&printing("{\"jobs\": [\n{\"iops\": 12.5}]}", "")),
+            Some(12.5)
+        );
+        assert_eq!(
+            iops.find(&printing("note\n{\"jobs\": [{\"iops\": \"3\"}]}\n\n", "")),
+            Some(3.0)
+        );
         assert_eq!(iops.find(&printing("{\"jobs\": []}", "")), None);
         assert!(Pattern::pointer("jobs").is_err());
     }
@@ -642,18 +784,27 @@ mod tests {
             pattern: Pattern::expression("tps = ([-0-9.]+)").unwrap(),
             better,
         };
-        let of = |text: &str| find(&[metric(Better::Higher)], &printing(text, "")).map_err(|error| error.message);
+        let of = |text: &str| {
+            find(&[metric(Better::Higher)], &printing(text, "")).map_err(|error| error.message)
+        };
         assert_eq!(of("tps = 5").unwrap()["tps"], 5.0);
         assert!(of("tps = 0").unwrap_err().contains("above 0"));
         assert!(
-            of("oops\n").unwrap_err().contains("the output does not match 'tps = ([-0-9.]+)'; its last lines: oops")
+            of("oops\n")
+                .unwrap_err()
+                .contains("the output does not match 'tps = ([-0-9.]+)'; its last lines: oops")
         );
     }
 
     #[test]
     fn names_may_hold_anything() {
         for name in [&b"a) b ( c"[..], b"", b"caf\xc3", b")\n(\xff"] {
-            let stat = [b"7 (", name, b") S 3 7 7 0 -1 4194304 1 2 3 4 50 60 7 8 20 0 1 0 5 6\n"].concat();
+            let stat = [
+                b"7 (",
+                name,
+                b") S 3 7 7 0 -1 4194304 1 2 3 4 50 60 7 8 20 0 1 0 5 6\n",
+            ]
+            .concat();
             let process = parse_stat(&stat).unwrap();
             assert_eq!((process.parent, process.ticks), (3, [57, 68]));
         }
@@ -662,8 +813,16 @@ mod tests {
 
     #[test]
     fn descendants_are_found_in_any_order() {
-        let process = |parent| Process { parent, ticks: [0; 2] };
-        let tree = BTreeMap::from([(2, process(9)), (5, process(1)), (9, process(5)), (11, process(1))]);
+        let process = |parent| Process {
+            parent,
+            ticks: [0; 2],
+        };
+        let tree = BTreeMap::from([
+            (2, process(9)),
+            (5, process(1)),
+            (9, process(5)),
+            (11, process(1)),
+        ]);
         assert_eq!(descendants(&[5], &tree), [5, 9, 2]);
     }
 }

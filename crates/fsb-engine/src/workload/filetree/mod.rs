@@ -1,8 +1,9 @@
 //! Copies a tree of files into the target, copies it within the target, or deletes it.
 //!
-//! One repetition does the whole tree once. The report compares targets by the time that it takes, until all of it is
-//! on the device. The source of a copy is in memory; the source of a copy into the target is nowhere else. Contents are
-//! incompressible and a function of the seed and the file, as in all workloads.
+//! One repetition does the whole tree once. The report compares targets by the time that it takes,
+//! until all of it is on the device. The source of a copy is in memory; the source of a copy into
+//! the target is nowhere else. Contents are incompressible and a function of the seed and the file,
+//! as in all workloads.
 
 mod options;
 
@@ -68,7 +69,11 @@ impl Workload for FileTree {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FileTreeJob(Options::parse(self.name(), params, sizing)?)))
+        Ok(Box::new(FileTreeJob(Options::parse(
+            self.name(),
+            params,
+            sizing,
+        )?)))
     }
 }
 
@@ -83,8 +88,18 @@ impl FileTreeJob {
 
 impl Job for FileTreeJob {
     fn profile(&self) -> Profile {
-        let Options { operation, shape, threads, durability, .. } = &self.0;
-        let trees = if *operation == Operation::CopyWithin { 2 } else { 1 };
+        let Options {
+            operation,
+            shape,
+            threads,
+            durability,
+            ..
+        } = &self.0;
+        let trees = if *operation == Operation::CopyWithin {
+            2
+        } else {
+            1
+        };
         let inodes = (shape.entries() + 1) * trees + 1;
         let data: u64 = shape.sizes().map(|size| size.next_multiple_of(BLOCK)).sum();
         Profile {
@@ -115,11 +130,22 @@ impl Job for FileTreeJob {
         fileset::make_anew(&set)?;
         if self.0.operation != Operation::Delete {
             let backend = context.backend(self.0.backend);
-            probe(self.0.copy, self.has_source(), backend, &fileset::open(&set)?, &set)?;
+            probe(
+                self.0.copy,
+                self.has_source(),
+                backend,
+                &fileset::open(&set)?,
+                &set,
+            )?;
         }
         if self.has_source() {
             let (leaves, _) = leaves(&self.0.shape);
-            build(&set, &TreeNames::new(&self.0.shape, TREES[0]), &leaves, context.data())?;
+            build(
+                &set,
+                &TreeNames::new(&self.0.shape, TREES[0]),
+                &leaves,
+                context.data(),
+            )?;
         }
         fileset::sync(&set)
     }
@@ -132,7 +158,10 @@ impl Job for FileTreeJob {
         let set = context.set();
         let [from, to] = TREES.map(|name| TreeNames::new(&self.0.shape, name));
         let (leaves, whole) = leaves(&self.0.shape);
-        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
+        let root = backend
+            .namespace()
+            .open_root(&set)
+            .map_err(|errno| EngineError::call("open", &set, errno))?;
         let (mut memory, mut ready) = (None, Ready::default());
         if real {
             match self.0.operation {
@@ -145,7 +174,10 @@ impl Job for FileTreeJob {
                 Operation::Delete => look_at(&set, &from)?,
             }
         }
-        let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let rendezvous = Rendezvous::new(
+            self.0.threads,
+            matches!(context.clock, ClockSpec::Fake { .. }),
+        )?;
         let threads = TreeThreads {
             options: &self.0,
             set: &set,
@@ -179,17 +211,29 @@ impl FileTreeJob {
     /// Adds the rates and the counts of the work to a measurement.
     fn count(&self, measurement: &mut Measurement) {
         let timed_ns = measurement.timed_ns;
-        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Rate { amount, timed_ns });
+        let mut rate = |name: &str, amount| {
+            measurement
+                .rates
+                .insert(name.to_owned(), Rate { amount, timed_ns })
+        };
         rate(OPERATION_RATE.name, measurement.operations);
         if measurement.bytes > 0 {
             rate(THROUGHPUT.name, measurement.bytes);
         }
         let directories = self.0.shape.directories().len() as u64;
         let counts = match self.0.operation {
-            Operation::Delete => [("files_deleted", measurement.operations), ("directories_deleted", directories)],
-            _ => [("files_copied", measurement.operations), ("directories_made", directories)],
+            Operation::Delete => [
+                ("files_deleted", measurement.operations),
+                ("directories_deleted", directories),
+            ],
+            _ => [
+                ("files_copied", measurement.operations),
+                ("directories_made", directories),
+            ],
         };
-        measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+        measurement
+            .counts
+            .extend(counts.map(|(name, count)| (name.to_owned(), count)));
     }
 }
 
@@ -233,7 +277,11 @@ impl TreeThreads<'_> {
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         for name in &self.to.directories[directories] {
-            let made = self.backend.namespace().make_directory(self.root, name, Mode::from_raw_mode(0o755));
+            let made = self.backend.namespace().make_directory(
+                self.root,
+                name,
+                Mode::from_raw_mode(0o755),
+            );
             made.map_err(|errno| self.refused("make directory", name, errno))?;
             recorder.tick(OperationKind::Create, 0);
         }
@@ -243,39 +291,70 @@ impl TreeThreads<'_> {
     fn copy(
         &self,
         file: usize,
-        ThreadState { memory, session, source, .. }: &mut ThreadState,
+        ThreadState {
+            memory,
+            session,
+            source,
+            ..
+        }: &mut ThreadState,
     ) -> Result<(), EngineError> {
         let (leaf, to) = (&self.leaves[file], &self.to.files[file]);
         let from = match *source {
-            Some(slot) => CopySource { slot, offset: leaf.address, length: leaf.size },
+            Some(slot) => CopySource {
+                slot,
+                offset: leaf.address,
+                length: leaf.size,
+            },
             None => {
                 let from = &self.from.files[file];
                 let opened = session.open(self.root, from, OpenFlags::READ, leaf.size);
                 let slot = opened.map_err(|errno| self.refused("open", from, errno))?;
-                CopySource { slot, offset: 0, length: leaf.size }
+                CopySource {
+                    slot,
+                    offset: 0,
+                    length: leaf.size,
+                }
             }
         };
         let copy = session.open(self.root, to, OpenFlags::WRITE.creating(0o644), leaf.size);
         let copy = copy.map_err(|errno| self.refused("create", to, errno))?;
-        let copied = copy_file(self.options.copy, &mut **session, from, copy, memory.as_mut());
+        let copied = copy_file(
+            self.options.copy,
+            &mut **session,
+            from,
+            copy,
+            memory.as_mut(),
+        );
         copied.map_err(|(call, errno)| self.refused(call, to, errno))?;
         // A file system may report a failed write only now.
-        session.close(copy).map_err(|errno| self.refused("close", to, errno))?;
+        session
+            .close(copy)
+            .map_err(|errno| self.refused("close", to, errno))?;
         match source {
             Some(_) => Ok(()),
-            None => session.close(from.slot).map_err(|errno| self.refused("close", &self.from.files[file], errno)),
+            None => session
+                .close(from.slot)
+                .map_err(|errno| self.refused("close", &self.from.files[file], errno)),
         }
     }
 
-    fn copy_all(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        // A single thread makes a directory before its first file, as cp does. With several threads all directories
-        // must exist before.
+    fn copy_all(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        // A single thread makes a directory before its first file, as cp does. With several threads
+        // all directories must exist before.
         let alone = self.options.threads == 1;
         let all = self.to.directories.len();
         let mut made = 0;
         recorder.start();
         if !alone {
-            let result = if recorder.rank == 0 { self.make_directories(0..all, recorder) } else { Ok(()) };
+            let result = if recorder.rank == 0 {
+                self.make_directories(0..all, recorder)
+            } else {
+                Ok(())
+            };
             // A failed thread still comes to the rendezvous, or the others would wait for it.
             self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
             self.rendezvous.wait();
@@ -304,7 +383,11 @@ impl TreeThreads<'_> {
         Ok(())
     }
 
-    fn delete_files(&self, state: &ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn delete_files(
+        &self,
+        state: &ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         for name in &self.from.files[state.files.clone()] {
             let removed = self.backend.namespace().unlink(self.root, name);
             removed.map_err(|errno| self.refused("remove", name, errno))?;
@@ -315,7 +398,11 @@ impl TreeThreads<'_> {
         Ok(())
     }
 
-    fn delete_all(&self, state: &ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn delete_all(
+        &self,
+        state: &ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
         let result = self.delete_files(state, recorder);
         self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
@@ -348,12 +435,22 @@ impl ThreadJob for TreeThreads<'_> {
             session.adopt(file.into(), OpenFlags::READ)
         };
         let source = self.memory.map(adopt).transpose();
-        let source = source.map_err(|errno| EngineError::system("open the source in memory", errno))?;
+        let source =
+            source.map_err(|errno| EngineError::system("open the source in memory", errno))?;
         let memory = Memory::new(self.options.block_size as usize);
-        Ok(ThreadState { files: first..first + share.length as usize, memory, session, source })
+        Ok(ThreadState {
+            files: first..first + share.length as usize,
+            memory,
+            session,
+            source,
+        })
     }
 
-    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         match self.options.operation {
             Operation::Delete => self.delete_all(state, recorder),
             Operation::CopyInto | Operation::CopyWithin => self.copy_all(state, recorder),
@@ -372,7 +469,9 @@ impl ThreadJob for TreeThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let synced = recorder.sync(bytes, || self.backend.namespace().sync_file_system(self.root));
+        let synced = recorder.sync(bytes, || {
+            self.backend.namespace().sync_file_system(self.root)
+        });
         synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))
     }
 }
@@ -396,15 +495,19 @@ fn copy_file(
     match how {
         CopyMethod::ReadWrite => read_write(session, source, destination, memory),
         CopyMethod::CopyFileRange => in_kernel(session, source, destination),
-        CopyMethod::Reflink => {
-            session.share_blocks(source.slot, destination).map_err(|errno| ("share the blocks of", errno))
-        }
+        CopyMethod::Reflink => session
+            .share_blocks(source.slot, destination)
+            .map_err(|errno| ("share the blocks of", errno)),
     }
 }
 
 fn read_write(
     session: &mut dyn Session,
-    CopySource { slot, offset, length }: CopySource,
+    CopySource {
+        slot,
+        offset,
+        length,
+    }: CopySource,
     destination: Slot,
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
@@ -429,7 +532,11 @@ fn read_write(
 
 fn in_kernel(
     session: &mut dyn Session,
-    CopySource { slot, offset, length }: CopySource,
+    CopySource {
+        slot,
+        offset,
+        length,
+    }: CopySource,
     destination: Slot,
 ) -> Result<(), (&'static str, Errno)> {
     const CALL: &str = "copy_file_range to";
@@ -445,7 +552,8 @@ fn in_kernel(
     Ok(())
 }
 
-/// Copies one block as all files will be copied. If the file system cannot do so, the workload does not apply.
+/// Copies one block as all files will be copied. If the file system cannot do so, the workload does
+/// not apply.
 fn probe(
     how: CopyMethod,
     within: bool,
@@ -468,16 +576,25 @@ fn probe(
     } else {
         let refused = |errno| EngineError::system("make a file in memory", errno);
         let file = rustix::fs::memfd_create(c"fsb-probe", MemfdFlags::CLOEXEC).map_err(refused)?;
-        session.adopt(file, OpenFlags::READ_WRITE).map_err(refused)?
+        session
+            .adopt(file, OpenFlags::READ_WRITE)
+            .map_err(refused)?
     };
     let mut block = [7; SIZE as usize];
     let written = session.write_at(slot, &block, 0);
     written.map_err(|errno| EngineError::call("write to a file in", set, errno))?;
     let destination = create(&mut *session, c"probe-copy")?;
-    let source = CopySource { slot, offset: 0, length: SIZE };
+    let source = CopySource {
+        slot,
+        offset: 0,
+        length: SIZE,
+    };
     let copied = copy_file(how, &mut *session, source, destination, &mut block);
     drop(session);
-    for name in [c"probe-source", c"probe-copy"].into_iter().skip(usize::from(!within)) {
+    for name in [c"probe-source", c"probe-copy"]
+        .into_iter()
+        .skip(usize::from(!within))
+    {
         let gone = backend.namespace().unlink(root, name);
         gone.map_err(|errno| EngineError::call("remove a file from", set, errno))?;
     }
@@ -485,11 +602,18 @@ fn probe(
         Ok(()) => Ok(()),
         Err((_, Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS)) => {
             let why = match (how, within) {
-                (CopyMethod::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
+                (CopyMethod::Reflink, _) => {
+                    "this file system shares no blocks between files: reflink is not supported"
+                }
                 (_, true) => "this kernel or file system does not know copy_file_range",
-                (_, false) => "the kernel does not copy from memory into another file system by copy_file_range",
+                (_, false) => {
+                    "the kernel does not copy from memory into another file system by copy_file_range"
+                }
             };
-            Err(EngineError { inapplicable: true, ..EngineError::new(why) })
+            Err(EngineError {
+                inapplicable: true,
+                ..EngineError::new(why)
+            })
         }
         Err((call, errno)) => Err(EngineError::call(format!("{call} a file in"), set, errno)),
     }
@@ -518,7 +642,11 @@ fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
     let mut leaves = Vec::new();
     for (directory, found) in shape.directories().iter().enumerate() {
         for &size in &found.files {
-            leaves.push(TreeFile { directory, size, address });
+            leaves.push(TreeFile {
+                directory,
+                size,
+                address,
+            });
             address += size.next_multiple_of(PAGE as u64);
         }
     }
@@ -542,10 +670,14 @@ impl TreeNames {
                 0 => root.to_owned(),
                 _ => format!("{}/d{number}", paths[directory.parent]),
             };
-            files.extend((0..directory.files.len()).map(|file| c_string(format!("{path}/f{file}"))));
+            files
+                .extend((0..directory.files.len()).map(|file| c_string(format!("{path}/f{file}"))));
             paths.push(path);
         }
-        TreeNames { directories: paths.into_iter().map(c_string).collect(), files }
+        TreeNames {
+            directories: paths.into_iter().map(c_string).collect(),
+            files,
+        }
     }
 
     fn path(set: &Path, name: &CString) -> PathBuf {
@@ -558,7 +690,12 @@ fn c_string(text: String) -> CString {
 }
 
 /// Makes the tree with all its bytes.
-fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], source: DataSource) -> Result<(), EngineError> {
+fn build(
+    set: &Path,
+    names: &TreeNames,
+    leaves: &[TreeFile],
+    source: DataSource,
+) -> Result<(), EngineError> {
     for name in &names.directories {
         let path = TreeNames::path(set, name);
         fs::create_dir(&path).map_err(|error| EngineError::io("make directory", &path, &error))?;
@@ -566,8 +703,10 @@ fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], source: DataSource)
     let mut data = Data::new(source, CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
         let path = TreeNames::path(set, name);
-        let file = File::create_new(&path).map_err(|error| EngineError::io("create", &path, &error))?;
-        write(&file, leaf, 0, &mut data).map_err(|error| EngineError::io("write to", &path, &error))?;
+        let file =
+            File::create_new(&path).map_err(|error| EngineError::io("create", &path, &error))?;
+        write(&file, leaf, 0, &mut data)
+            .map_err(|error| EngineError::io("write to", &path, &error))?;
     }
     Ok(())
 }
@@ -577,33 +716,45 @@ fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io:
     let mut done = 0;
     while done < leaf.size {
         let length = CHUNK.min(leaf.size - done);
-        file.write_all_at(data.window(leaf.address + done, length as usize), offset + done)?;
+        file.write_all_at(
+            data.window(leaf.address + done, length as usize),
+            offset + done,
+        )?;
         done += length;
     }
     Ok(())
 }
 
-/// Creates a file without a name on the kernel's own tmpfs (a memfd) that holds the bytes of all files, so that they
-/// are in memory and nowhere else.
+/// Creates a file without a name on the kernel's own tmpfs (a memfd) that holds the bytes of all
+/// files, so that they are in memory and nowhere else.
 fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File, EngineError> {
     check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
-    let file = File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
-    let failed = |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
+    let file =
+        File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
+    let failed =
+        |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
     file.set_len(whole).map_err(failed)?;
     let mut data = Data::new(source, CHUNK as usize);
-    leaves.iter().try_for_each(|leaf| write(&file, leaf, leaf.address, &mut data)).map_err(failed)?;
+    leaves
+        .iter()
+        .try_for_each(|leaf| write(&file, leaf, leaf.address, &mut data))
+        .map_err(failed)?;
     Ok(file)
 }
 
 /// Proves that the source is in memory, and returns its size and the resident bytes.
 fn prove_in_memory(file: &File, whole: u64, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     // Between files nothing was written, and there are no pages.
-    let written: u64 = leaves.iter().map(|leaf| leaf.size.next_multiple_of(PAGE as u64)).sum();
+    let written: u64 = leaves
+        .iter()
+        .map(|leaf| leaf.size.next_multiple_of(PAGE as u64))
+        .sum();
     proved(resident_bytes(file, whole), written)
 }
 
-/// Reads a tree on the file system into the page cache, and proves that it is there by a sample of files.
+/// Reads a tree on the file system into the page cache, and proves that it is there by a sample of
+/// files.
 fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
@@ -618,33 +769,48 @@ fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, Eng
         let at = (index * leaves.len() as u64 / examined) as usize;
         let path = TreeNames::path(set, &names.files[at]);
         let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
-        resident = resident.zip(resident_bytes(&file, leaves[at].size)).map(|(sum, bytes)| sum + bytes);
+        resident = resident
+            .zip(resident_bytes(&file, leaves[at].size))
+            .map(|(sum, bytes)| sum + bytes);
         whole += leaves[at].size;
     }
     proved(resident, whole)
 }
 
-/// Returns an error if too little of the source is in memory. An unknown residency is accepted and recorded as unknown.
+/// Returns an error if too little of the source is in memory. An unknown residency is accepted and
+/// recorded as unknown.
 fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
     match resident {
         Some(bytes) if (bytes as f64) < whole as f64 * WARM => {
             let [bytes, whole] = [bytes, whole].map(|bytes| show_bytes(bytes as f64));
-            Err(EngineError::new(format!("the source was not in memory: {bytes} of {whole} were cached at the start")))
+            Err(EngineError::new(format!(
+                "the source was not in memory: {bytes} of {whole} were cached at the start"
+            )))
         }
-        _ => Ok(Ready { resident_bytes: resident, file_bytes: whole, direct: None }),
+        _ => Ok(Ready {
+            resident_bytes: resident,
+            file_bytes: whole,
+            direct: None,
+        }),
     }
 }
 
 /// Reads the attributes of everything in a tree, so that a deletion finds them in memory.
 fn look_at(set: &Path, names: &TreeNames) -> Result<(), EngineError> {
-    names.directories.iter().chain(&names.files).try_for_each(|name| {
-        let path = TreeNames::path(set, name);
-        fs::symlink_metadata(&path).map(drop).map_err(|error| EngineError::io("stat", &path, &error))
-    })
+    names
+        .directories
+        .iter()
+        .chain(&names.files)
+        .try_for_each(|name| {
+            let path = TreeNames::path(set, name);
+            fs::symlink_metadata(&path)
+                .map(drop)
+                .map_err(|error| EngineError::io("stat", &path, &error))
+        })
 }
 
-/// Checks that a copy has the directories and files of its source, with the same sizes. With `verify` it also compares
-/// their contents.
+/// Checks that a copy has the directories and files of its source, with the same sizes. With
+/// `verify` it also compares their contents.
 fn check(
     set: &Path,
     names: &TreeNames,
@@ -660,10 +826,19 @@ fn check(
     let mut memory = Memory::new(CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
         let path = TreeNames::path(set, name);
-        let size = fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?.len();
+        let size = fs::symlink_metadata(&path)
+            .map_err(|error| EngineError::io("stat", &path, &error))?
+            .len();
         if size != leaf.size {
-            let message = format!("{} has {size} bytes, but its source has {}", path.display(), leaf.size);
-            return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+            let message = format!(
+                "{} has {size} bytes, but its source has {}",
+                path.display(),
+                leaf.size
+            );
+            return Err(EngineError {
+                path: Some(path),
+                ..EngineError::new(message)
+            });
         }
         if verify {
             compare(&path, leaf, &mut data, memory.as_mut())?;
@@ -672,15 +847,26 @@ fn check(
     Ok(())
 }
 
-fn compare(path: &Path, leaf: &TreeFile, data: &mut Data, memory: &mut [u8]) -> Result<(), EngineError> {
+fn compare(
+    path: &Path,
+    leaf: &TreeFile,
+    data: &mut Data,
+    memory: &mut [u8],
+) -> Result<(), EngineError> {
     let file = File::open(path).map_err(|error| EngineError::io("open", path, &error))?;
     let mut offset = 0;
     while offset < leaf.size {
         let found = &mut memory[..CHUNK.min(leaf.size - offset) as usize];
-        file.read_exact_at(found, offset).map_err(|error| EngineError::io("read from", path, &error))?;
+        file.read_exact_at(found, offset)
+            .map_err(|error| EngineError::io("read from", path, &error))?;
         let expected = data.window(leaf.address + offset, found.len());
         if let Some(place) = Data::difference(expected, found) {
-            return Err(EngineError::corrupted(path, offset + place as u64, expected[place], found[place]));
+            return Err(EngineError::corrupted(
+                path,
+                offset + place as u64,
+                expected[place],
+                found[place],
+            ));
         }
         offset += found.len() as u64;
     }
@@ -711,7 +897,11 @@ mod tests {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
                 found.push((name.clone() + "/", Vec::new()));
-                found.extend(contents(&path).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)));
+                found.extend(
+                    contents(&path)
+                        .into_iter()
+                        .map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)),
+                );
             } else {
                 found.push((name, fs::read(&path).unwrap()));
             }
@@ -724,9 +914,11 @@ mod tests {
     fn copies_hold_what_the_source_held_however_they_were_made() {
         for threads in [1, 3] {
             let mut copies = Vec::new();
-            for (operation, copy) in
-                [("copy-into", "read-write"), ("copy-within", "read-write"), ("copy-within", "copy_file_range")]
-            {
+            for (operation, copy) in [
+                ("copy-into", "read-write"),
+                ("copy-within", "read-write"),
+                ("copy-within", "copy_file_range"),
+            ] {
                 let root = tempfile::tempdir().unwrap();
                 let workload = spec(&[
                     ("shape", SHAPE.into()),
@@ -737,7 +929,10 @@ mod tests {
                 ]);
                 let mut ready = Ready::default();
                 let measured = run_once(&workload, root.path(), |found| ready = found).unwrap();
-                assert_eq!((measured.operations, measured.bytes), (6, 100 + 5000 + 300_000 + 4096 + 1));
+                assert_eq!(
+                    (measured.operations, measured.bytes),
+                    (6, 100 + 5000 + 300_000 + 4096 + 1)
+                );
                 assert_eq!(measured.counts["files_copied"], 6);
                 assert_eq!(measured.counts["directories_made"], 4);
                 assert_eq!(
@@ -760,20 +955,38 @@ mod tests {
     fn deleted_trees_are_gone_and_counted() {
         for threads in [1, 3] {
             let root = tempfile::tempdir().unwrap();
-            let workload =
-                spec(&[("shape", SHAPE.into()), ("operation", "delete".into()), ("threads", threads.into())]);
+            let workload = spec(&[
+                ("shape", SHAPE.into()),
+                ("operation", "delete".into()),
+                ("threads", threads.into()),
+            ]);
             let mut there = 0;
-            let measured =
-                run_once(&workload, root.path(), |_| there = contents(&root.path().join("fsb-set")).len()).unwrap();
+            let measured = run_once(&workload, root.path(), |_| {
+                there = contents(&root.path().join("fsb-set")).len()
+            })
+            .unwrap();
             assert_eq!(there, 10);
-            assert_eq!(fs::read_dir(root.path().join("fsb-set")).unwrap().count(), 0);
-            assert_eq!((measured.counts["files_deleted"], measured.counts["directories_deleted"]), (6, 4));
+            assert_eq!(
+                fs::read_dir(root.path().join("fsb-set")).unwrap().count(),
+                0
+            );
+            assert_eq!(
+                (
+                    measured.counts["files_deleted"],
+                    measured.counts["directories_deleted"]
+                ),
+                (6, 4)
+            );
         }
     }
 
     #[test]
     fn a_source_that_was_damaged_a_file_that_vanished_and_one_in_the_way_end_the_trial() {
-        let workload = spec(&[("shape", SHAPE.into()), ("operation", "copy-within".into()), ("verify", true.into())]);
+        let workload = spec(&[
+            ("shape", SHAPE.into()),
+            ("operation", "copy-within".into()),
+            ("verify", true.into()),
+        ]);
         let file = "fsb-set/source/d1/d2/f1";
         type Harm = fn(&Path);
         let cases: [(Harm, &str); 4] = [
@@ -785,8 +998,21 @@ mod tests {
                 },
                 "corrupted: ",
             ),
-            (|path| fs::remove_file(path).unwrap(), "f1: No such file or directory (ENOENT)"),
-            (|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(7).unwrap(), "(ENODATA)"),
+            (
+                |path| fs::remove_file(path).unwrap(),
+                "f1: No such file or directory (ENOENT)",
+            ),
+            (
+                |path| {
+                    fs::OpenOptions::new()
+                        .write(true)
+                        .open(path)
+                        .unwrap()
+                        .set_len(7)
+                        .unwrap()
+                },
+                "(ENODATA)",
+            ),
             (
                 |path| fs::create_dir(path.ancestors().nth(4).unwrap().join("copy")).unwrap(),
                 "copy: File exists (EEXIST)",
@@ -794,7 +1020,8 @@ mod tests {
         ];
         for (harm, said) in cases {
             let root = tempfile::tempdir().unwrap();
-            let error = run_once(&workload, root.path(), |_| harm(&root.path().join(file))).unwrap_err();
+            let error =
+                run_once(&workload, root.path(), |_| harm(&root.path().join(file))).unwrap_err();
             assert!(error.message.contains(said), "{said}: {error}");
             assert!(!error.inapplicable);
         }
@@ -804,18 +1031,32 @@ mod tests {
     fn reflinks_are_not_applicable_where_the_file_system_has_none() {
         // A file system in memory shares no blocks.
         let root = tempfile::tempdir_in("/dev/shm").unwrap();
-        let workload =
-            spec(&[("shape", SHAPE.into()), ("operation", "copy-within".into()), ("copy", "reflink".into())]);
+        let workload = spec(&[
+            ("shape", SHAPE.into()),
+            ("operation", "copy-within".into()),
+            ("copy", "reflink".into()),
+        ]);
         let error = run_once(&workload, root.path(), |_| {}).unwrap_err();
-        assert!(error.inapplicable && error.message.contains("reflink is not supported"), "{error}");
-        assert_eq!(fs::read_dir(root.path().join("fsb-set")).unwrap().count(), 0, "the probe is gone");
+        assert!(
+            error.inapplicable && error.message.contains("reflink is not supported"),
+            "{error}"
+        );
+        assert_eq!(
+            fs::read_dir(root.path().join("fsb-set")).unwrap().count(),
+            0,
+            "the probe is gone"
+        );
     }
 
     #[test]
     fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         let label = |pairs: Pairs<'_>| label(&spec(pairs));
         assert_eq!(label(&[]).unwrap(), "copy music into, read-write, durable");
-        let within = [("set", "iso".into()), ("operation", "copy-within".into()), ("copy", "reflink".into())];
+        let within = [
+            ("set", "iso".into()),
+            ("operation", "copy-within".into()),
+            ("copy", "reflink".into()),
+        ];
         assert_eq!(label(&within).unwrap(), "copy iso within, reflink, durable");
         let recorded = [
             ("shape", SHAPE.into()),
@@ -825,18 +1066,33 @@ mod tests {
         ];
         assert_eq!(label(&recorded).unwrap(), "delete linux");
         for (pairs, said) in [
-            (vec![("copy", "reflink".into())], "needs operation = \"copy-within\""),
+            (
+                vec![("copy", "reflink".into())],
+                "needs operation = \"copy-within\"",
+            ),
             (
                 vec![("operation", "delete".into()), ("copy", "reflink".into())],
                 "copy: it applies only with operation = copy-into or copy-within",
             ),
-            (vec![("operation", "delete".into()), ("verify", true.into())], "verify: it applies only with operation"),
-            (vec![("set", "iso".into()), ("shape", SHAPE.into())], "shape: it does not apply with set"),
+            (
+                vec![("operation", "delete".into()), ("verify", true.into())],
+                "verify: it applies only with operation",
+            ),
+            (
+                vec![("set", "iso".into()), ("shape", SHAPE.into())],
+                "shape: it does not apply with set",
+            ),
             (vec![("shape", "-:;0:".into())], "the tree has no files"),
             (vec![("shape", "nonsense".into())], "has no ':'"),
-            (vec![("tree", "linux".into())], "tree: it applies only with shape: give shape too"),
+            (
+                vec![("tree", "linux".into())],
+                "tree: it applies only with shape: give shape too",
+            ),
             (vec![("scale", 0.into())], "scale: 0 is not a number from"),
-            (vec![("durability", "each".into())], "durability: 'each' is not allowed"),
+            (
+                vec![("durability", "each".into())],
+                "durability: 'each' is not allowed",
+            ),
         ] {
             let error = label(&pairs).unwrap_err().to_string();
             assert!(error.contains(said), "{said}: {error}");

@@ -8,7 +8,9 @@ use crate::backend::Backend;
 use crate::hash::mix;
 use crate::workload::label::ending;
 use crate::workload::parameter::ParameterDefault::Absent;
-use crate::workload::parameter::{Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
+use crate::workload::parameter::{
+    Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
+};
 use crate::workload::params::Reader;
 use crate::workload::{label, parameter, params};
 use crate::{ParamError, Sizing};
@@ -22,7 +24,11 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    const ALL: [Operation; 3] = [Operation::CopyInto, Operation::CopyWithin, Operation::Delete];
+    const ALL: [Operation; 3] = [
+        Operation::CopyInto,
+        Operation::CopyWithin,
+        Operation::Delete,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -42,7 +48,11 @@ pub(super) enum CopyMethod {
 }
 
 impl CopyMethod {
-    const ALL: [CopyMethod; 3] = [CopyMethod::ReadWrite, CopyMethod::CopyFileRange, CopyMethod::Reflink];
+    const ALL: [CopyMethod; 3] = [
+        CopyMethod::ReadWrite,
+        CopyMethod::CopyFileRange,
+        CopyMethod::Reflink,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -90,25 +100,59 @@ pub(super) fn parameters() -> Vec<Parameter> {
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::word("operation", &Operation::ALL, Operation::name, "work on the tree"),
-            Parameter::word("copy", &CopyMethod::ALL, CopyMethod::name, "method of copying a file").needs(COPIES),
+            Parameter::word(
+                "operation",
+                &Operation::ALL,
+                Operation::name,
+                "work on the tree",
+            ),
+            Parameter::word(
+                "copy",
+                &CopyMethod::ALL,
+                CopyMethod::name,
+                "method of copying a file",
+            )
+            .needs(COPIES),
         ],
     );
     all.extend(group(
         ParameterGroup::Files,
         [
-            Parameter::word("set", &PublishedSet::ALL, PublishedSet::name, "published set of files").default(set),
-            Parameter::new("shape", Text, Absent, "shape of a tree, as 'fsb run --tree' records it")
-                .needs(Needs::Absent("set")),
-            Parameter::new("tree", Text, Absent, "name of the recorded tree in reports").needs(Needs::Given("shape")),
-            Parameter::new("scale", Fraction(1e-9..=1024.0), "1", "factor of the tree's size"),
+            Parameter::word(
+                "set",
+                &PublishedSet::ALL,
+                PublishedSet::name,
+                "published set of files",
+            )
+            .default(set),
+            Parameter::new(
+                "shape",
+                Text,
+                Absent,
+                "shape of a tree, as 'fsb run --tree' records it",
+            )
+            .needs(Needs::Absent("set")),
+            Parameter::new("tree", Text, Absent, "name of the recorded tree in reports")
+                .needs(Needs::Given("shape")),
+            Parameter::new(
+                "scale",
+                Fraction(1e-9..=1024.0),
+                "1",
+                "factor of the tree's size",
+            ),
             parameter::data(),
         ],
     ));
     all.extend(group(
         ParameterGroup::Calls,
         [
-            Parameter::new("block_size", Size(1..=1 << 30), "128K", "size of each read and write").needs(COPIES),
+            Parameter::new(
+                "block_size",
+                Size(1..=1 << 30),
+                "128K",
+                "size of each read and write",
+            )
+            .needs(COPIES),
             parameter::sequential_backend(),
             parameter::threads(),
         ],
@@ -117,12 +161,19 @@ pub(super) fn parameters() -> Vec<Parameter> {
         ParameterGroup::State,
         [parameter::durability(&[Durability::None, Durability::End]).default("end")],
     ));
-    all.extend(group(ParameterGroup::Results, [parameter::verify().needs(COPIES), parameter::label()]));
+    all.extend(group(
+        ParameterGroup::Results,
+        [parameter::verify().needs(COPIES), parameter::label()],
+    ));
     all
 }
 
 impl Options {
-    pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+    pub(super) fn parse(
+        name: &str,
+        params: &Params,
+        sizing: &Sizing,
+    ) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?;
         let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
@@ -135,14 +186,19 @@ impl Options {
         let (recorded, tree) = (reader.text("shape")?, reader.text("tree")?);
         let (shape, tree) = match (set, recorded) {
             (_, Some(text)) => {
-                let shape: Shape = text.parse().map_err(|error| reader.error("shape", format!("{error}")))?;
+                let shape: Shape = text
+                    .parse()
+                    .map_err(|error| reader.error("shape", format!("{error}")))?;
                 let shape = if scale == 1.0 {
                     shape
                 } else {
                     // Empty files stay empty.
                     shape.with_sizes(|size| if size == 0 { 0 } else { scaled(size, scale) })
                 };
-                (shape, ShapeSource::Recorded(tree.unwrap_or_else(|| "a tree".to_owned()), text))
+                (
+                    shape,
+                    ShapeSource::Recorded(tree.unwrap_or_else(|| "a tree".to_owned()), text),
+                )
             }
             (set, None) => {
                 let set = set.unwrap_or(PublishedSet::Music);
@@ -201,7 +257,8 @@ impl Options {
         params
     }
 
-    /// Returns the label: `copy music into, read-write, durable`, and everything else that makes it another case.
+    /// Returns the label: `copy music into, read-write, durable`, and everything else that makes it
+    /// another case.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
@@ -215,16 +272,22 @@ impl Options {
             Operation::CopyWithin => format!("copy {tree} within, {}", self.copy.name()),
             Operation::Delete => format!("delete {tree}"),
         };
-        if self.operation != Operation::Delete && self.copy == CopyMethod::ReadWrite && self.block_size != 128 << 10 {
+        if self.operation != Operation::Delete
+            && self.copy == CopyMethod::ReadWrite
+            && self.block_size != 128 << 10
+        {
             label = format!("{label} {}", Bytes(self.block_size));
         }
-        label + &label::backend(self.backend) + &ending(self.durability, self.verify, self.threads, 1)
+        label
+            + &label::backend(self.backend)
+            + &ending(self.durability, self.verify, self.threads, 1)
     }
 }
 
 /// A published set.
 ///
-/// The file sets of Fedorchuk 2008, made by a recipe from their description: the files themselves are not published.
+/// The file sets of Fedorchuk 2008, made by a recipe from their description: the files themselves
+/// are not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PublishedSet {
     Music,
@@ -237,7 +300,9 @@ enum PublishedSet {
 /// Decimal, as sizes of disks and files were given.
 const MB: u64 = 1_000_000;
 /// MB of the 16 files of music: 357 in all.
-const MUSIC: [u64; 16] = [10, 15, 18, 20, 21, 22, 23, 23, 24, 24, 25, 25, 26, 27, 27, 27];
+const MUSIC: [u64; 16] = [
+    10, 15, 18, 20, 21, 22, 23, 23, 24, 24, 25, 25, 26, 27, 27, 27,
+];
 const AVI: u64 = 3400 * MB;
 const ISO: u64 = 586 * MB;
 const PORTAGE: u64 = 229 * MB;
@@ -251,8 +316,13 @@ const LARGE: u64 = 10;
 const SMALL: std::ops::Range<u64> = 200..4000;
 
 impl PublishedSet {
-    const ALL: [PublishedSet; 5] =
-        [PublishedSet::Music, PublishedSet::Portage, PublishedSet::Avi, PublishedSet::Iso, PublishedSet::All];
+    const ALL: [PublishedSet; 5] = [
+        PublishedSet::Music,
+        PublishedSet::Portage,
+        PublishedSet::Avi,
+        PublishedSet::Iso,
+        PublishedSet::All,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -264,12 +334,14 @@ impl PublishedSet {
         }
     }
 
-    /// Returns the shape of the set with `scale` of its bytes. The tree of packages gets fewer files, the others get
-    /// smaller ones.
+    /// Returns the shape of the set with `scale` of its bytes. The tree of packages gets fewer
+    /// files, the others get smaller ones.
     fn shape(self, scale: f64) -> Shape {
         let flat = |sizes: &[u64]| {
             let mut shape = Shape::default();
-            sizes.iter().for_each(|size| shape.add_file(0, scaled(*size, scale)));
+            sizes
+                .iter()
+                .for_each(|size| shape.add_file(0, scaled(*size, scale)));
             shape
         };
         match self {
@@ -291,11 +363,16 @@ impl PublishedSet {
 
 /// Scales a number; the result is at least 1 unless `scale` is 1.
 fn scaled(size: u64, scale: f64) -> u64 {
-    if scale == 1.0 { size } else { ((size as f64 * scale).round() as u64).max(1) }
+    if scale == 1.0 {
+        size
+    } else {
+        ((size as f64 * scale).round() as u64).max(1)
+    }
 }
 
-/// Builds a tree of packages. Categories contain packages of six files; every other package has a directory of two more
-/// files. Nine of ten files have hundreds of bytes to a few thousand. The others share the rest of `bytes`.
+/// Builds a tree of packages. Categories contain packages of six files; every other package has a
+/// directory of two more files. Nine of ten files have hundreds of bytes to a few thousand. The
+/// others share the rest of `bytes`.
 fn packages(entries: u64, bytes: u64) -> Shape {
     let mut shape = Shape::default();
     let (mut left, mut category, mut package) = (entries, 0, 0);
@@ -324,14 +401,21 @@ fn packages(entries: u64, bytes: u64) -> Shape {
     let is_large = |index: u64| index % LARGE == LARGE / 2;
     let small = |index: u64| SMALL.start + mix(index) % (SMALL.end - SMALL.start);
     let count = files.len() as u64;
-    let smalls: u64 = (0..count).filter(|index| !is_large(*index)).map(small).sum();
+    let smalls: u64 = (0..count)
+        .filter(|index| !is_large(*index))
+        .map(small)
+        .sum();
     let mut larges = (0..count).filter(|index| is_large(*index)).count() as u64;
     let mut rest = bytes.saturating_sub(smalls);
     for (index, directory) in (0..).zip(files) {
         let size = if is_large(index) {
             // Half to one and a half of an equal share; the last one takes the rest.
             let share = rest / larges;
-            let size = if larges == 1 { rest } else { share / 2 + mix(index) % share.max(1) };
+            let size = if larges == 1 {
+                rest
+            } else {
+                share / 2 + mix(index) % share.max(1)
+            };
             (larges, rest) = (larges - 1, rest - size);
             size
         } else {
@@ -356,11 +440,23 @@ mod tests {
         assert_eq!(of(PublishedSet::Avi), (1, 3400 * MB));
         assert_eq!(of(PublishedSet::Iso), (1, 586 * MB));
         assert_eq!(of(PublishedSet::Portage), (12_000, 229 * MB));
-        assert_eq!(of(PublishedSet::All), (16 + 1 + 1 + 12_000 + 4, (357 + 3400 + 586 + 229) * MB));
-        assert!(PublishedSet::Music.shape(1.0).sizes().all(|size| (10 * MB..=27 * MB).contains(&size)));
+        assert_eq!(
+            of(PublishedSet::All),
+            (16 + 1 + 1 + 12_000 + 4, (357 + 3400 + 586 + 229) * MB)
+        );
+        assert!(
+            PublishedSet::Music
+                .shape(1.0)
+                .sizes()
+                .all(|size| (10 * MB..=27 * MB).contains(&size))
+        );
         let portage = PublishedSet::Portage.shape(1.0);
         let small = portage.sizes().filter(|size| SMALL.contains(size)).count() as u64;
-        assert!(small * 100 >= portage.files() * 89, "{small} of {}", portage.files());
+        assert!(
+            small * 100 >= portage.files() * 89,
+            "{small} of {}",
+            portage.files()
+        );
         let depth = |mut directory: usize| {
             let mut depth = 0;
             while directory != 0 {
@@ -368,7 +464,11 @@ mod tests {
             }
             depth
         };
-        assert_eq!((0..portage.directories().len()).map(depth).max(), Some(3), "category, package, files");
+        assert_eq!(
+            (0..portage.directories().len()).map(depth).max(),
+            Some(3),
+            "category, package, files"
+        );
     }
 
     #[test]
@@ -376,10 +476,17 @@ mod tests {
         for scale in [0.5, 1.0 / 16.0, 1.0 / 1024.0] {
             assert_eq!(PublishedSet::Music.shape(scale).files(), 16);
             let portage = PublishedSet::Portage.shape(scale);
-            assert_eq!(portage.entries(), (12_000.0 * scale).round() as u64, "{scale}");
+            assert_eq!(
+                portage.entries(),
+                (12_000.0 * scale).round() as u64,
+                "{scale}"
+            );
             // So few files that none of them is large have only their own bytes.
             let wanted = 229e6 * scale;
-            assert!(portage.files() < 6 || (portage.bytes() as f64 - wanted).abs() <= wanted * 0.2, "{scale}");
+            assert!(
+                portage.files() < 6 || (portage.bytes() as f64 - wanted).abs() <= wanted * 0.2,
+                "{scale}"
+            );
         }
         assert_eq!(PublishedSet::Portage.shape(1e-9).entries(), 1);
     }

@@ -1,7 +1,9 @@
-//! The sets of a flow: their trees, and the entries that exist or are open. Threads take entries without a lock.
+//! The sets of a flow: their trees, and the entries that exist or are open. Threads take entries
+//! without a lock.
 //!
-//! An entry is its size and one word that threads change by compare-and-swap. One bit per entry shows where to search
-//! for existing and for missing entries. That is 12 bytes and one bit per file.
+//! An entry is its size and one word that threads change by compare-and-swap. One bit per entry
+//! shows where to search for existing and for missing entries. That is 12 bytes and one bit per
+//! file.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,9 @@ impl Entries {
         };
         for entry in 0..count {
             let size = size(entry);
-            entries.words.push(AtomicU32::new(if size.is_some() { EXISTS } else { 0 }));
+            entries
+                .words
+                .push(AtomicU32::new(if size.is_some() { EXISTS } else { 0 }));
             entries.sizes.push(AtomicU64::new(size.unwrap_or(0)));
             if size.is_some() {
                 *entries.exist[entry as usize / 64].get_mut() |= 1 << (entry % 64);
@@ -94,7 +98,10 @@ impl Entries {
 
     /// Returns the number of existing entries.
     pub(super) fn existing(&self) -> u64 {
-        self.exist.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        self.exist
+            .iter()
+            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
+            .sum()
     }
 
     /// Takes the next suitable entry from `from` on, or from the end of the last search.
@@ -149,18 +156,25 @@ impl Entries {
             Want::Delete if found & (EXISTS | BUSY) == EXISTS && found & OPENS == 0 => found | BUSY,
             _ => return None,
         };
-        word.compare_exchange(found, next, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Taken { entry, generation: found >> GENERATION & GENERATIONS })
+        word.compare_exchange(found, next, Ordering::Acquire, Ordering::Relaxed)
+            .ok()?;
+        Some(Taken {
+            entry,
+            generation: found >> GENERATION & GENERATIONS,
+        })
     }
 
-    /// Takes an entry for deletion by the only thread that has it open. Returns whether that succeeded.
+    /// Takes an entry for deletion by the only thread that has it open. Returns whether that
+    /// succeeded.
     #[inline]
     pub(super) fn take_own(&self, entry: u64) -> bool {
         let word = &self.words[entry as usize];
         let found = word.load(Ordering::Relaxed);
         found & (EXISTS | BUSY) == EXISTS
             && found & OPENS == 1
-            && word.compare_exchange(found, found | BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            && word
+                .compare_exchange(found, found | BUSY, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Marks an entry as made, and as open if `open` is set. Returns its new generation.
@@ -168,13 +182,18 @@ impl Entries {
     pub(super) fn made(&self, entry: u64, open: bool) -> u32 {
         self.sizes[entry as usize].store(0, Ordering::Relaxed);
         let word = &self.words[entry as usize];
-        let generation = (word.load(Ordering::Relaxed) >> GENERATION & GENERATIONS).wrapping_add(1) & GENERATIONS;
+        let generation = (word.load(Ordering::Relaxed) >> GENERATION & GENERATIONS).wrapping_add(1)
+            & GENERATIONS;
         self.exist[entry as usize / 64].fetch_or(1 << (entry % 64), Ordering::Relaxed);
-        word.store(EXISTS | generation << GENERATION | u32::from(open), Ordering::Release);
+        word.store(
+            EXISTS | generation << GENERATION | u32::from(open),
+            Ordering::Release,
+        );
         generation
     }
 
-    /// Marks an entry as deleted. The word keeps the generation, so that the entry gets the next one when it is made.
+    /// Marks an entry as deleted. The word keeps the generation, so that the entry gets the next
+    /// one when it is made.
     #[inline]
     pub(super) fn deleted(&self, entry: u64) {
         let word = &self.words[entry as usize];
@@ -205,7 +224,8 @@ impl Entries {
     }
 }
 
-/// Mask of the addresses at which files begin: far apart, and at the same place in the pool of data.
+/// Mask of the addresses at which files begin: far apart, and at the same place in the pool of
+/// data.
 const ADDRESSES: u64 = 0x3fff_ffff_fff0_0000;
 
 /// A set of files.
@@ -222,26 +242,50 @@ pub(super) struct Set {
 
 /// Returns all sets in their state before the clock starts.
 pub(super) fn sets(flow: &Flow, seed: u64) -> Vec<Set> {
-    flow.filesets.iter().enumerate().map(|(number, shape)| Set::new(shape, number, seed)).collect()
+    flow.filesets
+        .iter()
+        .enumerate()
+        .map(|(number, shape)| Set::new(shape, number, seed))
+        .collect()
 }
 
 impl Set {
     fn new(shape: &FileSet, number: usize, seed: u64) -> Set {
         let tree = Tree::of_files(shape, number, seed);
-        let sized = Sized { shape, number: number as u64, seed };
-        let files = Entries::new(shape.files, |file| sized.is_there(file).then(|| sized.size(file)));
+        let sized = Sized {
+            shape,
+            number: number as u64,
+            seed,
+        };
+        let files = Entries::new(shape.files, |file| {
+            sized.is_there(file).then(|| sized.size(file))
+        });
         let empty = (shape.directories > 0).then(|| {
             let tree = Tree::of_directories(shape, number, seed, &tree);
-            let entries = Entries::new(shape.directories, |entry| sized.is_there(!entry).then_some(0));
+            let entries = Entries::new(shape.directories, |entry| {
+                sized.is_there(!entry).then_some(0)
+            });
             (tree, entries)
         });
-        Set { shape: shape.clone(), number: number as u64, seed, tree, files, empty }
+        Set {
+            shape: shape.clone(),
+            number: number as u64,
+            seed,
+            tree,
+            files,
+            empty,
+        }
     }
 
     /// Returns the size of a complete file in bytes.
     #[inline]
     pub(super) fn size(&self, file: u64) -> u64 {
-        Sized { shape: &self.shape, number: self.number, seed: self.seed }.size(file)
+        Sized {
+            shape: &self.shape,
+            number: self.number,
+            seed: self.seed,
+        }
+        .size(file)
     }
 
     /// Returns the address of the file's content in the content of the set.
@@ -265,7 +309,11 @@ struct Sized<'s> {
 
 impl Sized<'_> {
     fn bits(&self, item: u64, purpose: u64) -> u64 {
-        hash(self.seed, Stream::Flow, mix(item ^ mix(self.number << 8 | purpose)))
+        hash(
+            self.seed,
+            Stream::Flow,
+            mix(item ^ mix(self.number << 8 | purpose)),
+        )
     }
 
     fn size(&self, file: u64) -> u64 {
@@ -281,16 +329,21 @@ impl Sized<'_> {
 pub(super) fn expected_bytes(set: &FileSet, files: u64, block: u64) -> u64 {
     let mean = set.size.mean();
     // On average a file wastes half a block, and a file that is not empty has at least one block.
-    let each = if mean == 0 { 1 } else { mean.saturating_add(block / 2).max(block) };
+    let each = if mean == 0 {
+        1
+    } else {
+        mean.saturating_add(block / 2).max(block)
+    };
     files.saturating_mul(each)
 }
 
 // The directories and names of the files of a set, which are functions of their numbers.
 //
-// The tree grows as in filebench. The root contains directories only. Each directory is a leaf, full of files, or
-// contains more directories. The depth of a leaf is drawn around the logarithm of the number of entries to the base of
-// the width. The number of entries of a directory is drawn around the width. Names are numbers of eight digits, from 1
-// in each directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
+// The tree grows as in filebench. The root contains directories only. Each directory is a leaf,
+// full of files, or contains more directories. The depth of a leaf is drawn around the logarithm of
+// the number of entries to the base of the width. The number of entries of a directory is drawn
+// around the width. Names are numbers of eight digits, from 1 in each directory. Only directories
+// are kept in memory: a file's name is made from its number when it is needed.
 
 /// The maximum depth of a directory.
 const DEEPEST: u32 = 64;
@@ -331,13 +384,24 @@ impl Tree {
 
     /// Grows the tree of a set's empty directories, next to the tree of its files.
     fn of_directories(set: &FileSet, number: usize, seed: u64, beside: &Tree) -> Tree {
-        Tree::grow(set, set.directories, seed, number as u64 | 1 << 32, beside.top_level())
+        Tree::grow(
+            set,
+            set.directories,
+            seed,
+            number as u64 | 1 << 32,
+            beside.top_level(),
+        )
     }
 
     fn grow(set: &FileSet, entries: u64, seed: u64, stream: u64, first_name: u64) -> Tree {
         let all = (set.files + set.directories).max(1) as f64;
         let mut growth = Growth {
-            tree: Tree { directories: Vec::new(), leaves: Vec::new(), paths: Vec::new(), entries },
+            tree: Tree {
+                directories: Vec::new(),
+                leaves: Vec::new(),
+                paths: Vec::new(),
+                entries,
+            },
             seed: hash(seed, Stream::Flow, mix(stream)),
             width: set.width,
             depth: libm::log(all) / libm::log(set.width.mean.max(2) as f64),
@@ -348,9 +412,14 @@ impl Tree {
     }
 
     fn top_level(&self) -> u64 {
-        let Some(root) = self.directories.first() else { return 0 };
+        let Some(root) = self.directories.first() else {
+            return 0;
+        };
         let below = usize::from(root.path.1) + PART;
-        self.directories.iter().filter(|directory| usize::from(directory.path.1) == below).count() as u64
+        self.directories
+            .iter()
+            .filter(|directory| usize::from(directory.path.1) == below)
+            .count() as u64
     }
 
     /// Returns the number of directories, including the set's own.
@@ -365,8 +434,11 @@ impl Tree {
 
     /// Returns the entries of a leaf.
     pub(super) fn entries_of(&self, leaf: usize) -> std::ops::Range<u64> {
-        let first =
-            |leaf: usize| self.leaves.get(leaf).map_or(self.entries, |&number| self.directories[number as usize].first);
+        let first = |leaf: usize| {
+            self.leaves.get(leaf).map_or(self.entries, |&number| {
+                self.directories[number as usize].first
+            })
+        };
         first(leaf)..first(leaf + 1)
     }
 
@@ -380,7 +452,9 @@ impl Tree {
     /// Returns the path of an entry.
     #[inline]
     pub(super) fn entry<'s>(&self, entry: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
-        let after = self.leaves.partition_point(|&leaf| self.directories[leaf as usize].first <= entry);
+        let after = self
+            .leaves
+            .partition_point(|&leaf| self.directories[leaf as usize].first <= entry);
         let leaf = self.directories[self.leaves[after - 1] as usize];
         let length = self.copy(leaf, path_buffer);
         let length = append(path_buffer, length, entry - leaf.first + 1);
@@ -396,7 +470,11 @@ impl Tree {
 
     /// Returns the path of an entry below `root`, for messages.
     pub(super) fn show(&self, root: &Path, entry: u64) -> PathBuf {
-        root.join(self.entry(entry, &mut [0; LONGEST_PATH]).to_string_lossy().as_ref())
+        root.join(
+            self.entry(entry, &mut [0; LONGEST_PATH])
+                .to_string_lossy()
+                .as_ref(),
+        )
     }
 }
 
@@ -430,7 +508,10 @@ struct Growth {
 impl Growth {
     fn root(&mut self, name: &str, first_name: u64) {
         self.tree.paths.extend_from_slice(name.as_bytes());
-        self.tree.directories.push(Directory { path: (0, name.len() as u16), first: 0 });
+        self.tree.directories.push(Directory {
+            path: (0, name.len() as u16),
+            first: 0,
+        });
         let mut child = first_name;
         while self.grown < self.tree.entries {
             child += 1;
@@ -451,9 +532,17 @@ impl Growth {
             self.tree.paths.extend_from_slice(&path_buffer[..length]);
             (start, length as u16)
         };
-        self.tree.directories.push(Directory { path, first: self.grown });
-        let shape = if self.width.shape == 0.0 { None } else { Some(self.width.shape) };
-        let deepest = shape.map_or(self.depth, |shape| draw_gamma(self.depth, shape, mix(bits))) as u32;
+        self.tree.directories.push(Directory {
+            path,
+            first: self.grown,
+        });
+        let shape = if self.width.shape == 0.0 {
+            None
+        } else {
+            Some(self.width.shape)
+        };
+        let deepest =
+            shape.map_or(self.depth, |shape| draw_gamma(self.depth, shape, mix(bits))) as u32;
         let leaf = depth >= deepest.max(1) || depth >= DEEPEST;
         if leaf {
             self.tree.leaves.push(number);
@@ -476,8 +565,9 @@ impl Growth {
 
 // Random numbers with the distributions of a flow, each a function of the seed and its own number.
 //
-// The gamma distribution is sampled by Marsaglia and Tsang's method ("A simple method for generating gamma variables",
-// 2000), as `rand_distr` implements it. The generator is pinned, and the floating point is the same everywhere.
+// The gamma distribution is sampled by Marsaglia and Tsang's method ("A simple method for
+// generating gamma variables", 2000), as `rand_distr` implements it. The generator is pinned, and
+// the floating point is the same everywhere.
 
 /// No file of a gamma distribution gets larger than this multiple of its mean: one in 10^25 would.
 const LONGEST_TAIL: f64 = 40.0;
@@ -502,7 +592,11 @@ pub(super) fn largest_size(spread: &Spread) -> u64 {
 
 /// Returns the number of entries of a directory, not rounded, because filebench counts up to it.
 fn draw_width(width: Width, bits: u64) -> f64 {
-    if width.shape == 0.0 { width.mean as f64 } else { draw_gamma(width.mean as f64, width.shape, bits) }
+    if width.shape == 0.0 {
+        width.mean as f64
+    } else {
+        draw_gamma(width.mean as f64, width.shape, bits)
+    }
 }
 
 /// Returns a number below `limit`.
@@ -517,9 +611,13 @@ fn draw_gamma(mean: f64, shape: f64, bits: u64) -> f64 {
         return 0.0;
     }
     // The shape is checked by the flow, and so is the mean: there is such a distribution.
-    let Ok(distribution) = Gamma::new(shape, mean / shape) else { return mean };
+    let Ok(distribution) = Gamma::new(shape, mean / shape) else {
+        return mean;
+    };
     let state = u128::from(bits) << 64 | u128::from(mix(bits));
-    distribution.sample(&mut Pcg64Mcg::new(state)).min(mean * LONGEST_TAIL)
+    distribution
+        .sample(&mut Pcg64Mcg::new(state))
+        .min(mean * LONGEST_TAIL)
 }
 
 #[cfg(test)]
@@ -541,10 +639,27 @@ mod tests {
     fn entries_are_taken_in_rotation_and_from_anywhere() {
         let entries = odd(200);
         let take = |want, from| entries.take(want, from).map(|taken| taken.entry);
-        assert_eq!([take(Want::Use, None), take(Want::Use, None), take(Want::Use, None)], [Ok(1), Ok(3), Ok(5)]);
-        assert_eq!([take(Want::Make, None), take(Want::Make, None)], [Ok(0), Ok(2)]);
-        assert_eq!((take(Want::Use, Some(130)), take(Want::Make, Some(199))), (Ok(131), Ok(4)));
-        assert_eq!(take(Want::Delete, None), Ok(7), "those that are open are passed over");
+        assert_eq!(
+            [
+                take(Want::Use, None),
+                take(Want::Use, None),
+                take(Want::Use, None)
+            ],
+            [Ok(1), Ok(3), Ok(5)]
+        );
+        assert_eq!(
+            [take(Want::Make, None), take(Want::Make, None)],
+            [Ok(0), Ok(2)]
+        );
+        assert_eq!(
+            (take(Want::Use, Some(130)), take(Want::Make, Some(199))),
+            (Ok(131), Ok(4))
+        );
+        assert_eq!(
+            take(Want::Delete, None),
+            Ok(7),
+            "those that are open are passed over"
+        );
         assert_eq!(entries.existing(), 100);
         entries.deleted(7);
         assert_eq!(entries.existing(), 99);
@@ -562,7 +677,10 @@ mod tests {
         assert_eq!(entries.take(Want::Delete, None), Err(Nothing::InUse));
         entries.release(1);
         assert_eq!(entries.take(Want::Delete, None).unwrap().entry, 1);
-        assert_eq!(Entries::new(0, |_| None).take(Want::Use, None), Err(Nothing::There));
+        assert_eq!(
+            Entries::new(0, |_| None).take(Want::Use, None),
+            Err(Nothing::There)
+        );
     }
 
     #[test]
@@ -578,7 +696,10 @@ mod tests {
                 mine
             };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(taker)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
         });
         let mut sorted = all.clone();
         sorted.sort_unstable();
@@ -589,7 +710,9 @@ mod tests {
     #[test]
     fn an_entry_costs_little_memory() {
         let entries = odd(6400);
-        let bytes = entries.words.capacity() * 4 + entries.sizes.capacity() * 8 + entries.exist.capacity() * 8;
+        let bytes = entries.words.capacity() * 4
+            + entries.sizes.capacity() * 8
+            + entries.exist.capacity() * 8;
         assert!(bytes < 13 * 6400, "{bytes}");
     }
 
@@ -599,7 +722,10 @@ mod tests {
             files,
             directories: 0,
             size: Spread::Exact(Bytes(0)),
-            width: Width { mean, shape: Width::SHAPE },
+            width: Width {
+                mean,
+                shape: Width::SHAPE,
+            },
             preallocated: 1.0,
             pick: Pick::Rotate,
             read_only: false,
@@ -607,13 +733,18 @@ mod tests {
     }
 
     fn path(tree: &Tree, entry: u64) -> String {
-        tree.show(Path::new(""), entry).to_string_lossy().into_owned()
+        tree.show(Path::new(""), entry)
+            .to_string_lossy()
+            .into_owned()
     }
 
     #[test]
     fn a_flat_set_lies_in_one_directory() {
         let tree = Tree::of_files(&set(1000, 1_000_000), 0, 7);
-        assert_eq!((tree.leaves(), tree.directories(), tree.entries_of(0)), (1, 2, 0..1000));
+        assert_eq!(
+            (tree.leaves(), tree.directories(), tree.entries_of(0)),
+            (1, 2, 0..1000)
+        );
         assert_eq!(
             (path(&tree, 0).as_str(), path(&tree, 999).as_str()),
             ("set/00000001/00000001", "set/00000001/00001000")
@@ -625,16 +756,25 @@ mod tests {
         for (files, width) in [(1, 1), (30, 1), (10_000, 20), (777, 3)] {
             let tree = Tree::of_files(&set(files, width), 0, 7);
             let directories: BTreeSet<_> = (0..tree.directories())
-                .map(|number| tree.directory(number, &mut [0; LONGEST_PATH]).to_string_lossy().into_owned())
+                .map(|number| {
+                    tree.directory(number, &mut [0; LONGEST_PATH])
+                        .to_string_lossy()
+                        .into_owned()
+                })
                 .collect();
             assert_eq!(directories.len() as u64, tree.directories());
             let all: BTreeSet<_> = (0..files).map(|file| path(&tree, file)).collect();
             assert_eq!(all.len() as u64, files);
             for file in &all {
-                assert!(directories.contains(file.rsplit_once('/').unwrap().0), "{file}");
+                assert!(
+                    directories.contains(file.rsplit_once('/').unwrap().0),
+                    "{file}"
+                );
             }
-            let of_leaves: u64 =
-                (0..tree.leaves()).map(|leaf| tree.entries_of(leaf)).map(|range| range.end - range.start).sum();
+            let of_leaves: u64 = (0..tree.leaves())
+                .map(|leaf| tree.entries_of(leaf))
+                .map(|range| range.end - range.start)
+                .sum();
             assert_eq!(of_leaves, files);
         }
     }
@@ -644,7 +784,9 @@ mod tests {
         let tree = Tree::of_files(&set(1_000_000, 20), 0, 7);
         let mean = 1e6 / tree.leaves() as f64;
         assert!((17.0..25.0).contains(&mean), "{mean}");
-        let bytes = tree.paths.len() + tree.directories.len() * size_of::<Directory>() + tree.leaves.len() * 4;
+        let bytes = tree.paths.len()
+            + tree.directories.len() * size_of::<Directory>()
+            + tree.leaves.len() * 4;
         assert!(bytes < 10_000_000, "{bytes} bytes for a million files");
         let alike = Tree::of_files(&set(1_000_000, 20), 0, 7);
         assert_eq!(path(&tree, 123_456), path(&alike, 123_456));
@@ -661,34 +803,55 @@ mod tests {
                 .map(|number| tree.directory(number, &mut [0; LONGEST_PATH]).to_owned())
                 .collect::<BTreeSet<_>>()
         };
-        let both: Vec<_> = paths(&files).intersection(&paths(&empty)).cloned().collect();
+        let both: Vec<_> = paths(&files)
+            .intersection(&paths(&empty))
+            .cloned()
+            .collect();
         assert_eq!(both, [c"set".to_owned()], "only the set's own directory");
         assert_eq!(empty.entries, 40);
     }
 
     #[test]
     fn a_gamma_distribution_has_its_mean_and_variance() {
-        let values: Vec<f64> = (0..50_000).map(|i| draw_gamma(16_384.0, 1.5, hash(1, Stream::Flow, i))).collect();
+        let values: Vec<f64> = (0..50_000)
+            .map(|i| draw_gamma(16_384.0, 1.5, hash(1, Stream::Flow, i)))
+            .collect();
         let mean = values.iter().sum::<f64>() / 5e4;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5e4;
         assert!((mean / 16_384.0 - 1.0).abs() < 0.02, "{mean}");
         // The variance of a gamma distribution is its mean squared through its shape.
-        assert!((variance / (16_384.0f64.powi(2) / 1.5) - 1.0).abs() < 0.05, "{variance}");
+        assert!(
+            (variance / (16_384.0f64.powi(2) / 1.5) - 1.0).abs() < 0.05,
+            "{variance}"
+        );
     }
 
     /// Every recorded run depends on these numbers.
     #[test]
     fn samples_are_pinned() {
-        let sizes = [0, 1, 2]
-            .map(|i| draw_size(&Spread::Gamma { mean: Bytes(131_072), shape: 1.5 }, hash(42, Stream::Flow, i)));
+        let sizes = [0, 1, 2].map(|i| {
+            draw_size(
+                &Spread::Gamma {
+                    mean: Bytes(131_072),
+                    shape: 1.5,
+                },
+                hash(42, Stream::Flow, i),
+            )
+        });
         assert_eq!(sizes, [251_408, 22_817, 70_540]);
     }
 
     #[test]
     fn uniform_numbers_stay_between_their_bounds_and_reach_them() {
-        let spread = Spread::Uniform { low: Bytes(3), high: Bytes(7) };
+        let spread = Spread::Uniform {
+            low: Bytes(3),
+            high: Bytes(7),
+        };
         let mut seen = [0; 8];
         (0..1000).for_each(|i| seen[draw_size(&spread, hash(1, Stream::Draw, i)) as usize] += 1);
-        assert_eq!(seen.map(|count| count > 150), [false, false, false, true, true, true, true, false]);
+        assert_eq!(
+            seen.map(|count| count > 150),
+            [false, false, false, true, true, true, true, false]
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! Server workloads: flows (`fsb_model::flow`), among them the personalities of filebench.
 //!
-//! The threads of a flow repeat their steps. Each step that works on files is an operation. A trial does a given number
-//! of operations, whichever threads perform them. Threads take files from the sets without a lock. The size, name and
-//! content of a file are functions of its number. The amount of work is the same for all targets, so the report
-//! compares the time that it takes. The measurement also contains the latencies of each kind of operation, and counts
-//! of the files and bytes.
+//! The threads of a flow repeat their steps. Each step that works on files is an operation. A trial
+//! does a given number of operations, whichever threads perform them. Threads take files from the
+//! sets without a lock. The size, name and content of a file are functions of its number. The
+//! amount of work is the same for all targets, so the report compares the time that it takes. The
+//! measurement also contains the latencies of each kind of operation, and counts of the files and
+//! bytes.
 
 mod entries;
 mod operations;
@@ -18,7 +19,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
 use entries::{LONGEST_PATH, PathBuffer, Set};
-use fsb_model::flow::{FileSet, Flow, FlowStep, MOST_FILES, MOST_THREADS, Op, Pick, Problem, Thread};
+use fsb_model::flow::{
+    FileSet, Flow, FlowStep, MOST_FILES, MOST_THREADS, Op, Pick, Problem, Thread,
+};
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
@@ -121,7 +124,10 @@ impl Workload for Personality {
     }
 
     fn example(&self) -> Params {
-        let small = self.example.iter().map(|(key, value)| ((*key).to_owned(), (*value).into()));
+        let small = self
+            .example
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).into()));
         small.chain([("verify".to_owned(), true.into())]).collect()
     }
 
@@ -130,7 +136,9 @@ impl Workload for Personality {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(self.name, params, sizing, self.text, false)?)))
+        Ok(Box::new(FlowJob(Options::parse(
+            self.name, params, sizing, self.text, false,
+        )?)))
     }
 }
 
@@ -150,7 +158,11 @@ impl Workload for AnyFlow {
     }
 
     fn example(&self) -> Params {
-        params::from_pairs([("flow", EXAMPLE.into()), ("verify", true.into()), ("durability", "none".into())])
+        params::from_pairs([
+            ("flow", EXAMPLE.into()),
+            ("verify", true.into()),
+            ("durability", "none".into()),
+        ])
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -158,7 +170,13 @@ impl Workload for AnyFlow {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(self.name(), params, sizing, EXAMPLE, true)?)))
+        Ok(Box::new(FlowJob(Options::parse(
+            self.name(),
+            params,
+            sizing,
+            EXAMPLE,
+            true,
+        )?)))
     }
 }
 
@@ -166,9 +184,20 @@ struct FlowJob(Options);
 
 impl FlowJob {
     fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
-        let Options { flow, verify, backend, .. } = &self.0;
+        let Options {
+            flow,
+            verify,
+            backend,
+            ..
+        } = &self.0;
         let backend = context.backend(*backend);
-        let mut shared = FlowShared::new(flow, context.data(), context.set(), context.operations, backend)?;
+        let mut shared = FlowShared::new(
+            flow,
+            context.data(),
+            context.set(),
+            context.operations,
+            backend,
+        )?;
         shared.repetition = context.repetition;
         shared.verify = *verify && backend.capabilities().real;
         Ok(shared)
@@ -177,13 +206,18 @@ impl FlowJob {
 
 impl Job for FlowJob {
     fn profile(&self) -> Profile {
-        let Options { flow, durability, .. } = &self.0;
+        let Options {
+            flow, durability, ..
+        } = &self.0;
         let first = &flow.filesets[0];
         let inodes = flow.filesets.iter().map(inodes).sum::<u64>() + 1;
         let data: u64 = flow.filesets.iter().map(|set| space(flow, set)).sum();
         let of_threads = flow.threads.iter().map(|thread| {
             let counted = thread.steps.iter().filter(|step| step.op.is_counted());
-            thread.instances() * counted.map(|step| step.iterations.unwrap_or(1)).sum::<u64>()
+            thread.instances()
+                * counted
+                    .map(|step| step.iterations.unwrap_or(1))
+                    .sum::<u64>()
         });
         Profile {
             files: first.files,
@@ -213,14 +247,22 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        build(&context.set(), &entries::sets(&self.0.flow, context.seed), context.data(), &context.progress)
+        build(
+            &context.set(),
+            &entries::sets(&self.0.flow, context.seed),
+            context.data(),
+            &context.progress,
+        )
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
         let shared = self.shared(context)?;
         let before: Vec<u64> = shared.sets.iter().map(|set| set.files.existing()).collect();
-        let threads = FlowThreads { shared: &shared, durability: self.0.durability };
+        let threads = FlowThreads {
+            shared: &shared,
+            durability: self.0.durability,
+        };
         let outcome = match context.clock {
             ClockSpec::Fake { .. } => {
                 allow_descriptors();
@@ -228,7 +270,11 @@ impl Job for FlowJob {
             }
             _ => threads::run(&threads, context, &profile, Ready::default(), false, gate)?,
         };
-        let left = balance(&shared, before.iter().sum(), &thread::sum_reports(&outcome.reports))?;
+        let left = balance(
+            &shared,
+            before.iter().sum(),
+            &thread::sum_reports(&outcome.reports),
+        )?;
         let mut measurement = outcome.measurement(OPERATION);
         thread::add_reports(&shared.threads(), &outcome.reports, left, &mut measurement);
         Ok(measurement)
@@ -250,7 +296,8 @@ fn steps(flow: &Flow) -> impl Iterator<Item = &FlowStep> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
 }
 
-/// The estimated maximum of files that one trial appends to: in a larger set each file waits long for its turn.
+/// The estimated maximum of files that one trial appends to: in a larger set each file waits long
+/// for its turn.
 const APPENDED: u64 = 100_000;
 
 /// Returns the expected bytes that the files of a set take while the flow runs.
@@ -259,18 +306,22 @@ fn space(flow: &Flow, set: &FileSet) -> u64 {
     // The bytes that the append steps of a thread add to a file in each of its lives.
     let of_thread = |thread: &Thread| {
         let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
-        let bytes = appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
+        let bytes =
+            appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
         bytes.sum::<u64>()
     };
     let appended = flow.threads.iter().map(of_thread).max().unwrap_or(0);
     entries::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
 }
 
-/// Returns the number of files of a set that exist at once: all, unless each thread deletes as many as it makes.
+/// Returns the number of files of a set that exist at once: all, unless each thread deletes as many
+/// as it makes.
 fn at_once(flow: &Flow, set: &FileSet) -> u64 {
     let count = |thread: &Thread, op| {
-        let of_set =
-            thread.steps.iter().filter(|step| step.op == op && step.set.as_ref().is_none_or(|name| *name == set.name));
+        let of_set = thread
+            .steps
+            .iter()
+            .filter(|step| step.op == op && step.set.as_ref().is_none_or(|name| *name == set.name));
         of_set.map(|step| step.iterations.unwrap_or(1)).sum::<u64>()
     };
     let mut more = 0;
@@ -299,12 +350,18 @@ fn allow_descriptors() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         // If the kernel refuses, opening a file returns the error.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        );
     }
 }
 
-/// Checks that the files that existed or were made, and were not deleted, exist: by the counters, and in the
-/// directories. Returns their number.
+/// Checks that the files that existed or were made, and were not deleted, exist: by the counters,
+/// and in the directories. Returns their number.
 fn balance(shared: &FlowShared, before: u64, tally: &thread::Tally) -> Result<u64, EngineError> {
     let left = before + tally.created - tally.deleted;
     let mut told = Found::default();
@@ -316,12 +373,18 @@ fn balance(shared: &FlowShared, before: u64, tally: &thread::Tally) -> Result<u6
         }
     }
     if told.files != left {
-        return Err(EngineError::new(format!("counts do not balance: {} files are left of {left}", told.files)));
+        return Err(EngineError::new(format!(
+            "counts do not balance: {} files are left of {left}",
+            told.files
+        )));
     }
     if shared.backend.capabilities().real {
         let found = fileset::count_entries(&shared.path, told.files)?;
         if found != told {
-            let (there, should) = ([found.files, found.directories], [told.files, told.directories]);
+            let (there, should) = (
+                [found.files, found.directories],
+                [told.files, told.directories],
+            );
             let message = format!(
                 "{} holds {} files in {} directories instead of {} in {} after {} were made and {} deleted",
                 shared.path.display(),
@@ -332,7 +395,10 @@ fn balance(shared: &FlowShared, before: u64, tally: &thread::Tally) -> Result<u6
                 tally.created,
                 tally.deleted
             );
-            return Err(EngineError { path: Some(shared.path.clone()), ..EngineError::new(message) });
+            return Err(EngineError {
+                path: Some(shared.path.clone()),
+                ..EngineError::new(message)
+            });
         }
     }
     Ok(left)
@@ -342,7 +408,12 @@ fn balance(shared: &FlowShared, before: u64, tally: &thread::Tally) -> Result<u6
 const CHUNK: u64 = 1 << 20;
 
 /// Makes all sets below `root`, and syncs them to the device.
-fn build(root: &Path, sets: &[Set], source: DataSource, progress: &Progress) -> Result<(), EngineError> {
+fn build(
+    root: &Path,
+    sets: &[Set],
+    source: DataSource,
+    progress: &Progress,
+) -> Result<(), EngineError> {
     fileset::make_anew(root)?;
     let open = fileset::open(root)?;
     for set in sets {
@@ -359,13 +430,21 @@ fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineErr
     let mut path_buffer = [0; LONGEST_PATH];
     let make = |path: &std::ffi::CStr| {
         let made = rustix::fs::mkdirat(open.fd(), path, Mode::from_raw_mode(0o755));
-        made.map_err(|errno| EngineError::call("make directory", root.join(path.to_string_lossy().as_ref()), errno))
+        made.map_err(|errno| {
+            EngineError::call(
+                "make directory",
+                root.join(path.to_string_lossy().as_ref()),
+                errno,
+            )
+        })
     };
     // Parents have smaller numbers than their subdirectories.
     for number in 0..set.tree.directories() {
         make(set.tree.directory(number, &mut path_buffer))?;
     }
-    let Some((tree, entries)) = &set.empty else { return Ok(()) };
+    let Some((tree, entries)) = &set.empty else {
+        return Ok(());
+    };
     // The set's own directory exists already.
     for number in 1..tree.directories() {
         make(tree.directory(number, &mut path_buffer))?;
@@ -376,9 +455,20 @@ fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineErr
     Ok(())
 }
 
-fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress: &Progress) -> Result<(), EngineError> {
-    // A single thread makes a small set in the order of names, so that its layout is the same each time.
-    let threads = if set.files.len() < FEW_FILES { 1 } else { fileset::helper_threads() };
+fn files(
+    root: &Path,
+    open: &Directory,
+    set: &Set,
+    source: DataSource,
+    progress: &Progress,
+) -> Result<(), EngineError> {
+    // A single thread makes a small set in the order of names, so that its layout is the same each
+    // time.
+    let threads = if set.files.len() < FEW_FILES {
+        1
+    } else {
+        fileset::helper_threads()
+    };
     let next = AtomicUsize::new(0);
     let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));
     // Threads also share a directory of a million files, in pieces.
@@ -386,13 +476,17 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
     let maker = || {
         let mut data = Data::new(source, CHUNK as usize);
         let mut path_buffer = [0; LONGEST_PATH];
-        while let (false, Some(piece)) =
-            (stopped.load(Ordering::Relaxed), pieces.get(next.fetch_add(1, Ordering::Relaxed)))
-        {
+        while let (false, Some(piece)) = (
+            stopped.load(Ordering::Relaxed),
+            pieces.get(next.fetch_add(1, Ordering::Relaxed)),
+        ) {
             for file in piece.filter(|&file| set.files.exists(file)) {
                 if let Err(error) = make_file(root, open, set, file, &mut data, &mut path_buffer) {
                     stopped.store(true, Ordering::Relaxed);
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    failed
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(error);
                     return;
                 }
                 progress.add(1);
@@ -408,17 +502,25 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
             maker();
         });
     }
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    failed
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .map_or(Ok(()), Err)
 }
 
-/// Ranges of files that threads take one after another: one range per directory, several for a large directory.
+/// Ranges of files that threads take one after another: one range per directory, several for a
+/// large directory.
 struct Pieces {
     starts: Vec<u64>,
 }
 
 impl Pieces {
     fn new(set: &Set, threads: usize) -> Pieces {
-        let longest = if threads == 1 { u64::MAX } else { (set.files.len() / 64).max(1) };
+        let longest = if threads == 1 {
+            u64::MAX
+        } else {
+            (set.files.len() / 64).max(1)
+        };
         let mut starts = Vec::new();
         for leaf in 0..set.tree.leaves() {
             let mut files = set.tree.entries_of(leaf);
@@ -445,7 +547,8 @@ fn make_file(
     path_buffer: &mut PathBuffer,
 ) -> Result<(), EngineError> {
     let path = set.tree.entry(file, path_buffer);
-    let failed = |call, errno| EngineError::call(call, root.join(path.to_string_lossy().as_ref()), errno);
+    let failed =
+        |call, errno| EngineError::call(call, root.join(path.to_string_lossy().as_ref()), errno);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let made = rustix::fs::openat(open.fd(), path, flags, Mode::from_raw_mode(0o644));
     let made = made.map_err(|errno| failed("create", errno))?;
@@ -487,7 +590,12 @@ fn parameters(text: &str) -> Vec<Parameter> {
 
 /// Returns the table of parameters of any flow.
 fn any_parameters() -> Vec<Parameter> {
-    let text = Parameter::new("flow", ParameterKind::Lines, OF_EXAMPLE, "operations of each thread: docs/flow.md");
+    let text = Parameter::new(
+        "flow",
+        ParameterKind::Lines,
+        OF_EXAMPLE,
+        "operations of each thread: docs/flow.md",
+    );
     let mut all = group(ParameterGroup::Work, [text]);
     all.extend(table(None));
     all
@@ -507,13 +615,22 @@ fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     let pick = of(first.map(|set| set.pick.name().to_owned()));
     let threads = number(flow.map(|flow| instances(flow, most_numerous(flow))));
     let (durabilities, durability) = match flow {
-        None => (Durability::ALL, ParameterDefault::Derived("each if the flow syncs each write, else end")),
+        None => (
+            Durability::ALL,
+            ParameterDefault::Derived("each if the flow syncs each write, else end"),
+        ),
         Some(flow) if flow.is_durable_each() => (&[Durability::Each][..], "each".into()),
         Some(_) => (&[Durability::None, Durability::End][..], "end".into()),
     };
     let mut all = group(
         ParameterGroup::Work,
-        [Parameter::new("rate", Fraction(0.0..=1e9), rate, "operations per second; 0 for no limit").sweeps()],
+        [Parameter::new(
+            "rate",
+            Fraction(0.0..=1e9),
+            rate,
+            "operations per second; 0 for no limit",
+        )
+        .sweeps()],
     );
     all.extend(group(
         ParameterGroup::Files,
@@ -537,45 +654,87 @@ fn table(flow: Option<&Flow>) -> Vec<Parameter> {
                 number(first.map(|set| set.width.mean)),
                 "mean entries of a directory",
             ),
-            Parameter::word("pick", &Pick::ALL, Pick::name, "order in which threads take files").default(pick),
+            Parameter::word(
+                "pick",
+                &Pick::ALL,
+                Pick::name,
+                "order in which threads take files",
+            )
+            .default(pick),
             parameter::data(),
         ],
     ));
     let about = "threads of the most numerous kind; 0 for one per processor";
     let threads = Parameter::new("threads", Number(0..=MOST_THREADS), threads, about).sweeps();
-    all.extend(group(ParameterGroup::Calls, [parameter::sequential_backend(), threads]));
-    all.extend(group(ParameterGroup::State, [parameter::durability(durabilities).default(durability)]));
-    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all.extend(group(
+        ParameterGroup::Calls,
+        [parameter::sequential_backend(), threads],
+    ));
+    all.extend(group(
+        ParameterGroup::State,
+        [parameter::durability(durabilities).default(durability)],
+    ));
+    all.extend(group(
+        ParameterGroup::Results,
+        [parameter::verify(), parameter::label()],
+    ));
     all.extend(group(ParameterGroup::Resolved, [parameter::matrix()]));
     all
 }
 
 impl Options {
-    /// Reads the parameters of a flow. If `given` is set, the flow is a parameter too, and `usual` its default;
-    /// otherwise `usual` is the flow.
-    fn parse(name: &str, params: &Params, sizing: &Sizing, usual: &str, given: bool) -> Result<Options, ParamError> {
-        let table = if given { any_parameters() } else { parameters(usual) };
+    /// Reads the parameters of a flow. If `given` is set, the flow is a parameter too, and `usual`
+    /// its default; otherwise `usual` is the flow.
+    fn parse(
+        name: &str,
+        params: &Params,
+        sizing: &Sizing,
+        usual: &str,
+        given: bool,
+    ) -> Result<Options, ParamError> {
+        let table = if given {
+            any_parameters()
+        } else {
+            parameters(usual)
+        };
         let mut reader = Reader::new(name, table, params, sizing)?;
-        let text = if given { reader.long_text("flow")? } else { None };
+        let text = if given {
+            reader.long_text("flow")?
+        } else {
+            None
+        };
         let text = text.as_deref().unwrap_or(usual);
         let published = Flow::from_toml(text).map_err(|why| reader.error("flow", why))?;
         let mut flow = published.clone();
         change(&mut flow, &mut reader)?;
         let own = flow.is_durable_each();
-        let durabilities: &[Durability] = if own { &[Durability::Each] } else { &[Durability::None, Durability::End] };
+        let durabilities: &[Durability] = if own {
+            &[Durability::Each]
+        } else {
+            &[Durability::None, Durability::End]
+        };
         let durability = reader.optional_word("durability", Durability::ALL, Durability::name)?;
         if let Some(wrong) = durability.filter(|one| !durabilities.contains(one)) {
             let words: Vec<_> = durabilities.iter().map(|one| one.name()).collect();
-            return Err(
-                reader.error("durability", format!("'{}' is not allowed: use {}", wrong.name(), words.join(" or ")))
-            );
+            return Err(reader.error(
+                "durability",
+                format!(
+                    "'{}' is not allowed: use {}",
+                    wrong.name(),
+                    words.join(" or ")
+                ),
+            ));
         }
         let options = Options {
             flow,
             published,
             given,
             backend: reader.backend()?,
-            durability: durability.unwrap_or(if own { Durability::Each } else { Durability::End }),
+            durability: durability.unwrap_or(if own {
+                Durability::Each
+            } else {
+                Durability::End
+            }),
             verify: reader.flag("verify")?,
             matrix: reader.flag("matrix")?,
             label: reader.text("label")?,
@@ -590,9 +749,12 @@ impl Options {
     /// Returns the complete parameters: parsing them gives the same job.
     fn params(&self) -> Params {
         let flow = &self.flow;
-        let mut params =
-            params::from_pairs([("durability", self.durability.name().into()), ("verify", self.verify.into())]);
-        let mut add = |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
+        let mut params = params::from_pairs([
+            ("durability", self.durability.name().into()),
+            ("verify", self.verify.into()),
+        ]);
+        let mut add =
+            |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
         if self.given {
             add("flow", flow.to_toml().into());
         } else {
@@ -601,13 +763,17 @@ impl Options {
             add("file_size", first.size.mean().into());
             add("width", first.width.mean.into());
             add("pick", first.pick.name().into());
-            add("threads", instances(flow, most_numerous(&self.published)).into());
+            add(
+                "threads",
+                instances(flow, most_numerous(&self.published)).into(),
+            );
             if self.published.rate.is_some() || flow.rate.is_some() {
                 add("rate", flow.rate.unwrap_or(0.0).into());
             }
         }
         params::add_backend(&mut params, self.backend);
-        let mut add = |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
+        let mut add =
+            |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
         if self.matrix {
             add("matrix", true.into());
         }
@@ -617,8 +783,8 @@ impl Options {
         params
     }
 
-    /// Returns the label: the name, the differences from the published flow, the durability, the backend and the
-    /// verification.
+    /// Returns the label: the name, the differences from the published flow, the durability, the
+    /// backend and the verification.
     fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
@@ -632,17 +798,30 @@ impl Options {
         if now.size.mean() != then.size.mean() {
             // A size that is computed from another one is not a round number.
             let (mean, exact) = (now.size.mean(), Bytes(now.size.mean()).to_string());
-            let size = if exact.len() <= 5 { exact } else { show_bytes(mean as f64) };
+            let size = if exact.len() <= 5 {
+                exact
+            } else {
+                show_bytes(mean as f64)
+            };
             label += &format!(", files of {size}");
         }
         if now.width.mean != then.width.mean {
             label += &format!(", width {}", now.width.mean);
         }
         if now.pick != then.pick {
-            label += &format!(", {} files", if now.pick == Pick::Random { "random" } else { "rotating" });
+            label += &format!(
+                ", {} files",
+                if now.pick == Pick::Random {
+                    "random"
+                } else {
+                    "rotating"
+                }
+            );
         }
         if flow.rate != published.rate {
-            label += &flow.rate.map_or(", no limit".to_owned(), |rate| format!(", rate {rate}"));
+            label += &flow
+                .rate
+                .map_or(", no limit".to_owned(), |rate| format!(", rate {rate}"));
         }
         label += match self.durability {
             Durability::Each => ", each write synced",
@@ -659,19 +838,31 @@ impl Options {
     }
 }
 
-/// Returns the index of the most numerous kind of thread as published, which the parameter `threads` changes.
+/// Returns the index of the most numerous kind of thread as published, which the parameter
+/// `threads` changes.
 fn most_numerous(published: &Flow) -> usize {
-    let most = published.threads.iter().map(fsb_model::flow::Thread::instances).max();
-    published.threads.iter().position(|thread| Some(thread.instances()) == most).unwrap_or(0)
+    let most = published
+        .threads
+        .iter()
+        .map(fsb_model::flow::Thread::instances)
+        .max();
+    published
+        .threads
+        .iter()
+        .position(|thread| Some(thread.instances()) == most)
+        .unwrap_or(0)
 }
 
 /// Returns the number of threads of a kind.
 fn instances(flow: &Flow, kind: usize) -> u64 {
-    flow.threads.get(kind).map_or(0, fsb_model::flow::Thread::instances)
+    flow.threads
+        .get(kind)
+        .map_or(0, fsb_model::flow::Thread::instances)
 }
 
-/// Changes the flow according to the parameters. `files`, `width` and `pick` change the first set. `file_size` changes
-/// that set and all sets with the same mean. `threads` changes the most numerous kind of thread.
+/// Changes the flow according to the parameters. `files`, `width` and `pick` change the first set.
+/// `file_size` changes that set and all sets with the same mean. `threads` changes the most
+/// numerous kind of thread.
 fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let first = flow.filesets[0].clone();
     let kind = most_numerous(flow);
@@ -681,10 +872,20 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let files = reader.within("files", files, least..=MOST_FILES)?;
     let mean = reader.number_or("file_size", first.size.mean())?;
     let width = reader.number_or("width", first.width.mean)?;
-    let pick = reader.optional_word("pick", &Pick::ALL, Pick::name)?.unwrap_or(first.pick);
+    let pick = reader
+        .optional_word("pick", &Pick::ALL, Pick::name)?
+        .unwrap_or(first.pick);
     let threads = reader.number_or("threads", instances(flow, kind))?;
-    let threads = if threads == 0 { u64::from(reader.cpus()) } else { threads };
-    let rate = if reader.take("rate").is_some() { reader.fraction("rate")? } else { flow.rate.unwrap_or(0.0) };
+    let threads = if threads == 0 {
+        u64::from(reader.cpus())
+    } else {
+        threads
+    };
+    let rate = if reader.take("rate").is_some() {
+        reader.fraction("rate")?
+    } else {
+        flow.rate.unwrap_or(0.0)
+    };
     for set in &mut flow.filesets {
         if set.size.mean() == first.size.mean() && mean != first.size.mean() {
             set.size = set.size.with_mean(mean);
@@ -709,7 +910,11 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
 
 /// Returns the parameter that a problem is about, as far as its place shows.
 fn key_of(problem: &Problem) -> &'static str {
-    if problem.place == "thread" { "threads" } else { "flow" }
+    if problem.place == "thread" {
+        "threads"
+    } else {
+        "flow"
+    }
 }
 
 #[cfg(test)]
@@ -725,12 +930,21 @@ mod tests {
     #[test]
     fn many_small_mails_are_not_all_appended_to() {
         let usual = space_of(VARMAIL.text, |_| ());
-        assert!((900 * (32 << 10)..1000 * (40 << 10)).contains(&usual), "{usual}");
+        assert!(
+            (900 * (32 << 10)..1000 * (40 << 10)).contains(&usual),
+            "{usual}"
+        );
         let many = space_of(VARMAIL.text, |set| {
-            (set.files, set.size) = (1_000_000, fsb_model::flow::Spread::Exact(fsb_model::Bytes(256)));
+            (set.files, set.size) = (
+                1_000_000,
+                fsb_model::flow::Spread::Exact(fsb_model::Bytes(256)),
+            );
         });
         // 800,000 blocks, and two appended mails for each of the files that a trial reaches.
-        assert!((800_000 * BLOCK + APPENDED * (16 << 10)..6 << 30).contains(&many), "{many}");
+        assert!(
+            (800_000 * BLOCK + APPENDED * (16 << 10)..6 << 30).contains(&many),
+            "{many}"
+        );
     }
 
     #[test]
@@ -740,8 +954,12 @@ mod tests {
             at_once(&flow, &flow.filesets[0])
         };
         assert!((8000..9000).contains(&more(FILESERVER.text)));
-        let kept: String =
-            FILESERVER.text.lines().filter(|line| !line.contains("delete\"")).map(|line| format!("{line}\n")).collect();
+        let kept: String = FILESERVER
+            .text
+            .lines()
+            .filter(|line| !line.contains("delete\""))
+            .map(|line| format!("{line}\n"))
+            .collect();
         assert_eq!(more(&kept), 10_000);
     }
 }

@@ -1,5 +1,5 @@
-//! A flow as its threads execute it: compiled steps, the state that all threads share while the clock runs, the files
-//! that a thread has open, and the result of an operation on them.
+//! A flow as its threads execute it: compiled steps, the state that all threads share while the
+//! clock runs, the files that a thread has open, and the result of an operation on them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,8 @@ pub(super) struct Program {
     pub(super) name: String,
     pub(super) steps: Vec<CompiledStep>,
     pub(super) instances: u32,
-    /// Descriptors whose files are opened before the clock starts, with the steps that define the files.
+    /// Descriptors whose files are opened before the clock starts, with the steps that define the
+    /// files.
     pub(super) beforehand: Vec<(usize, usize)>,
     /// Names of its operations; steps refer to them by index.
     pub(super) titles: Vec<String>,
@@ -64,8 +65,8 @@ pub(super) struct CompiledStep {
     pub(super) index: Option<Spread>,
     /// The index in the thread's titles, if it is counted.
     pub(super) title: usize,
-    /// Semaphores or wake events that the step signals. For a waiting step, its own: one semaphore per instance, or one
-    /// wake event.
+    /// Semaphores or wake events that the step signals. For a waiting step, its own: one semaphore
+    /// per instance, or one wake event.
     pub(super) targets: Vec<usize>,
     /// The step of the same thread whose operations the step refers to.
     pub(super) target: Option<usize>,
@@ -76,7 +77,8 @@ pub(super) struct CompiledStep {
 /// The points at which the threads of a flow wait.
 #[derive(Debug, Default)]
 struct SyncPoints {
-    /// For each semaphore, the posts that a wait takes, and the posts that are possible before a blocking post waits.
+    /// For each semaphore, the posts that a wait takes, and the posts that are possible before a
+    /// blocking post waits.
     pub(super) semaphores: Vec<(u32, u32)>,
     /// Number of steps that wait for a wake event.
     wakes: usize,
@@ -93,10 +95,12 @@ fn compile(flow: &Flow) -> (Vec<Program>, SyncPoints) {
             let mine: Vec<usize> = match step.op {
                 Op::SemaphoreWait => {
                     let value = u32::try_from(step.value.unwrap_or(1)).unwrap_or(u32::MAX / 4);
-                    let high =
-                        u32::try_from(step.high_water.unwrap_or(u64::from(u32::MAX / 4))).unwrap_or(u32::MAX / 4);
+                    let high = u32::try_from(step.high_water.unwrap_or(u64::from(u32::MAX / 4)))
+                        .unwrap_or(u32::MAX / 4);
                     let first = points.semaphores.len();
-                    points.semaphores.extend(std::iter::repeat_n((value, high), instances));
+                    points
+                        .semaphores
+                        .extend(std::iter::repeat_n((value, high), instances));
                     (first..first + instances).collect()
                 }
                 Op::Block => {
@@ -112,16 +116,28 @@ fn compile(flow: &Flow) -> (Vec<Program>, SyncPoints) {
         });
         own.push(waits.collect());
     }
-    let programs = flow.threads.iter().zip(own).map(|(thread, own)| program(flow, thread, own, &by_name));
+    let programs = flow
+        .threads
+        .iter()
+        .zip(own)
+        .map(|(thread, own)| program(flow, thread, own, &by_name));
     (programs.collect(), points)
 }
 
-fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMap<&str, Vec<usize>>) -> Program {
+fn program(
+    flow: &Flow,
+    thread: &Thread,
+    own: Vec<Vec<usize>>,
+    by_name: &BTreeMap<&str, Vec<usize>>,
+) -> Program {
     let mut titles: Vec<String> = Vec::new();
     let mut rings = Vec::new();
     let mut steps = Vec::new();
     for (number, (step, own)) in thread.steps.iter().zip(own).enumerate() {
-        let title = titles.iter().position(|title| title == step.title()).unwrap_or(titles.len());
+        let title = titles
+            .iter()
+            .position(|title| title == step.title())
+            .unwrap_or(titles.len());
         if step.op.is_counted() && title == titles.len() {
             titles.push(step.title().to_owned());
         }
@@ -131,13 +147,19 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
         });
         let name = step.target.as_deref();
         let targets = match step.op {
-            Op::Wake | Op::SemaphorePost => name.and_then(|name| by_name.get(name)).cloned().unwrap_or_default(),
+            Op::Wake | Op::SemaphorePost => name
+                .and_then(|name| by_name.get(name))
+                .cloned()
+                .unwrap_or_default(),
             _ => own,
         };
         let same = name.and_then(|name| thread.steps.iter().position(|step| step.title() == name));
         steps.push(CompiledStep {
             op: step.op,
-            set: step.set.as_ref().and_then(|name| flow.filesets.iter().position(|set| set.name == *name)),
+            set: step
+                .set
+                .as_ref()
+                .and_then(|name| flow.filesets.iter().position(|set| set.name == *name)),
             fd: step.descriptor() as usize,
             names_fd: step.fd.is_some(),
             from: step.from.map(|fd| fd as usize),
@@ -161,7 +183,11 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
     }
     let mut ahead = 0;
     for step in steps.iter_mut().rev() {
-        ahead = if step.op.is_counted() { ahead + step.iterations } else { 0 };
+        ahead = if step.op.is_counted() {
+            ahead + step.iterations
+        } else {
+            0
+        };
         step.ahead = ahead;
     }
     opened_like_their_users(thread, &mut steps);
@@ -188,18 +214,17 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
     }
 }
 
-/// Copies `dsync` and O_DIRECT from the steps that move data to the steps that open their files, because these are
-/// flags of open.
+/// Copies `dsync` and O_DIRECT from the steps that move data to the steps that open their files,
+/// because these are flags of open.
 fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
     for number in 0..steps.len() {
         let step = &thread.steps[number];
         if !step.op.moves_data() || step.set.is_some() || !(step.dsync || step.direct) {
             continue;
         }
-        let opener = steps[..number]
-            .iter_mut()
-            .rev()
-            .find(|other| matches!(other.op, Op::Open | Op::Create) && other.fd == step.descriptor() as usize);
+        let opener = steps[..number].iter_mut().rev().find(|other| {
+            matches!(other.op, Op::Open | Op::Create) && other.fd == step.descriptor() as usize
+        });
         if let Some(opener) = opener {
             opener.dsync |= step.dsync;
             opener.direct |= step.direct;
@@ -207,13 +232,20 @@ fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
     }
 }
 
-/// Returns the descriptors that are open before the clock starts, each with the step that opens it. That step gets
-/// `dsync` and O_DIRECT of all steps on the descriptor.
+/// Returns the descriptors that are open before the clock starts, each with the step that opens it.
+/// That step gets `dsync` and O_DIRECT of all steps on the descriptor.
 fn opened_beforehand(thread: &Thread, steps: &mut [CompiledStep]) -> Vec<(usize, usize)> {
     let mut beforehand = Vec::new();
     for (fd, first) in thread.beforehand() {
-        let opener = thread.steps.iter().position(|step| std::ptr::eq(step, first)).unwrap_or(0);
-        let users = thread.steps.iter().filter(|step| step.op.moves_data() && !step.rotate && step.descriptor() == fd);
+        let opener = thread
+            .steps
+            .iter()
+            .position(|step| std::ptr::eq(step, first))
+            .unwrap_or(0);
+        let users = thread
+            .steps
+            .iter()
+            .filter(|step| step.op.moves_data() && !step.rotate && step.descriptor() == fd);
         for user in users {
             steps[opener].dsync |= user.dsync;
             steps[opener].direct |= user.direct;
@@ -250,7 +282,8 @@ pub(super) struct FlowShared {
     /// The directory that contains all sets.
     pub(super) root: Directory,
     pub(super) path: PathBuf,
-    /// The work of each thread so far, for steps that end the flow by the work of all threads; empty if there are none.
+    /// The work of each thread so far, for steps that end the flow by the work of all threads;
+    /// empty if there are none.
     seats: Vec<CachePadded<[AtomicU64; 2]>>,
 }
 
@@ -262,14 +295,21 @@ impl FlowShared {
         operations: u64,
         backend: &'static dyn Backend,
     ) -> Result<FlowShared, EngineError> {
-        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
+        let root = backend
+            .namespace()
+            .open_root(&path)
+            .map_err(|errno| EngineError::call("open", &path, errno))?;
         let (programs, points) = compile(flow);
         let threads = flow.instances() as u32;
         let finishes = |step: &fsb_model::flow::FlowStep| {
             use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
             matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
         };
-        let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
+        let summed = flow
+            .threads
+            .iter()
+            .flat_map(|thread| &thread.steps)
+            .any(finishes);
         Ok(FlowShared {
             programs,
             sets: entries::sets(flow, source.seed),
@@ -286,7 +326,9 @@ impl FlowShared {
             backend,
             root,
             path,
-            seats: (0..if summed { threads } else { 0 }).map(|_| CachePadded::default()).collect(),
+            seats: (0..if summed { threads } else { 0 })
+                .map(|_| CachePadded::default())
+                .collect(),
         })
     }
 
@@ -311,7 +353,9 @@ impl FlowShared {
 
     /// Returns the program of each thread.
     pub(super) fn threads(&self) -> Vec<&Program> {
-        (0..self.threads).map(|rank| &self.programs[self.role(rank).0]).collect()
+        (0..self.threads)
+            .map(|rank| &self.programs[self.role(rank).0])
+            .collect()
     }
 
     /// Publishes the work of a thread so far.
@@ -325,7 +369,12 @@ impl FlowShared {
 
     /// Returns the operations and bytes of all threads so far.
     pub(super) fn shown(&self) -> [u64; 2] {
-        [0, 1].map(|which| self.seats.iter().map(|CachePadded(seat)| seat[which].load(Ordering::Relaxed)).sum())
+        [0, 1].map(|which| {
+            self.seats
+                .iter()
+                .map(|CachePadded(seat)| seat[which].load(Ordering::Relaxed))
+                .sum()
+        })
     }
 
     /// Builds the error of a failed call on a file.
@@ -390,7 +439,10 @@ pub(super) struct CachePadded<T>(pub(super) T);
 
 impl OperationBudget {
     fn new(total: u64) -> OperationBudget {
-        OperationBudget { taken: CachePadded(AtomicU64::new(0)), total }
+        OperationBudget {
+            taken: CachePadded(AtomicU64::new(0)),
+            total,
+        }
     }
 
     /// Takes up to `wanted` operations. Returns 0 if none remain.
@@ -431,7 +483,9 @@ impl Counter {
     /// Takes `wanted`, or takes nothing and returns the current value as an error.
     fn try_take(&self, wanted: u32) -> Result<(), u32> {
         let take = |found: u32| found.checked_sub(wanted);
-        self.value.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).map(drop)
+        self.value
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
+            .map(drop)
     }
 
     fn wake(&self) {
@@ -445,15 +499,18 @@ impl Counter {
     pub(super) fn sleep(&self, seen: u32, most: Duration) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let most = most.min(LONGEST_SLEEP);
-        let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+        let timeout = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: i64::from(most.subsec_nanos()),
+        };
         // A spurious wake-up, a changed value or a timeout: the waiting thread checks again.
         let _ = futex::wait(&self.value, futex::Flags::PRIVATE, seen, Some(&timeout));
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A semaphore as in filebench: a wait takes several posts at once, and a blocking post waits until there is room for
-/// it.
+/// A semaphore as in filebench: a wait takes several posts at once, and a blocking post waits until
+/// there is room for it.
 #[derive(Debug)]
 pub(super) struct Semaphore {
     pub(super) posts: CachePadded<Counter>,
@@ -463,8 +520,15 @@ pub(super) struct Semaphore {
 
 impl Semaphore {
     fn new((value, high_water): (u32, u32)) -> Semaphore {
-        let room = Counter { value: AtomicU32::new(high_water), ..Counter::default() };
-        Semaphore { posts: CachePadded::default(), room, value }
+        let room = Counter {
+            value: AtomicU32::new(high_water),
+            ..Counter::default()
+        };
+        Semaphore {
+            posts: CachePadded::default(),
+            room,
+            value,
+        }
     }
 
     /// Announces a thread that waits, which makes room for as many more posts as it takes.
@@ -529,8 +593,8 @@ impl WakeEvent {
     }
 }
 
-/// A rate limit. Events arrive at a fixed rate from the start of the clock on. A thread reserves the events that it
-/// needs and waits until they have arrived.
+/// A rate limit. Events arrive at a fixed rate from the start of the clock on. A thread reserves
+/// the events that it needs and waits until they have arrived.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
     /// Nanoseconds of one of the 2^20 parts of an event, so that MiB and events are reserved alike.
@@ -545,15 +609,23 @@ pub(super) const PARTS: u64 = 1 << 20;
 
 impl RateLimiter {
     fn new(rate: f64) -> RateLimiter {
-        RateLimiter { part_ns: 1e9 / rate / PARTS as f64, reserved: CachePadded::default(), origin: AtomicU64::new(0) }
+        RateLimiter {
+            part_ns: 1e9 / rate / PARTS as f64,
+            reserved: CachePadded::default(),
+            origin: AtomicU64::new(0),
+        }
     }
 
     /// Reserves parts of events. Returns the time at which they will have arrived.
     pub(super) fn reserve(&self, parts: u64, now: u64) -> u64 {
-        let origin = match self.origin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => now,
-            Err(origin) => origin,
-        };
+        let origin =
+            match self
+                .origin
+                .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => now,
+                Err(origin) => origin,
+            };
         let before = self.reserved.0.fetch_add(parts, Ordering::Relaxed);
         origin + ((before + parts) as f64 * self.part_ns) as u64
     }
@@ -576,8 +648,13 @@ mod tests {
         )
         .unwrap();
         let (programs, _) = compile(&flow);
-        let Program { beforehand, steps, .. } = &programs[0];
-        let flags: Vec<_> = beforehand.iter().map(|&(fd, at)| (fd, at, steps[at].dsync, steps[at].direct)).collect();
+        let Program {
+            beforehand, steps, ..
+        } = &programs[0];
+        let flags: Vec<_> = beforehand
+            .iter()
+            .map(|&(fd, at)| (fd, at, steps[at].dsync, steps[at].direct))
+            .collect();
         assert_eq!(flags, [(0, 0, true, false), (2, 2, false, true)]);
     }
 
@@ -585,9 +662,14 @@ mod tests {
     fn no_more_tickets_are_given_than_there_are() {
         let budget = OperationBudget::new(1001);
         let taken: u64 = thread::scope(|scope| {
-            let taker = || std::iter::from_fn(|| Some(budget.take(5)).filter(|&taken| taken > 0)).sum::<u64>();
+            let taker = || {
+                std::iter::from_fn(|| Some(budget.take(5)).filter(|&taken| taken > 0)).sum::<u64>()
+            };
             let threads: Vec<_> = (0..3).map(|_| scope.spawn(taker)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
         assert_eq!((taken, budget.taken(), budget.take(1)), (1001, 1001, 0));
     }
@@ -597,12 +679,19 @@ mod tests {
         let semaphore = Semaphore::new((3, 2));
         assert_eq!(semaphore.try_post(1, true), Ok(()));
         assert_eq!(semaphore.try_post(1, true), Ok(()));
-        assert_eq!(semaphore.try_post(1, true), Err(0), "two are the most before a thread waits");
+        assert_eq!(
+            semaphore.try_post(1, true),
+            Err(0),
+            "two are the most before a thread waits"
+        );
         assert_eq!(semaphore.try_take(), Err(2));
         semaphore.arrive();
         assert_eq!(semaphore.try_post(1, true), Ok(()));
         assert_eq!(semaphore.try_take(), Ok(()));
-        assert_eq!((semaphore.try_post(9, false), semaphore.posts.0.value()), (Ok(()), 9));
+        assert_eq!(
+            (semaphore.try_post(9, false), semaphore.posts.0.value()),
+            (Ok(()), 9)
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The threads of a flow. A thread goes through its steps, with one call of `next_step` each.
 //!
-//! A step never sleeps. If a thread has to wait, the result of the step contains the condition, and the caller suspends
-//! the thread. It suspends a real thread on a futex, and a simulated one until the clock of another thread has advanced
-//! that far.
+//! A step never sleeps. If a thread has to wait, the result of the step contains the condition, and
+//! the caller suspends the thread. It suspends a real thread on a futex, and a simulated one until
+//! the clock of another thread has advanced that far.
 //!
-//! On the fake clock one thread simulates all. The thread whose clock is furthest behind takes the next step. A waiting
-//! thread wakes at the time of the thread that fulfilled its condition. So semaphores, limits and the order in which
-//! threads take files are the same every time.
+//! On the fake clock one thread simulates all. The thread whose clock is furthest behind takes the
+//! next step. A waiting thread wakes at the time of the thread that fulfilled its condition. So
+//! semaphores, limits and the order in which threads take files are the same every time.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::thread;
@@ -21,7 +21,9 @@ use io_uring::{opcode, types};
 use rustix::io::Errno;
 
 use super::entries::{self, LONGEST_PATH, PathBuffer};
-use super::shared::{CompiledStep, Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS, Program};
+use super::shared::{
+    CompiledStep, Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS, Program,
+};
 use crate::backend::uring::Ring;
 use crate::backend::{Completion, Session, Setup};
 use crate::clock::{self, Circumstances, Clock};
@@ -63,7 +65,8 @@ pub(super) struct FlowThread {
     iteration: u64,
     /// Operations that the thread has taken and not done yet.
     held: u64,
-    /// Whether the clock must be read before the next operation, because it was not read while the thread waited.
+    /// Whether the clock must be read before the next operation, because it was not read while the
+    /// thread waited.
     stale: bool,
     waiting: Waiting,
     /// Time since which the thread finds no suitable file.
@@ -98,12 +101,28 @@ struct Waiting {
 impl FlowThread {
     fn new(shared: &FlowShared, rank: u32) -> Result<FlowThread, EngineError> {
         let (program, instance) = shared.role(rank);
-        let Program { steps, largest: [read, write], under_way, .. } = &shared.programs[program];
-        let most = steps.iter().flat_map(|step| [Some(step.fd), step.from]).flatten().max().unwrap_or(0);
-        let records =
-            steps.iter().filter(|step| step.op == Op::AioWrite).map(|step| entries::largest_size(&step.size)).max();
+        let Program {
+            steps,
+            largest: [read, write],
+            under_way,
+            ..
+        } = &shared.programs[program];
+        let most = steps
+            .iter()
+            .flat_map(|step| [Some(step.fd), step.from])
+            .flatten()
+            .max()
+            .unwrap_or(0);
+        let records = steps
+            .iter()
+            .filter(|step| step.op == Op::AioWrite)
+            .map(|step| entries::largest_size(&step.size))
+            .max();
         let real = shared.backend.capabilities().real;
-        let in_rings = shared.programs[program].rings.iter().map(|&ring| shared.set_of(&steps[ring]).files.len());
+        let in_rings = shared.programs[program]
+            .rings
+            .iter()
+            .map(|&ring| shared.set_of(&steps[ring]).files.len());
         let files = most + 1 + in_rings.sum::<u64>() as usize;
         let mut thread = FlowThread {
             rank,
@@ -117,16 +136,34 @@ impl FlowThread {
             starving_since: None,
             charged: vec![0; steps.len()],
             drawn: 0,
-            seed: hash(shared.source.seed, Stream::Draw, u64::from(shared.repetition) << 32 | u64::from(rank)),
+            seed: hash(
+                shared.source.seed,
+                Stream::Draw,
+                u64::from(shared.repetition) << 32 | u64::from(rank),
+            ),
             session: shared.backend.session(&Setup::plain(files))?,
             slots: (0..=most).map(|_| FlowSlot::default()).collect(),
             rings: Vec::new(),
-            aio: records.filter(|_| real).map(|record| AsyncWrites::new(*under_way, record)).transpose()?,
-            data: Data::new(shared.source, *if shared.verify { write.max(read) } else { write } as usize),
+            aio: records
+                .filter(|_| real)
+                .map(|record| AsyncWrites::new(*under_way, record))
+                .transpose()?,
+            data: Data::new(
+                shared.source,
+                *if shared.verify {
+                    write.max(read)
+                } else {
+                    write
+                } as usize,
+            ),
             memory: Memory::new(*read as usize),
             listing: vec![
                 std::mem::MaybeUninit::uninit();
-                if steps.iter().any(|step| step.op == Op::List) { 32 << 10 } else { 0 }
+                if steps.iter().any(|step| step.op == Op::List) {
+                    32 << 10
+                } else {
+                    0
+                }
             ],
             path_buffer: Box::new([0; LONGEST_PATH]),
             report: Report::new(&shared.programs[program]),
@@ -189,14 +226,21 @@ impl FlowThread {
                 recorder.tick(kind, bytes);
                 self.starving_since = None;
                 self.held -= 1;
-                self.report.record(step.title, recorder.last() - begun, bytes);
+                self.report
+                    .record(step.title, recorder.last() - begun, bytes);
                 self.report.tally.operations += 1;
                 let more = recorder.complete(begun, bytes);
                 shared.show(self.rank, self.report.tally.operations, recorder.bytes());
                 self.advance(step, shared);
-                Ok(if more { StepResult::Moved } else { StepResult::Finished })
+                Ok(if more {
+                    StepResult::Moved
+                } else {
+                    StepResult::Finished
+                })
             }
-            OpResult::Skipped if shared.end.is_over() || recorder.is_late() => Ok(StepResult::Finished),
+            OpResult::Skipped if shared.end.is_over() || recorder.is_late() => {
+                Ok(StepResult::Finished)
+            }
             OpResult::Skipped => {
                 self.advance(step, shared);
                 Ok(StepResult::Yield)
@@ -276,7 +320,8 @@ impl FlowThread {
         }
     }
 
-    /// Performs a step that does not work on files: limits, think time, hogs, and waiting for other threads.
+    /// Performs a step that does not work on files: limits, think time, hogs, and waiting for other
+    /// threads.
     fn control<'s>(
         &mut self,
         step: &CompiledStep,
@@ -288,12 +333,19 @@ impl FlowThread {
                 self.limit(step, shared, recorder)
             }
             Op::Delay => {
-                let due = *self.waiting.due.get_or_insert(recorder.now() + step.nanoseconds);
+                let due = *self
+                    .waiting
+                    .due
+                    .get_or_insert(recorder.now() + step.nanoseconds);
                 self.until(due, recorder)
             }
             Op::Hog => {
                 let mut cell = 0u8;
-                for _ in 0..if recorder.is_simulated() { 0 } else { step.value } {
+                for _ in 0..if recorder.is_simulated() {
+                    0
+                } else {
+                    step.value
+                } {
                     // SAFETY: a byte of this function's own.
                     unsafe { std::ptr::write_volatile(&raw mut cell, 1) };
                 }
@@ -311,7 +363,9 @@ impl FlowThread {
                 StepResult::Moved
             }
             Op::Wake => {
-                step.targets.iter().for_each(|&event| shared.wake_events[event].wake());
+                step.targets
+                    .iter()
+                    .for_each(|&event| shared.wake_events[event].wake());
                 StepResult::Moved
             }
             Op::SemaphoreWait => {
@@ -348,7 +402,9 @@ impl FlowThread {
         shared: &'s FlowShared,
         recorder: &ThreadRecorder<'_>,
     ) -> StepResult<'s> {
-        let Some(rate_limiter) = &shared.rate_limiter else { return StepResult::Moved };
+        let Some(rate_limiter) = &shared.rate_limiter else {
+            return StepResult::Moved;
+        };
         let due = match self.waiting.due {
             Some(due) => due,
             None => {
@@ -357,12 +413,19 @@ impl FlowThread {
                 let (now, parts) = match (step.op, step.target) {
                     (Op::EventLimit, _) => (self.charged[self.at] + 1, PARTS),
                     (Op::BandwidthLimit, _) => (bytes, 1),
-                    (_, Some(target)) => (self.report.count(shared.programs[self.program].steps[target].title), PARTS),
+                    (_, Some(target)) => (
+                        self.report
+                            .count(shared.programs[self.program].steps[target].title),
+                        PARTS,
+                    ),
                     (Op::IoLimit, None) => (tally.transfers, PARTS),
                     (_, None) => (tally.operations, PARTS),
                 };
                 let more = now - std::mem::replace(&mut self.charged[self.at], now);
-                *self.waiting.due.insert(rate_limiter.reserve(more * parts, recorder.now()))
+                *self
+                    .waiting
+                    .due
+                    .insert(rate_limiter.reserve(more * parts, recorder.now()))
             }
         };
         self.until(due, recorder)
@@ -386,7 +449,9 @@ impl FlowThread {
         let tally = &self.report.tally;
         let reached = match (step.op, step.target) {
             (Op::FinishOnCount, Some(target)) => {
-                self.report.count(shared.programs[self.program].steps[target].title) >= step.value
+                self.report
+                    .count(shared.programs[self.program].steps[target].title)
+                    >= step.value
             }
             (Op::FinishOnCount, None) => operations >= step.value,
             (_, Some(_)) => tally.bytes_read + tally.bytes_written > step.value,
@@ -414,7 +479,11 @@ impl ThreadJob for FlowThreads<'_> {
         FlowThread::new(self.shared, rank)
     }
 
-    fn run(&self, thread: &mut FlowThread, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        thread: &mut FlowThread,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
         let result = self.run_thread(thread, recorder);
         // Other threads must not wait for one that failed.
@@ -438,19 +507,31 @@ impl ThreadJob for FlowThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let FlowShared { backend, root, path, .. } = self.shared;
+        let FlowShared {
+            backend,
+            root,
+            path,
+            ..
+        } = self.shared;
         let synced = recorder.sync(bytes, || backend.namespace().sync_file_system(root));
         synced.map_err(|errno| EngineError::call("syncfs of", path, errno))
     }
 
     fn live_progress(&self) -> Option<Live> {
         let of = self.shared.budget.total();
-        Some(Live { done: self.shared.budget.taken(), of: if of == u64::MAX { 0 } else { of } })
+        Some(Live {
+            done: self.shared.budget.taken(),
+            of: if of == u64::MAX { 0 } else { of },
+        })
     }
 }
 
 impl FlowThreads<'_> {
-    fn run_thread(&self, thread: &mut FlowThread, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run_thread(
+        &self,
+        thread: &mut FlowThread,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let shared = self.shared;
         loop {
             match thread.next_step(shared, recorder)? {
@@ -475,27 +556,48 @@ impl FlowThreads<'_> {
         gate: &mut dyn Gate,
     ) -> Result<WorkerOutcome<Report>, EngineError> {
         let mut outcome = WorkerOutcome::new(clock::cost_ns(context.clock));
-        let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
+        let circumstances = Circumstances {
+            cache: profile.cache,
+            durability: profile.durability,
+        };
         let failed = std::sync::atomic::AtomicBool::new(false);
         let mut threads = Vec::new();
         for rank in 0..profile.threads {
             let clock = Clock::new(context.clock, rank, circumstances);
             let recorder = ThreadRecorder::new(rank, clock, context.until_seconds, &failed, None);
-            threads.push(SimulatedThread { thread: FlowThread::new(self.shared, rank)?, recorder, state: State::Runs });
+            threads.push(SimulatedThread {
+                thread: FlowThread::new(self.shared, rank)?,
+                recorder,
+                state: State::Runs,
+            });
         }
         gate.ready(ready)?;
-        threads.iter_mut().for_each(|thread| thread.recorder.start());
+        threads
+            .iter_mut()
+            .for_each(|thread| thread.recorder.start());
         let result = self.simulate_all(&mut threads);
-        let left: Result<Vec<()>, _> = threads.iter_mut().map(|thread| thread.thread.leave(self.shared)).collect();
+        let left: Result<Vec<()>, _> = threads
+            .iter_mut()
+            .map(|thread| thread.thread.leave(self.shared))
+            .collect();
         result.and(left.map(drop))?;
         if self.syncs_at_end() {
             let bytes = threads.iter().map(|thread| thread.recorder.bytes()).sum();
-            let last = threads.iter().map(|thread| thread.recorder.last()).max().unwrap_or(0);
-            let SimulatedThread { thread, recorder, .. } = &mut threads[0];
+            let last = threads
+                .iter()
+                .map(|thread| thread.recorder.last())
+                .max()
+                .unwrap_or(0);
+            let SimulatedThread {
+                thread, recorder, ..
+            } = &mut threads[0];
             recorder.pass_until(last);
             self.sync_at_end(thread, bytes, recorder)?;
         }
-        for SimulatedThread { thread, recorder, .. } in threads {
+        for SimulatedThread {
+            thread, recorder, ..
+        } in threads
+        {
             outcome.add(recorder.finish());
             outcome.reports.push(self.report(thread));
         }
@@ -504,7 +606,10 @@ impl FlowThreads<'_> {
 
     fn simulate_all(&self, threads: &mut [SimulatedThread<'_>]) -> Result<(), EngineError> {
         loop {
-            let next = threads.iter_mut().filter(|thread| thread.is_running()).min_by_key(|thread| thread.time());
+            let next = threads
+                .iter_mut()
+                .filter(|thread| thread.is_running())
+                .min_by_key(|thread| thread.time());
             let Some(thread) = next else { break };
             if let State::Sleeps(due) = thread.state {
                 thread.recorder.pass_until(due);
@@ -514,7 +619,10 @@ impl FlowThreads<'_> {
                 StepResult::Moved => {
                     // This step may fulfil the condition of a waiting thread.
                     let now = thread.recorder.now();
-                    for other in threads.iter_mut().filter(|other| other.state == State::Waits) {
+                    for other in threads
+                        .iter_mut()
+                        .filter(|other| other.state == State::Waits)
+                    {
                         other.state = State::Runs;
                         other.recorder.pass_until(now);
                     }
@@ -526,7 +634,10 @@ impl FlowThreads<'_> {
         }
         match threads.iter().find(|thread| thread.state == State::Waits) {
             // If the time of some threads is up, it is also up for those that wait for them.
-            Some(thread) if !self.shared.end.is_over() && !threads.iter().any(|other| other.state == State::Ended) => {
+            Some(thread)
+                if !self.shared.end.is_over()
+                    && !threads.iter().any(|other| other.state == State::Ended) =>
+            {
                 let step = thread.thread.current(self.shared);
                 if step.op.is_counted() {
                     return Err(thread.thread.starved(step, self.shared));
@@ -562,7 +673,8 @@ impl SimulatedThread<'_> {
         matches!(self.state, State::Runs | State::Sleeps(_))
     }
 
-    /// Returns the time of its next step. Among threads with the same time, the first one takes precedence.
+    /// Returns the time of its next step. Among threads with the same time, the first one takes
+    /// precedence.
     fn time(&self) -> u64 {
         match self.state {
             State::Sleeps(due) => due.max(self.recorder.now()),
@@ -593,7 +705,12 @@ pub(super) struct WriteSlot {
 impl WriteSlot {
     /// Returns a slot for a write to a file that ends at `end`.
     pub(super) fn new(set: usize, file: u64, end: u64) -> WriteSlot {
-        WriteSlot { set, file, end, length: 0 }
+        WriteSlot {
+            set,
+            file,
+            end,
+            length: 0,
+        }
     }
 }
 
@@ -613,7 +730,8 @@ impl AsyncWrites {
         })
     }
 
-    /// Starts a write of bytes that `fill` puts into memory. If the maximum is in flight, waits for one of them.
+    /// Starts a write of bytes that `fill` puts into memory. If the maximum is in flight, waits for
+    /// one of them.
     pub(super) fn write(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -623,16 +741,19 @@ impl AsyncWrites {
         while self.free.is_empty() {
             self.reap(1)?;
         }
-        let Some(number) = self.free.pop() else { return Err((slot, Errno::BUSY)) };
+        let Some(number) = self.free.pop() else {
+            return Err((slot, Errno::BUSY));
+        };
         let length = length.min(self.record);
         let start = number as usize * self.record;
         let memory = &mut self.memory.as_mut()[start..start + length];
         fill(memory);
-        let entry = opcode::Write::new(types::Fd(fd.as_raw_fd()), memory.as_ptr(), length as u32).offset(offset);
+        let entry = opcode::Write::new(types::Fd(fd.as_raw_fd()), memory.as_ptr(), length as u32)
+            .offset(offset);
         let entry = entry.build().user_data(u64::from(number));
         self.slots[number as usize] = WriteSlot { length, ..slot };
-        // SAFETY: the memory is this slot's until the write is reaped, and outlives the ring, which waits for all. The
-        // descriptor is open until then, or its number is not used by another.
+        // SAFETY: the memory is this slot's until the write is reaped, and outlives the ring, which
+        // waits for all. The descriptor is open until then, or its number is not used by another.
         if !unsafe { self.ring.push(&entry) } {
             self.free.push(number);
             return Err((slot, Errno::BUSY));
@@ -646,10 +767,13 @@ impl AsyncWrites {
         while self.free.len() < self.slots.len() {
             let before = self.free.len();
             match self.reap(1) {
-                Ok(()) => self.free[before..].iter().for_each(|&number| done(self.slots[number as usize])),
+                Ok(()) => self.free[before..]
+                    .iter()
+                    .for_each(|&number| done(self.slots[number as usize])),
                 Err(error) => drop(failed.get_or_insert(error)),
             }
-            // After an error of the ring itself there is nothing more to wait for. A signal is not an error.
+            // After an error of the ring itself there is nothing more to wait for. A signal is not
+            // an error.
             if failed.is_some() && self.free.len() == before {
                 break;
             }
@@ -658,7 +782,9 @@ impl AsyncWrites {
     }
 
     fn reap(&mut self, least: usize) -> Result<(), Failed> {
-        self.ring.enter(least).map_err(|errno| (WriteSlot::default(), errno))?;
+        self.ring
+            .enter(least)
+            .map_err(|errno| (WriteSlot::default(), errno))?;
         let (slots, free) = (&self.slots, &mut self.free);
         let mut failed = Ok(());
         self.ring.take_finished(|Completion { tag, result }| {
@@ -666,7 +792,8 @@ impl AsyncWrites {
             free.push(tag);
             match result {
                 Err(errno) => failed = Err((slot, errno)),
-                // A synchronous writer would get the reason from its next call. An asynchronous write has no next call.
+                // A synchronous writer would get the reason from its next call. An asynchronous
+                // write has no next call.
                 Ok(moved) if moved < slot.length => failed = Err((slot, Errno::NOSPC)),
                 Ok(_) => {}
             }
@@ -717,7 +844,11 @@ impl Report {
     fn new(program: &Program) -> Report {
         let histograms = program.titles.iter().map(|_| latency::touched()).collect();
         let moved = vec![0; program.titles.len()];
-        Report { histograms, moved, tally: Tally::default() }
+        Report {
+            histograms,
+            moved,
+            tally: Tally::default(),
+        }
     }
 
     /// Records an operation: its nanoseconds, and the bytes that it moved.
@@ -749,11 +880,22 @@ pub(super) fn sum_reports<'r>(reports: impl IntoIterator<Item = &'r Report>) -> 
     sum
 }
 
-/// Adds the work of the threads to a measurement. Reports come in the order of programs and instances.
-pub(super) fn add_reports(programs: &[&Program], reports: &[Report], left: u64, measurement: &mut Measurement) {
+/// Adds the work of the threads to a measurement. Reports come in the order of programs and
+/// instances.
+pub(super) fn add_reports(
+    programs: &[&Program],
+    reports: &[Report],
+    left: u64,
+    measurement: &mut Measurement,
+) {
     let mut by_title: Vec<(&str, Histogram<u64>, u64)> = Vec::new();
     for (program, report) in programs.iter().zip(reports) {
-        for ((title, histogram), moved) in program.titles.iter().zip(&report.histograms).zip(&report.moved) {
+        for ((title, histogram), moved) in program
+            .titles
+            .iter()
+            .zip(&report.histograms)
+            .zip(&report.moved)
+        {
             match by_title.iter_mut().find(|(known, ..)| known == title) {
                 Some((_, sum, bytes)) => {
                     sum.add(histogram).expect("histograms of one size add up");
@@ -765,7 +907,9 @@ pub(super) fn add_reports(programs: &[&Program], reports: &[Report], left: u64, 
     }
     for (title, histogram, moved) in by_title {
         if !histogram.is_empty() {
-            measurement.latency.insert(title.to_owned(), latency::encode(&histogram));
+            measurement
+                .latency
+                .insert(title.to_owned(), latency::encode(&histogram));
         }
         if moved > 0 {
             measurement.counts.insert(format!("{title}_bytes"), moved);
@@ -781,7 +925,9 @@ pub(super) fn add_reports(programs: &[&Program], reports: &[Report], left: u64, 
     ];
     for (kind, amount) in rates {
         if amount > 0 {
-            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
+            measurement
+                .rates
+                .insert(kind.name.to_owned(), Rate { amount, timed_ns });
         }
     }
     let counts = [
@@ -793,6 +939,10 @@ pub(super) fn add_reports(programs: &[&Program], reports: &[Report], left: u64, 
         ("bytes_read", tally.bytes_read),
         ("bytes_written", tally.bytes_written),
     ];
-    let counts = counts.into_iter().filter(|(name, count)| *count > 0 || !name.starts_with("directories"));
-    measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    let counts = counts
+        .into_iter()
+        .filter(|(name, count)| *count > 0 || !name.starts_with("directories"));
+    measurement
+        .counts
+        .extend(counts.map(|(name, count)| (name.to_owned(), count)));
 }

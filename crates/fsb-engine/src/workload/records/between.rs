@@ -1,5 +1,5 @@
-//! Work between the operations of a worker, as fio defines it: syncs after a number of writes and after the last
-//! operation, think times, and waits that keep the bandwidth of each direction.
+//! Work between the operations of a worker, as fio defines it: syncs after a number of writes and
+//! after the last operation, think times, and waits that keep the bandwidth of each direction.
 
 use fsb_model::{Bytes, Durability, Params};
 
@@ -73,43 +73,66 @@ pub(super) fn parameters(writes: bool) -> Vec<Parameter> {
                 Absent,
                 "pause of each worker after an operation, inside the clock",
             ),
-            Parameter::new("think_every", Number(1..=MOST), "1", "operations from one think time to the next")
-                .needs(Needs::Given("think_time")),
+            Parameter::new(
+                "think_every",
+                Number(1..=MOST),
+                "1",
+                "operations from one think time to the next",
+            )
+            .needs(Needs::Given("think_time")),
         ],
     );
     let about = "bytes of reads and of writes that each worker starts per second, at most";
     all.extend(group(
         ParameterGroup::Work,
         BANDWIDTH.map(|name| {
-            Parameter::new(name, ParameterKind::Size(1..=1 << 60), Absent, about).needs(Needs::Absent("rate"))
+            Parameter::new(name, ParameterKind::Size(1..=1 << 60), Absent, about)
+                .needs(Needs::Absent("rate"))
         }),
     ));
     if writes {
         let about = "sync the files after the last operation of a worker, inside the clock";
         let end = Parameter::flag("end_fsync", about);
-        let about = "call fdatasync for the files after the last operation of a worker, inside the clock";
+        let about =
+            "call fdatasync for the files after the last operation of a worker, inside the clock";
         let end_data = Parameter::flag("end_fdatasync", about).needs(Needs::Absent("end_fsync"));
         all.extend(group(ParameterGroup::State, [end, end_data]));
         let about = "writes of a worker after which it calls fsync before its next operation";
         let fsync = Parameter::new("fsync", Number(1..=MOST), Absent, about);
         let about = "writes of a worker after which it calls fdatasync before its next operation";
-        let fdatasync = Parameter::new("fdatasync", Number(1..=MOST), Absent, about).needs(Needs::Absent("fsync"));
+        let fdatasync = Parameter::new("fdatasync", Number(1..=MOST), Absent, about)
+            .needs(Needs::Absent("fsync"));
         let about = "writes of a worker after which it calls sync_file_range for them before its next operation";
-        let range = Parameter::new("sync_file_range", Number(1..=MOST), Absent, about).needs(Needs::Absent("fsync"));
-        let steps = Parameter::word("range_steps", &RANGE_STEPS, |(name, _)| name, "steps of sync_file_range");
+        let range = Parameter::new("sync_file_range", Number(1..=MOST), Absent, about)
+            .needs(Needs::Absent("fsync"));
+        let steps = Parameter::word(
+            "range_steps",
+            &RANGE_STEPS,
+            |(name, _)| name,
+            "steps of sync_file_range",
+        );
         let steps = steps.needs(Needs::Given("sync_file_range"));
-        let last = Parameter::flag("sync_last", "call fsync or fdatasync also if the last write is due for it");
-        let about =
-            "sync at the end of each pass too: the calls that are due, before and after it, and those of the end";
+        let last = Parameter::flag(
+            "sync_last",
+            "call fsync or fdatasync also if the last write is due for it",
+        );
+        let about = "sync at the end of each pass too: the calls that are due, before and after it, and those of the end";
         let passes = Parameter::flag("sync_passes", about);
-        all.extend(group(ParameterGroup::State, [fsync, fdatasync, last, passes, range, steps]));
+        all.extend(group(
+            ParameterGroup::State,
+            [fsync, fdatasync, last, passes, range, steps],
+        ));
     }
     all
 }
 
 impl Between {
     /// Reads the parameters of a workload that writes, or of one that only reads.
-    pub(super) fn read(writes: bool, spec: &Spec, reader: &mut Reader<'_>) -> Result<Between, ParamError> {
+    pub(super) fn read(
+        writes: bool,
+        spec: &Spec,
+        reader: &mut Reader<'_>,
+    ) -> Result<Between, ParamError> {
         let pause = reader.duration("think_time")?;
         let every = reader.number("think_every")?;
         let think_time = pause.map(|seconds| ((seconds * 1e9).round() as u64, every));
@@ -121,17 +144,24 @@ impl Between {
                 }
                 syncs = Some((flush, reader.number(key)?));
                 if spec.durability != Durability::None {
-                    return Err(reader.error(key, "the durability syncs too: leave one of them out"));
+                    return Err(
+                        reader.error(key, "the durability syncs too: leave one of them out")
+                    );
                 }
                 if spec.files_per_process() > HELD_FILES {
-                    let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
+                    let message = format!(
+                        "the option keeps all files open at once: use at most {HELD_FILES} files"
+                    );
                     return Err(reader.error(key, message));
                 }
             }
         }
         let syncs_last = writes && reader.flag("sync_last")?;
         if syncs_last && syncs.is_none() {
-            return Err(reader.error("sync_last", "there are no syncs between the writes: add fsync or fdatasync"));
+            return Err(reader.error(
+                "sync_last",
+                "there are no syncs between the writes: add fsync or fdatasync",
+            ));
         }
         let mut ranges = None;
         if writes && reader.take("sync_file_range").is_some() {
@@ -139,7 +169,10 @@ impl Between {
             let (_, flags) = reader.word("range_steps", &RANGE_STEPS, |(name, _)| name)?;
             ranges = Some((flags, every));
             if spec.files_per_process() > 1 {
-                return Err(reader.error("sync_file_range", "the writes of one file have a range: use files = 1"));
+                return Err(reader.error(
+                    "sync_file_range",
+                    "the writes of one file have a range: use files = 1",
+                ));
             }
         }
         let mut end = None;
@@ -149,26 +182,45 @@ impl Between {
             }
             end = Some(flush);
             if spec.durability != Durability::None || spec.files_per_process() > HELD_FILES {
-                let message =
-                    format!("the durability syncs too, or the files are more than {HELD_FILES}: leave it out");
+                let message = format!(
+                    "the durability syncs too, or the files are more than {HELD_FILES}: leave it out"
+                );
                 return Err(reader.error(key, message));
             }
         }
         let syncs_passes = writes && reader.flag("sync_passes")?;
-        if syncs_passes && (spec.depth > 1 || (syncs.is_none() && ranges.is_none() && end.is_none())) {
-            let message = "only syncs between the writes or at the end, with depth = 1, belong to passes";
+        if syncs_passes
+            && (spec.depth > 1 || (syncs.is_none() && ranges.is_none() && end.is_none()))
+        {
+            let message =
+                "only syncs between the writes or at the end, with depth = 1, belong to passes";
             return Err(reader.error("sync_passes", message));
         }
         let mut bandwidth = [None; 2];
         for (name, bytes) in BANDWIDTH.into_iter().zip(&mut bandwidth) {
-            *bytes = reader.take(name).is_some().then(|| reader.number(name)).transpose()?;
+            *bytes = reader
+                .take(name)
+                .is_some()
+                .then(|| reader.number(name))
+                .transpose()?;
         }
-        Ok(Between { syncs, syncs_last, syncs_passes, ranges, think_time, end, bandwidth })
+        Ok(Between {
+            syncs,
+            syncs_last,
+            syncs_passes,
+            ranges,
+            think_time,
+            end,
+            bandwidth,
+        })
     }
 
     /// Returns whether operations follow each other without anything in between.
     pub(super) fn is_nothing(&self) -> bool {
-        !self.syncs() && !self.syncs_passes && self.think_time.is_none() && self.bandwidth == [None; 2]
+        !self.syncs()
+            && !self.syncs_passes
+            && self.think_time.is_none()
+            && self.bandwidth == [None; 2]
     }
 
     /// Returns whether the call between writes also follows the last one if it is due.
@@ -209,14 +261,19 @@ impl Between {
             Some((ns, 1)) => label += &format!(", think time {}", duration(ns)),
             Some((ns, every)) => label += &format!(", think time {} after {every}", duration(ns)),
         }
-        label += &self.ranges.map(|(_, every)| format!(", sync_file_range after {every} writes")).unwrap_or_default();
+        label += &self
+            .ranges
+            .map(|(_, every)| format!(", sync_file_range after {every} writes"))
+            .unwrap_or_default();
         label += match self.end {
             _ if self.syncs_passes => ", synced after each pass",
             Some(_) => ", synced at the end",
             None => "",
         };
         for (name, bytes) in ["reads", "writes"].into_iter().zip(self.bandwidth) {
-            label += &bytes.map(|bytes| format!(", {name} at {}/s", Bytes(bytes))).unwrap_or_default();
+            label += &bytes
+                .map(|bytes| format!(", {name} at {}/s", Bytes(bytes)))
+                .unwrap_or_default();
         }
         label
     }
@@ -233,7 +290,10 @@ impl Between {
             }
         }
         if let Some((flags, every)) = self.ranges {
-            let steps = RANGE_STEPS.iter().find(|(_, known)| *known == flags).map_or("", |(name, _)| name);
+            let steps = RANGE_STEPS
+                .iter()
+                .find(|(_, known)| *known == flags)
+                .map_or("", |(name, _)| name);
             params.insert("sync_file_range".to_owned(), every.into());
             params.insert("range_steps".to_owned(), steps.into());
         }
@@ -308,7 +368,10 @@ pub(super) struct Turns {
 impl Turns {
     /// Returns the state of a worker that begins now.
     pub(super) fn begin(recorder: &ThreadRecorder<'_>) -> Turns {
-        Turns { begun: recorder.last(), ..Turns::default() }
+        Turns {
+            begun: recorder.last(),
+            ..Turns::default()
+        }
     }
 
     /// Begins a pass. As in fio, it can begin with the sync that ended the last one.
@@ -318,8 +381,8 @@ impl Turns {
 }
 
 impl Between {
-    /// Syncs the file of the last write if its turn has come. Like fio, a worker syncs before the next operation, so
-    /// nothing follows the last one.
+    /// Syncs the file of the last write if its turn has come. Like fio, a worker syncs before the
+    /// next operation, so nothing follows the last one.
     pub(super) fn before(
         &self,
         turns: &mut Turns,
@@ -330,23 +393,30 @@ impl Between {
             None => Ok(()),
             Some(DueSync::File(item, flush)) => {
                 let every = self.syncs.map_or(1, |(_, every)| every);
-                recorder.sync(every.saturating_mul(writer.record_size()), || writer.flush_file_of(item, flush))
+                recorder.sync(every.saturating_mul(writer.record_size()), || {
+                    writer.flush_file_of(item, flush)
+                })
             }
-            Some(DueSync::Range(first, end, flags)) => {
-                recorder.sync((end - first) * writer.record_size(), || writer.flush_range(first..end, flags))
-            }
+            Some(DueSync::Range(first, end, flags)) => recorder
+                .sync((end - first) * writer.record_size(), || {
+                    writer.flush_range(first..end, flags)
+                }),
         }
     }
 
-    /// Returns the sync before the next operation. As in fio, one sync precedes an operation at most, and one before
-    /// a read is due again before the operation that follows the read.
+    /// Returns the sync before the next operation. As in fio, one sync precedes an operation at
+    /// most, and one before a read is due again before the operation that follows the read.
     pub(super) fn take_due(&self, turns: &mut Turns) -> Option<DueSync> {
         if !self.syncs() || turns.is_synced {
             return None;
         }
         let item = turns.last_written?;
-        let file = self.syncs.filter(|(_, every)| turns.writes.is_multiple_of(*every));
-        let range = self.ranges.filter(|(_, every)| turns.writes.is_multiple_of(*every));
+        let file = self
+            .syncs
+            .filter(|(_, every)| turns.writes.is_multiple_of(*every));
+        let range = self
+            .ranges
+            .filter(|(_, every)| turns.writes.is_multiple_of(*every));
         if file.is_none() && range.is_none() {
             return None;
         }
@@ -367,18 +437,30 @@ impl Between {
     /// Returns the time at which the next operation of a direction is due.
     fn due(&self, turns: &Turns, kind: OperationKind) -> u64 {
         let moved = turns.moved[index(kind)];
-        let apart = self.bandwidth[index(kind)].map_or(0, |rate| u128::from(moved) * 1_000_000_000 / u128::from(rate));
+        let apart = self.bandwidth[index(kind)].map_or(0, |rate| {
+            u128::from(moved) * 1_000_000_000 / u128::from(rate)
+        });
         turns.begun.saturating_add(apart as u64)
     }
 
-    /// Returns the direction of the next operation and the time at which it is due. As in fio, the other direction of a
-    /// mix goes first if it is due earlier.
-    pub(super) fn next_due(&self, turns: &Turns, kind: OperationKind, is_mix: bool, now: u64) -> (OperationKind, u64) {
+    /// Returns the direction of the next operation and the time at which it is due. As in fio, the
+    /// other direction of a mix goes first if it is due earlier.
+    pub(super) fn next_due(
+        &self,
+        turns: &Turns,
+        kind: OperationKind,
+        is_mix: bool,
+        now: u64,
+    ) -> (OperationKind, u64) {
         let due = self.due(turns, kind);
         if self.bandwidth == [None; 2] || due <= now {
             return (kind, now);
         }
-        let other = if kind == OperationKind::Read { OperationKind::Write } else { OperationKind::Read };
+        let other = if kind == OperationKind::Read {
+            OperationKind::Write
+        } else {
+            OperationKind::Read
+        };
         match is_mix.then(|| self.due(turns, other)) {
             Some(earlier) if earlier < due => (other, earlier),
             _ => (kind, due),
@@ -400,7 +482,8 @@ impl Between {
         kind
     }
 
-    /// Counts an operation on a record, and thinks if its turn has come. Returns whether to continue.
+    /// Counts an operation on a record, and thinks if its turn has come. Returns whether to
+    /// continue.
     pub(super) fn after(
         &self,
         turns: &mut Turns,
@@ -412,7 +495,12 @@ impl Between {
     }
 
     /// Counts an operation on a record. Returns whether a think time follows.
-    pub(super) fn count(&self, turns: &mut Turns, record: MovedRecord, kind: OperationKind) -> bool {
+    pub(super) fn count(
+        &self,
+        turns: &mut Turns,
+        record: MovedRecord,
+        kind: OperationKind,
+    ) -> bool {
         let MovedRecord { item, items, bytes } = record;
         turns.operations += 1;
         turns.is_synced = false;
@@ -423,6 +511,7 @@ impl Between {
             let (first, end) = turns.written.unwrap_or((item, item));
             turns.written = Some((first.min(item), end.max(item + items)));
         }
-        self.think_time.is_some_and(|(_, every)| turns.operations.is_multiple_of(every))
+        self.think_time
+            .is_some_and(|(_, every)| turns.operations.is_multiple_of(every))
     }
 }

@@ -1,12 +1,14 @@
-//! Workloads that move the records of files. Each of these members of the registry is a constant of one type.
+//! Workloads that move the records of files. Each of these members of the registry is a constant of
+//! one type.
 //!
-//! A member defines the order of the records, the direction of the data, the content of the files beforehand, and the
-//! backends that it accepts. Everything else is a parameter.
+//! A member defines the order of the records, the direction of the data, the content of the files
+//! beforehand, and the backends that it accepts. Everything else is a parameter.
 //!
-//! Each worker moves its share, pass by pass or in one go. If a pass needs a restored state or ends with other work,
-//! it is a round. Outside the clock, the workers close, open or recreate the files. Then all workers start together,
-//! and the clock of each includes the calls that belong to the work (a flush, a close, a lock). Otherwise passes follow
-//! each other without a pause, and workers share nothing meanwhile.
+//! Each worker moves its share, pass by pass or in one go. If a pass needs a restored state or ends
+//! with other work, it is a round. Outside the clock, the workers close, open or recreate the
+//! files. Then all workers start together, and the clock of each includes the calls that belong to
+//! the work (a flush, a close, a lock). Otherwise passes follow each other without a pause, and
+//! workers share nothing meanwhile.
 
 mod between;
 
@@ -30,7 +32,9 @@ use crate::backend::{Backend, Purpose, Verb};
 use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
-use crate::io_loop::{ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet, QueueFeed, QueueStep, QueuedRecord};
+use crate::io_loop::{
+    ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet, QueueFeed, QueueStep, QueuedRecord,
+};
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
@@ -40,7 +44,8 @@ use crate::threads::{self, ThreadJob};
 use crate::walk::{MOST_ITEMS, RecordSizes, WalkOptions};
 use crate::{EngineError, ParamError, Sizing, latency};
 
-// The definition of a workload that moves records, and the parameters that only such workloads have.
+// The definition of a workload that moves records, and the parameters that only such workloads
+// have.
 
 /// The parameter of the distribution, as fio names it.
 const DISTRIBUTION: &str = "random_distribution";
@@ -78,8 +83,8 @@ struct Options {
     mix: Option<f64>,
     /// The share of records that are written after they were read.
     updates: Option<f64>,
-    /// Whether the worker compares records that it reads with the written data, inside the clock. Written files are
-    /// read and compared after it.
+    /// Whether the worker compares records that it reads with the written data, inside the clock.
+    /// Written files are read and compared after it.
     verify: bool,
     /// Whether latencies of reads and writes are also recorded apart.
     by_direction: bool,
@@ -168,8 +173,12 @@ enum Allocation {
 
 impl Allocation {
     /// In the order of the help text.
-    const ALL: &'static [Allocation] =
-        &[Allocation::Size, Allocation::Blocks, Allocation::BeyondEnd, Allocation::Nothing];
+    const ALL: &'static [Allocation] = &[
+        Allocation::Size,
+        Allocation::Blocks,
+        Allocation::BeyondEnd,
+        Allocation::Nothing,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -217,9 +226,17 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::flag("close", "close files at the end of each pass, inside the clock"),
-            Parameter::word("lock", Lock::ALL, Lock::name, "lock each record, or the file during a pass")
-                .default(Absent),
+            Parameter::flag(
+                "close",
+                "close files at the end of each pass, inside the clock",
+            ),
+            Parameter::word(
+                "lock",
+                Lock::ALL,
+                Lock::name,
+                "lock each record, or the file during a pass",
+            )
+            .default(Absent),
             Parameter::new(
                 "rate",
                 Rate(1..=FASTEST),
@@ -245,25 +262,34 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     );
     if member.access.contains(&Access::Strided) {
         let about = "records from one visit to the next";
-        all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
+        all.extend(group(
+            ParameterGroup::Work,
+            [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)],
+        ));
     }
     if member.has_choice() {
-        let about =
-            "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, or each record once a pass";
+        let about = "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, or each record once a pass";
         let distribution = Parameter::new(DISTRIBUTION, ParameterKind::Text, UNIFORM, about);
         let random = Needs::Value("access", &["random"]);
         let about = "share of visits that go to the record after the last one instead";
         let sequential = Parameter::new("sequential", Percent, Absent, about);
-        all.extend(group(ParameterGroup::Calls, [distribution.needs(random), sequential.needs(random)]));
+        all.extend(group(
+            ParameterGroup::Calls,
+            [distribution.needs(random), sequential.needs(random)],
+        ));
     }
     if member.has_record_sizes() {
-        let about = "sizes of records, multiples of block_size: 4K-64K, or with their percent 4K/60:64K/40";
+        let about =
+            "sizes of records, multiples of block_size: 4K-64K, or with their percent 4K/60:64K/40";
         let sizes = Parameter::new(RECORD_SIZES, ParameterKind::Text, Absent, about);
         all.extend(group(ParameterGroup::Calls, [sizes]));
         if member.action == RecordAction::Mix {
             let about = "sizes of written records, multiples of block_size; record_sizes are then those of reads";
             let sizes = Parameter::new(WRITE_SIZES, ParameterKind::Text, Absent, about);
-            all.extend(group(ParameterGroup::Calls, [sizes.needs(Needs::Given(RECORD_SIZES))]));
+            all.extend(group(
+                ParameterGroup::Calls,
+                [sizes.needs(Needs::Given(RECORD_SIZES))],
+            ));
         }
     }
     if member.has_range() {
@@ -276,18 +302,28 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     }
     if member.action == RecordAction::Update {
         let about = "share of records that are written after they were read";
-        all.extend(group(ParameterGroup::Work, [Parameter::new("updates", Percent, ALL_RECORDS, about)]));
+        all.extend(group(
+            ParameterGroup::Work,
+            [Parameter::new("updates", Percent, ALL_RECORDS, about)],
+        ));
     }
     if member.action == RecordAction::Mix {
         let about = "share of reads among the operations";
-        all.extend(group(ParameterGroup::Work, [Parameter::new("mix", Percent, USUAL_MIX, about)]));
+        all.extend(group(
+            ParameterGroup::Work,
+            [Parameter::new("mix", Percent, USUAL_MIX, about)],
+        ));
         let about = "also record the latencies of reads and of writes; not with processes";
-        all.extend(group(ParameterGroup::Results, [Parameter::flag("by_direction", about)]));
+        all.extend(group(
+            ParameterGroup::Results,
+            [Parameter::flag("by_direction", about)],
+        ));
     }
     all.extend(between::parameters(member.writes()));
     if member.writes() {
         let about = "open the files with O_SYNC or O_DSYNC, with any backend";
-        let flags = Parameter::word("open_sync", OpenSync::ALL, OpenSync::name, about).default(Absent);
+        let flags =
+            Parameter::word("open_sync", OpenSync::ALL, OpenSync::name, about).default(Absent);
         all.extend(group(ParameterGroup::State, [flags]));
     }
     let about = "drop the data of the files from the page cache before each pass but the first, inside the clock";
@@ -301,7 +337,10 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
             ParameterGroup::State,
             [
                 Parameter::word("allocate", Allocation::ALL, Allocation::name, about),
-                Parameter::flag("further_passes", "allow passes that write over the data of the first one"),
+                Parameter::flag(
+                    "further_passes",
+                    "allow passes that write over the data of the first one",
+                ),
             ],
         ));
     }
@@ -321,39 +360,63 @@ impl Options {
         let verify = reader.flag("verify")?;
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride")).transpose()?;
-        let distribution = if member.has_choice() { distribution(spec, reader)? } else { None };
+        let distribution = if member.has_choice() {
+            distribution(spec, reader)?
+        } else {
+            None
+        };
         let walk = walk(member, spec, reader)?;
-        let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
+        let mix = (member.action == RecordAction::Mix)
+            .then(|| share(reader))
+            .transpose()?;
         let by_direction = member.action == RecordAction::Mix && reader.flag("by_direction")?;
         if by_direction && spec.processes > 1 {
-            return Err(reader.error("by_direction", "processes report one latency for both: use threads"));
+            return Err(reader.error(
+                "by_direction",
+                "processes report one latency for both: use threads",
+            ));
         }
-        let updates = (member.action == RecordAction::Update).then(|| updates(reader)).transpose()?;
+        let updates = (member.action == RecordAction::Update)
+            .then(|| updates(reader))
+            .transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
             if asked && !held {
-                let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
+                let message = format!(
+                    "the option keeps all files open at once: use at most {HELD_FILES} files"
+                );
                 return Err(reader.error(key, message));
             }
         }
         let in_turn = updates.is_some() || member.is_sequential_mix();
         if spec.depth > 1 && (lock == Some(Lock::Record) || in_turn) {
             let key = if in_turn { "depth" } else { "lock" };
-            return Err(reader.error(key, "the workload accesses one record at a time: use depth = 1"));
+            return Err(reader.error(
+                key,
+                "the workload accesses one record at a time: use depth = 1",
+            ));
         }
         if lock == Some(Lock::Record) && walk.as_ref().is_some_and(|walk| walk.sizes.is_some()) {
-            return Err(reader.error("lock", "a lock has the size of block_size: leave out record_sizes"));
+            return Err(reader.error(
+                "lock",
+                "a lock has the size of block_size: leave out record_sizes",
+            ));
         }
         if verify && mix.is_some() && spec.depth > 1 {
-            return Err(reader.error("verify", "reads find the data of writes in flight: use depth = 1"));
+            return Err(reader.error(
+                "verify",
+                "reads find the data of writes in flight: use depth = 1",
+            ));
         }
         if verify && !written && spec.threads > 1 {
-            let message = "threads that end early leave holes in a new file that they share: use processes";
+            let message =
+                "threads that end early leave holes in a new file that they share: use processes";
             return Err(reader.error("verify", message));
         }
         let rate = rate(reader)?;
         if rate.is_some() && spec.depth > 1 {
-            let message = "a rate starts one request at a time per thread: use threads instead of a depth";
+            let message =
+                "a rate starts one request at a time per thread: use threads instead of a depth";
             return Err(reader.error("rate", message));
         }
         let p99_below = reader.duration("p99_below")?;
@@ -366,7 +429,8 @@ impl Options {
         let hint = reader.optional_word("hint", Hint::ALL, Hint::name)?;
         let evict_passes = reader.flag("evict_passes")?;
         if evict_passes && !held {
-            let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
+            let message =
+                format!("the option keeps all files open at once: use at most {HELD_FILES} files");
             return Err(reader.error("evict_passes", message));
         }
         Ok(Options {
@@ -401,12 +465,20 @@ impl Options {
 
     /// Returns the items of the largest record.
     fn largest_record(&self) -> u64 {
-        self.record_sizes().into_iter().chain(self.write_sizes()).map(RecordSizes::largest).max().unwrap_or(1)
+        self.record_sizes()
+            .into_iter()
+            .chain(self.write_sizes())
+            .map(RecordSizes::largest)
+            .max()
+            .unwrap_or(1)
     }
 
     /// Returns the share of visits in sequence among random ones.
     fn sequential(&self) -> Option<f64> {
-        self.walk.as_ref().map(|walk| walk.sequential).filter(|share| *share > 0.0)
+        self.walk
+            .as_ref()
+            .map(|walk| walk.sequential)
+            .filter(|share| *share > 0.0)
     }
 
     /// Returns the share of reads of a mix.
@@ -461,7 +533,8 @@ impl Options {
         label + &self.between.label() + label::verified(self.verify)
     }
 
-    /// Adds only options that are set, so that a plan of an earlier version resolves to the same case.
+    /// Adds only options that are set, so that a plan of an earlier version resolves to the same
+    /// case.
     fn add_to(&self, params: &mut Params) {
         let mut add = |key: &str, value: serde_json::Value| params.insert(key.to_owned(), value);
         if self.close {
@@ -524,45 +597,83 @@ const FASTEST: u64 = 10_000_000;
 
 /// Reads a rate: `"2000/s"`, or the number alone.
 fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
-    let Some(value) = reader.take("rate") else { return Ok(None) };
+    let Some(value) = reader.take("rate") else {
+        return Ok(None);
+    };
     let rate = match value {
-        serde_json::Value::String(text) => text.trim().strip_suffix("/s").unwrap_or(text).trim().parse().ok(),
+        serde_json::Value::String(text) => text
+            .trim()
+            .strip_suffix("/s")
+            .unwrap_or(text)
+            .trim()
+            .parse()
+            .ok(),
         value => value.as_u64(),
     };
-    let wrong = format!("{value} is not a rate from 1 to {FASTEST} operations a second, such as \"2000/s\"");
-    rate.filter(|rate| (1..=FASTEST).contains(rate)).map(Some).ok_or_else(|| reader.error("rate", wrong))
+    let wrong = format!(
+        "{value} is not a rate from 1 to {FASTEST} operations a second, such as \"2000/s\""
+    );
+    rate.filter(|rate| (1..=FASTEST).contains(rate))
+        .map(Some)
+        .ok_or_else(|| reader.error("rate", wrong))
 }
 
 /// Reads the distribution of a random order.
 fn distribution(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<Distribution>, ParamError> {
-    let Some(value) = reader.value(DISTRIBUTION) else { return Ok(None) };
+    let Some(value) = reader.value(DISTRIBUTION) else {
+        return Ok(None);
+    };
     let Some(text) = value.as_str() else {
-        return Err(reader.error(DISTRIBUTION, format!("{value} is not a distribution: use {FORMS}")));
+        return Err(reader.error(
+            DISTRIBUTION,
+            format!("{value} is not a distribution: use {FORMS}"),
+        ));
     };
     if text == UNIFORM {
         return Ok(None);
     }
-    let distribution = text.parse().map_err(|message: String| reader.error(DISTRIBUTION, message))?;
+    let distribution = text
+        .parse()
+        .map_err(|message: String| reader.error(DISTRIBUTION, message))?;
     if matches!(spec.cache, CacheState::Cold | CacheState::Out) {
-        let message = "records that are visited again come from the page cache: use cache = warm or any";
+        let message =
+            "records that are visited again come from the page cache: use cache = warm or any";
         return Err(reader.error(DISTRIBUTION, message));
     }
     Ok(Some(distribution))
 }
 
-/// Reads the share of visits in sequence and the sizes of records. Returns `None` if neither is given.
-fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<WalkOptions>, ParamError> {
-    let mut walk = WalkOptions { sequential: 0.0, sizes: None, write_sizes: None };
+/// Reads the share of visits in sequence and the sizes of records. Returns `None` if neither is
+/// given.
+fn walk(
+    member: &RecordWorkload,
+    spec: &Spec,
+    reader: &mut Reader<'_>,
+) -> Result<Option<WalkOptions>, ParamError> {
+    let mut walk = WalkOptions {
+        sequential: 0.0,
+        sizes: None,
+        write_sizes: None,
+    };
     let mut given = None;
     if member.has_choice()
         && let Some(value) = reader.take("sequential")
     {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        walk.sequential = parse_percent(&text).ok().filter(|share| *share < 1.0).ok_or_else(|| {
-            reader.error("sequential", format!("'{text}': give a share between 0% and 100%, such as 30%"))
-        })?;
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        walk.sequential = parse_percent(&text)
+            .ok()
+            .filter(|share| *share < 1.0)
+            .ok_or_else(|| {
+                reader.error(
+                    "sequential",
+                    format!("'{text}': give a share between 0% and 100%, such as 30%"),
+                )
+            })?;
         if matches!(spec.cache, CacheState::Cold | CacheState::Out) {
-            let message = "records that are visited again come from the page cache: use cache = warm or any";
+            let message =
+                "records that are visited again come from the page cache: use cache = warm or any";
             return Err(reader.error("sequential", message));
         }
         given = Some("sequential");
@@ -570,13 +681,27 @@ fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result
     if member.has_record_sizes()
         && let Some(text) = reader.text(RECORD_SIZES)?
     {
-        let of_writes = if member.action == RecordAction::Mix { reader.text(WRITE_SIZES)? } else { None };
-        let parse = if of_writes.is_some() { RecordSizes::parse_multiples } else { RecordSizes::parse };
-        walk.sizes = Some(parse(&text, spec.block_size).map_err(|message| reader.error(RECORD_SIZES, message))?);
+        let of_writes = if member.action == RecordAction::Mix {
+            reader.text(WRITE_SIZES)?
+        } else {
+            None
+        };
+        let parse = if of_writes.is_some() {
+            RecordSizes::parse_multiples
+        } else {
+            RecordSizes::parse
+        };
+        walk.sizes = Some(
+            parse(&text, spec.block_size).map_err(|message| reader.error(RECORD_SIZES, message))?,
+        );
         let parsed = of_writes.map(|text| RecordSizes::parse_multiples(&text, spec.block_size));
-        walk.write_sizes = parsed.transpose().map_err(|message| reader.error(WRITE_SIZES, message))?;
+        walk.write_sizes = parsed
+            .transpose()
+            .map_err(|message| reader.error(WRITE_SIZES, message))?;
         let message = match () {
-            () if spec.files_per_process() > 1 => "records of several sizes divide one file: use files = 1",
+            () if spec.files_per_process() > 1 => {
+                "records of several sizes divide one file: use files = 1"
+            }
             () => "",
         };
         if !message.is_empty() {
@@ -586,15 +711,22 @@ fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result
     }
     let Some(key) = given else { return Ok(None) };
     if spec.threads > 1 {
-        return Err(reader.error(key, "threads would share the order of the records: use processes"));
+        return Err(reader.error(
+            key,
+            "threads would share the order of the records: use processes",
+        ));
     }
     if spec.items() / u64::from(spec.processes) > MOST_ITEMS {
-        return Err(reader.error(key, format!("the files have too many records: at most {MOST_ITEMS}")));
+        return Err(reader.error(
+            key,
+            format!("the files have too many records: at most {MOST_ITEMS}"),
+        ));
     }
     Ok(Some(walk))
 }
 
-/// Reads the part of each file that the work is limited to. Returns `None` if neither parameter is given.
+/// Reads the part of each file that the work is limited to. Returns `None` if neither parameter is
+/// given.
 fn range(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<ByteRange>, ParamError> {
     let given = [OFFSET, LENGTH].map(|key| reader.take(key).is_some());
     let (file_size, record) = (spec.layout.file_size, spec.block_size);
@@ -611,11 +743,15 @@ fn range(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<ByteRange>, Para
     }
     let key = if given[1] { LENGTH } else { OFFSET };
     if first.checked_add(length).is_none_or(|end| end > file_size) {
-        let message = format!("the part ends after the end of the file: a file has {file_size} bytes");
+        let message =
+            format!("the part ends after the end of the file: a file has {file_size} bytes");
         return Err(reader.error(key, message));
     }
     if spec.cache == CacheState::Out {
-        return Err(reader.error(key, "memory may hold a part of a file: leave it out, or use another cache state"));
+        return Err(reader.error(
+            key,
+            "memory may hold a part of a file: leave it out, or use another cache state",
+        ));
     }
     Ok(Some(ByteRange { first, length }))
 }
@@ -636,7 +772,10 @@ fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
     };
     match parse_percent(&text) {
         Ok(share) if share < 1.0 => Ok(share),
-        Ok(_) => Err(reader.error("mix", format!("{text} reads are not a mix: use random-read"))),
+        Ok(_) => Err(reader.error(
+            "mix",
+            format!("{text} reads are not a mix: use random-read"),
+        )),
         Err(_) => {
             let range = "give a share between 0% and 100%, such as 70%; for all or none use random-read or \
                          random-write";
@@ -656,8 +795,15 @@ fn updates(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
         Some(serde_json::Value::Number(number)) if number.is_u64() => format!("{number}%"),
         Some(other) => other.to_string(),
     };
-    let share = parse_percent(&text).ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| reader.error("updates", format!("'{text}': give a share above 0% and up to 100%, such as 10%")))
+    let share = parse_percent(&text)
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| {
+        reader.error(
+            "updates",
+            format!("'{text}': give a share above 0% and up to 100%, such as 10%"),
+        )
+    })
 }
 
 /// The operation on a record.
@@ -698,7 +844,8 @@ pub(crate) struct RecordWorkload {
     pub(crate) before: Before,
     /// The first one is the default.
     pub(crate) access: &'static [Access],
-    /// Each record was visited once through the same open file before the clock; if the cache is cold, before the remount.
+    /// Each record was visited once through the same open file before the clock; if the cache is
+    /// cold, before the remount.
     pub(crate) again: bool,
     /// The backends that it accepts, the default first; empty if it accepts any.
     pub(crate) backends: &'static [&'static str],
@@ -707,8 +854,9 @@ pub(crate) struct RecordWorkload {
     pub(crate) block_size: Option<&'static str>,
     /// The cache states that it accepts, the default first; `None` if they follow from the action.
     pub(crate) cache: Option<&'static [CacheState]>,
-    /// Visits per record of the files if records are drawn with replacement, all with the same probability. `None` if a
-    /// pass visits each record once, or if the plan gives the distribution.
+    /// Visits per record of the files if records are drawn with replacement, all with the same
+    /// probability. `None` if a pass visits each record once, or if the plan gives the
+    /// distribution.
     pub(crate) draws: Option<u64>,
 }
 
@@ -738,9 +886,13 @@ impl RecordWorkload {
         self.access.contains(&Access::Random) && self.draws.is_none()
     }
 
-    /// Returns whether records can have several sizes. Reads and writes of a sequential mix have an order of their own.
+    /// Returns whether records can have several sizes. Reads and writes of a sequential mix have an
+    /// order of their own.
     fn has_record_sizes(&self) -> bool {
-        let in_order = self.access.iter().all(|access| matches!(access, Access::Sequential | Access::Random));
+        let in_order = self
+            .access
+            .iter()
+            .all(|access| matches!(access, Access::Sequential | Access::Random));
         in_order && self.draws.is_none() && !self.again && !self.is_sequential_mix()
     }
 
@@ -764,7 +916,9 @@ impl RecordWorkload {
         use CacheState::{Any, Cold, Out, Warm};
         let cache: &[CacheState] = match (self.action, self.before) {
             (RecordAction::Read, _) if self.again => &[Warm, Any, Cold, Out],
-            (RecordAction::Read | RecordAction::Mix | RecordAction::Update, _) => &[Warm, Cold, Any, Out],
+            (RecordAction::Read | RecordAction::Mix | RecordAction::Update, _) => {
+                &[Warm, Cold, Any, Out]
+            }
             (RecordAction::Append, _) => &[Any],
             // One record only: it is in memory after the first write, whatever else is there.
             (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
@@ -772,11 +926,33 @@ impl RecordWorkload {
             (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
         let cache = self.cache.unwrap_or(cache);
-        let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
-        let RecordWorkload { name, file_size, block_size, access, backends, .. } = *self;
+        let durability = if self.action == RecordAction::Read {
+            &[Durability::None]
+        } else {
+            Durability::ALL
+        };
+        let RecordWorkload {
+            name,
+            file_size,
+            block_size,
+            access,
+            backends,
+            ..
+        } = *self;
         let records = Records::Each;
         let files = "1";
-        Rules { name, files, file_size, block_size, records, access, durability, cache, backends, ..Rules::BASE }
+        Rules {
+            name,
+            files,
+            file_size,
+            block_size,
+            records,
+            access,
+            durability,
+            cache,
+            backends,
+            ..Rules::BASE
+        }
     }
 }
 
@@ -797,7 +973,10 @@ impl RecordWorkload {
             Before::Asked => overwrite(&spec, &mut reader)?,
         };
         let options = Options::read(self, &spec, written, &mut reader)?;
-        let (out, durable) = (spec.cache == CacheState::Out, spec.durability != Durability::None);
+        let (out, durable) = (
+            spec.cache == CacheState::Out,
+            spec.durability != Durability::None,
+        );
         if out && self.action != RecordAction::Read && !durable {
             let message = "writes out of cache must be durable: without a flush the last records stay in memory";
             return Err(reader.error("durability", message));
@@ -807,7 +986,10 @@ impl RecordWorkload {
             false => Allocation::Size,
         };
         if options.verify && self.before == Before::Holes && !self.writes() {
-            return Err(reader.error("verify", "holes hold no data that was written: leave it out"));
+            return Err(reader.error(
+                "verify",
+                "holes hold no data that was written: leave it out",
+            ));
         }
         if options.verify && !written && spec.range.is_some() {
             let message = "a new file holds no data beside the part that is written: set overwrite, or leave it out";
@@ -815,19 +997,33 @@ impl RecordWorkload {
         }
         let further_passes = self.has_allocation() && reader.flag("further_passes")?;
         reader.finish();
-        Ok(RecordsJob { member: *self, spec, written, allocation, further_passes, options })
+        Ok(RecordsJob {
+            member: *self,
+            spec,
+            written,
+            allocation,
+            further_passes,
+            options,
+        })
     }
 }
 
-/// Reads whether the work overwrites files. Random writes do, or they would measure how holes are filled.
+/// Reads whether the work overwrites files. Random writes do, or they would measure how holes are
+/// filled.
 fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     let random = spec.access == Access::Random;
     let overwrite = reader.flag_or("overwrite", random)?;
     if random && !overwrite {
-        return Err(reader.error("overwrite", "random writes overwrite fully written files: use true"));
+        return Err(reader.error(
+            "overwrite",
+            "random writes overwrite fully written files: use true",
+        ));
     }
     if !overwrite && spec.cache == CacheState::Cold {
-        return Err(reader.error("cache", "new files are never cold: leave it out, or set overwrite"));
+        return Err(reader.error(
+            "cache",
+            "new files are never cold: leave it out, or set overwrite",
+        ));
     }
     Ok(overwrite)
 }
@@ -842,7 +1038,8 @@ impl Workload for RecordWorkload {
     }
 
     fn example(&self) -> Params {
-        let mut params = super::params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into())]);
+        let mut params =
+            super::params::from_pairs([("file_size", "64K".into()), ("block_size", "4K".into())]);
         if self.action != RecordAction::Read {
             params.insert("durability".to_owned(), "end".into());
         }
@@ -853,7 +1050,10 @@ impl Workload for RecordWorkload {
         let mut all = self.rules().parameters();
         if self.before == Before::Asked {
             let random = ParameterDefault::Derived("true if access is random");
-            let overwrite = Parameter::flag("overwrite", "write over fully written files instead of into new ones");
+            let overwrite = Parameter::flag(
+                "overwrite",
+                "write over fully written files instead of into new ones",
+            );
             all.extend(group(ParameterGroup::Work, [overwrite.default(random)]));
         }
         all.extend(parameters(self));
@@ -866,7 +1066,8 @@ impl Workload for RecordWorkload {
 }
 
 impl RecordsJob {
-    /// Returns text such as `random read 4K` with the number of a stride or a mix that is not the default.
+    /// Returns text such as `random read 4K` with the number of a stride or a mix that is not the
+    /// default.
     fn words(&self) -> String {
         let operation = self.member.operation.replace('_', " ");
         let verb = match self.member.before {
@@ -874,13 +1075,19 @@ impl RecordsJob {
             _ => &operation,
         };
         let random = self.spec.access == Access::Random && !verb.starts_with("random");
-        if random { format!("random {verb}") } else { verb.to_owned() }
+        if random {
+            format!("random {verb}")
+        } else {
+            verb.to_owned()
+        }
     }
 }
 
 impl Job for RecordsJob {
     fn profile(&self) -> Profile {
-        let mut profile = self.spec.profile(self.member.operation, self.spec.data_label(&self.words()));
+        let mut profile = self
+            .spec
+            .profile(self.member.operation, self.spec.data_label(&self.words()));
         if !self.spec.has_own_label() {
             if let Some(ByteRange { first, length }) = self.spec.range {
                 profile.label += &format!(", {} from {}", Bytes(length), Bytes(first));
@@ -896,10 +1103,15 @@ impl Job for RecordsJob {
             profile.fewest = profile.fewest.max(FEWEST_FOR_P99);
         }
         let between = &self.options.between;
-        profile.reaches_device |= between.syncs() || between.ends_with_sync() || self.options.open_sync.is_some();
-        profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
+        profile.reaches_device |=
+            between.syncs() || between.ends_with_sync() || self.options.open_sync.is_some();
+        profile.only_writes = matches!(
+            self.member.action,
+            RecordAction::Write | RecordAction::Append
+        );
         let restore = self.restore();
-        let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
+        let again_inside =
+            self.options.close && self.member.again && !self.spec.cache.begins_cold();
         if restore != Restore::Nothing || again_inside {
             profile.renewal = Renewal::Inside;
         } else if self.uses_up() {
@@ -915,13 +1127,17 @@ impl Job for RecordsJob {
             // The device has no blocks of a hole.
             _ if self.member.before == Before::Holes => 0,
             RecordAction::Read | RecordAction::Update => profile.cold_bytes_per_operation,
-            // Reads behind the writes find the page cache. At least the reads beyond the last write come from the device.
+            // Reads behind the writes find the page cache. At least the reads beyond the last write
+            // come from the device.
             RecordAction::Mix if self.member.is_sequential_mix() => {
                 let beyond = (2.0 * self.options.reads() - 1.0).max(0.0);
                 (profile.cold_bytes_per_operation as f64 * beyond * 0.9) as u64
             }
-            // The seed decides which operations are reads, so there may be a few fewer than their share.
-            RecordAction::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
+            // The seed decides which operations are reads, so there may be a few fewer than their
+            // share.
+            RecordAction::Mix => {
+                (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64
+            }
             // Whole blocks are replaced without being read.
             RecordAction::Write | RecordAction::Append => 0,
         };
@@ -957,14 +1173,24 @@ impl Job for RecordsJob {
     }
 
     fn one_client(&self) -> Option<&'static str> {
-        let Spec { threads, cache, block_size, .. } = self.spec;
+        let Spec {
+            threads,
+            cache,
+            block_size,
+            ..
+        } = self.spec;
         let first = self.spec.byte_range().first;
-        let whole_pages = block_size.is_multiple_of(fileset::BLOCK) && first.is_multiple_of(fileset::BLOCK);
+        let whole_pages =
+            block_size.is_multiple_of(fileset::BLOCK) && first.is_multiple_of(fileset::BLOCK);
         let share = threads > 1 && self.member.writes();
         match self.member.action {
             // The client decides where the file ends.
-            RecordAction::Append if share => Some("clients of NFS overwrite each other's appends: use processes"),
-            _ if share && !whole_pages => Some("clients of NFS write whole pages: use a block_size of 4K or processes"),
+            RecordAction::Append if share => {
+                Some("clients of NFS overwrite each other's appends: use processes")
+            }
+            _ if share && !whole_pages => {
+                Some("clients of NFS write whole pages: use a block_size of 4K or processes")
+            }
             _ if self.member.writes() && cache == CacheState::Warm => {
                 Some("data that one client writes are not warm in another: add cache = \"any\"")
             }
@@ -973,11 +1199,16 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<WorkUnit> {
-        // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a warm-up is a part of it. Syncs
-        // and think times that come after many operations would be missing from a sample.
+        // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a
+        // warm-up is a part of it. Syncs and think times that come after many operations would be
+        // missing from a sample.
         let options = &self.options;
         let between = &options.between;
-        if options.rate.is_some() || self.member.draws.is_some() || !between.is_nothing() || between.ends_with_sync() {
+        if options.rate.is_some()
+            || self.member.draws.is_some()
+            || !between.is_nothing()
+            || between.ends_with_sync()
+        {
             return None;
         }
         // A unit has a known number of operations, and a file of its own size.
@@ -987,15 +1218,18 @@ impl Job for RecordsJob {
         let change = match self.member.action {
             _ if self.uses_up() => Change::Grown,
             RecordAction::Read => Change::Nothing,
-            RecordAction::Write | RecordAction::Append | RecordAction::Mix | RecordAction::Update => {
-                Change::Overwritten
-            }
+            RecordAction::Write
+            | RecordAction::Append
+            | RecordAction::Mix
+            | RecordAction::Update => Change::Overwritten,
         };
         let parse = |params: &Params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok();
         let unit = spec::unit_of_set(self, &self.spec, change, parse)?;
-        // In a smaller file the frequent records have another share of the visits, and a mix reads other records than it
-        // writes, so the work is not divided.
-        let divides = options.distribution.is_none() && options.walk.is_none() && !self.member.is_sequential_mix();
+        // In a smaller file the frequent records have another share of the visits, and a mix reads
+        // other records than it writes, so the work is not divided.
+        let divides = options.distribution.is_none()
+            && options.walk.is_none()
+            && !self.member.is_sequential_mix();
         (divides || unit.params == self.params()).then_some(unit)
     }
 
@@ -1005,15 +1239,35 @@ impl Job for RecordsJob {
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
-        let rendezvous = Rendezvous::new(self.spec.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let threads = RecordThreads { job: self, set: &set, context, rendezvous: &rendezvous };
-        let verb = if self.member.action == RecordAction::Read { Verb::Read } else { Verb::Write };
-        let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };
-        let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        let rendezvous = Rendezvous::new(
+            self.spec.workers(),
+            matches!(context.clock, ClockSpec::Fake { .. }),
+        )?;
+        let threads = RecordThreads {
+            job: self,
+            set: &set,
+            context,
+            rendezvous: &rendezvous,
+        };
+        let verb = if self.member.action == RecordAction::Read {
+            Verb::Read
+        } else {
+            Verb::Write
+        };
+        let subject = Subject {
+            interest: Interest::Data,
+            content: self.content(),
+            verb: Some(verb),
+        };
+        let (mut measurement, reports) =
+            measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         if self.options.by_direction {
             let all = Directions::sum(reports);
             let [reads, writes] = all.bytes;
-            measurement.counts.extend([(READ_BYTES.to_owned(), reads), (WRITE_BYTES.to_owned(), writes)]);
+            measurement.counts.extend([
+                (READ_BYTES.to_owned(), reads),
+                (WRITE_BYTES.to_owned(), writes),
+            ]);
             measurement.latency.extend(all.latency());
         }
         if self.options.between.syncs()
@@ -1056,7 +1310,11 @@ struct Directions {
 impl Directions {
     fn add(&mut self, kind: OperationKind, bytes: u64, ns: u64) {
         let reads = kind == OperationKind::Read;
-        let histogram = if reads { &mut self.reads } else { &mut self.writes };
+        let histogram = if reads {
+            &mut self.reads
+        } else {
+            &mut self.writes
+        };
         histogram.saturating_record(ns);
         self.bytes[usize::from(!reads)] += bytes;
     }
@@ -1065,22 +1323,34 @@ impl Directions {
     fn sum(reports: Vec<Option<Box<Directions>>>) -> Directions {
         let mut all = Directions::default();
         for report in reports.into_iter().flatten() {
-            all.reads.add(report.reads).expect("histograms of one size add up");
-            all.writes.add(report.writes).expect("histograms of one size add up");
-            all.bytes = [all.bytes[0] + report.bytes[0], all.bytes[1] + report.bytes[1]];
+            all.reads
+                .add(report.reads)
+                .expect("histograms of one size add up");
+            all.writes
+                .add(report.writes)
+                .expect("histograms of one size add up");
+            all.bytes = [
+                all.bytes[0] + report.bytes[0],
+                all.bytes[1] + report.bytes[1],
+            ];
         }
         all
     }
 
     /// Returns the latencies of reads and of writes by their names in records.
     fn latency(&self) -> [(String, String); 2] {
-        [(READS, &self.reads), (WRITES, &self.writes)].map(|(name, found)| (name.to_owned(), latency::encode(found)))
+        [(READS, &self.reads), (WRITES, &self.writes)]
+            .map(|(name, found)| (name.to_owned(), latency::encode(found)))
     }
 }
 
 impl Default for Directions {
     fn default() -> Directions {
-        Directions { reads: latency::touched(), writes: latency::touched(), bytes: [0; 2] }
+        Directions {
+            reads: latency::touched(),
+            writes: latency::touched(),
+            bytes: [0; 2],
+        }
     }
 }
 
@@ -1116,7 +1386,8 @@ struct ThreadState<'s> {
     directions: Option<Box<Directions>>,
 }
 
-/// The next records of a sequential mix: reads and writes each go through all records of the worker, again and again.
+/// The next records of a sequential mix: reads and writes each go through all records of the
+/// worker, again and again.
 struct MixPlaces {
     first: u64,
     length: u64,
@@ -1128,12 +1399,20 @@ struct MixPlaces {
 impl MixPlaces {
     /// Returns whether the last record of a direction was its first one of a pass after the first.
     fn begins_again(&self, kind: OperationKind) -> bool {
-        let [next, passes] = if kind == OperationKind::Read { self.read } else { self.write };
+        let [next, passes] = if kind == OperationKind::Read {
+            self.read
+        } else {
+            self.write
+        };
         next == 1 && passes > 0
     }
 
     fn take(&mut self, kind: OperationKind) -> u64 {
-        let [next, passes] = if kind == OperationKind::Read { &mut self.read } else { &mut self.write };
+        let [next, passes] = if kind == OperationKind::Read {
+            &mut self.read
+        } else {
+            &mut self.write
+        };
         if *next == self.length {
             *next = 0;
             *passes += 1;
@@ -1146,31 +1425,51 @@ impl MixPlaces {
 impl<'s> RecordThreads<'s> {
     fn visits(&self, rank: u32) -> Visits {
         let visits = self.job.spec.visits(self.context, rank);
-        let visits = self.job.options.stride.map_or(visits.clone(), |stride| visits.with_stride(stride));
+        let visits = self
+            .job
+            .options
+            .stride
+            .map_or(visits.clone(), |stride| visits.with_stride(stride));
         let uniform = self.job.member.draws.map(|_| &Distribution::UNIFORM);
         let visits = match uniform.or(self.job.options.distribution.as_ref()) {
             Some(distribution) => visits.with_distribution(distribution, self.context.seed),
             None => visits,
         };
         let visits = match &self.job.options.walk {
-            Some(walk) => {
-                visits.walking(walk, hash(self.context.seed, Stream::Walk, u64::from(self.context.repetition)))
-            }
+            Some(walk) => visits.walking(
+                walk,
+                hash(
+                    self.context.seed,
+                    Stream::Walk,
+                    u64::from(self.context.repetition),
+                ),
+            ),
             None => visits,
         };
-        if self.job.in_rounds() { visits.resting() } else { visits }
+        if self.job.in_rounds() {
+            visits.resting()
+        } else {
+            visits
+        }
     }
 
     fn io(&self, purpose: Purpose, rank: u32) -> Result<IoLoop<'s>, EngineError> {
         let job = self.job;
         let io_options = IoOptions {
             // The measurement does not include files that are created before the clock.
-            kind: if purpose == Purpose::Read { OperationKind::Read } else { OperationKind::Write },
+            kind: if purpose == Purpose::Read {
+                OperationKind::Read
+            } else {
+                OperationKind::Write
+            },
             hold: true,
             largest_record: job.options.largest_record() * job.spec.block_size,
             verify: job.options.verify,
             lock: job.options.lock,
-            open_flags: job.options.open_sync.map_or(OFlags::empty(), OpenSync::flags),
+            open_flags: job
+                .options
+                .open_sync
+                .map_or(OFlags::empty(), OpenSync::flags),
             evict_passes: job.options.evict_passes,
             advice: job.options.hint.map(Hint::advice),
             ..job.spec.io_options(purpose, rank)
@@ -1212,15 +1511,25 @@ impl<'s> RecordThreads<'s> {
             state.io.sync_set()?;
         }
         state.closed = false;
-        if self.job.member.again { self.visit_once(state, rank) } else { Ok(()) }
+        if self.job.member.again {
+            self.visit_once(state, rank)
+        } else {
+            Ok(())
+        }
     }
 
     /// Moves the remaining records, or those that remain in the pass.
-    fn move_records(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn move_records(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let options = &self.job.options;
         let is_mix = options.mix.is_some();
-        let one_by_one =
-            state.writer.is_some() || is_mix || !options.between.is_nothing() || options.record_sizes().is_some();
+        let one_by_one = state.writer.is_some()
+            || is_mix
+            || !options.between.is_nothing()
+            || options.record_sizes().is_some();
         match options.rate {
             Some(rate) => self.keep_pace(state, recorder, rate)?,
             None if one_by_one && self.job.spec.depth > 1 => self.feed_queue(state, recorder)?,
@@ -1233,15 +1542,25 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Syncs the files after the last operation of the worker, or of a pass.
-    fn sync_at_end(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let Some(flush) = self.job.options.between.end_sync(&state.since) else { return Ok(()) };
+    fn sync_at_end(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(flush) = self.job.options.between.end_sync(&state.since) else {
+            return Ok(());
+        };
         Self::each_writer(state, |io| io.flush_held(flush))?;
         recorder.tick(OperationKind::Sync, 0);
         Ok(())
     }
 
     /// Syncs at the end of a pass, and begins the next one, if the syncs belong to passes.
-    fn turn_pass(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn turn_pass(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let is_end = state.visits.more() && state.visits.pass() != state.pass;
         if !is_end || !self.job.options.between.syncs_passes() {
             return Ok(());
@@ -1253,10 +1572,22 @@ impl<'s> RecordThreads<'s> {
         Ok(())
     }
 
-    /// Moves the records with several requests in flight, and all work that belongs between two of them.
-    fn feed_queue(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    /// Moves the records with several requests in flight, and all work that belongs between two of
+    /// them.
+    fn feed_queue(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
-        let ThreadState { io, visits, seed, turns, directions, .. } = state;
+        let ThreadState {
+            io,
+            visits,
+            seed,
+            turns,
+            directions,
+            ..
+        } = state;
         let mut feed = Feed {
             job: self.job,
             visits,
@@ -1292,7 +1623,11 @@ impl<'s> RecordThreads<'s> {
                 Some(drawn) => drawn,
                 None => self.draw(state),
             };
-            let kind = self.job.options.between.wait(&state.since, drawn, is_mix, recorder);
+            let kind = self
+                .job
+                .options
+                .between
+                .wait(&state.since, drawn, is_mix, recorder);
             state.visits.choose(kind == OperationKind::Write);
             let Some(item) = state.visits.next() else {
                 state.drawn = Some(drawn);
@@ -1313,7 +1648,8 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update it is the last call.
+    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update
+    /// it is the last call.
     #[inline]
     fn draw(&self, state: &mut ThreadState<'s>) -> OperationKind {
         self.job.draw(state.seed, &mut state.turns)
@@ -1321,12 +1657,20 @@ impl<'s> RecordThreads<'s> {
 
     /// Does what is due between two operations, before the next one.
     #[inline]
-    fn before(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn before(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let writer = state.writer.as_mut().unwrap_or(&mut state.io);
-        self.job.options.between.before(&mut state.since, writer, recorder)
+        self.job
+            .options
+            .between
+            .before(&mut state.since, writer, recorder)
     }
 
-    /// Accounts for an operation that began at `started`, or for one of the ramp, and thinks if it is time to. Returns whether to continue.
+    /// Accounts for an operation that began at `started`, or for one of the ramp, and thinks if it
+    /// is time to. Returns whether to continue.
     #[inline]
     fn after(
         &self,
@@ -1340,13 +1684,20 @@ impl<'s> RecordThreads<'s> {
         if let (Some(directions), Some(started)) = (&mut state.directions, started) {
             directions.add(kind, bytes, recorder.last() - started);
         }
-        let record = MovedRecord { item, items: state.visits.record(), bytes };
-        self.job.options.between.after(&mut state.since, record, kind, recorder)
+        let record = MovedRecord {
+            item,
+            items: state.visits.record(),
+            bytes,
+        };
+        self.job
+            .options
+            .between
+            .after(&mut state.since, record, kind, recorder)
     }
 
-    /// Starts operations at even intervals, whether the earlier ones were done in time or not. Measures the latency of
-    /// each from its due time, so that an operation that waits behind a stall includes the wait, unless the plan requests
-    /// the latency of the call.
+    /// Starts operations at even intervals, whether the earlier ones were done in time or not.
+    /// Measures the latency of each from its due time, so that an operation that waits behind a
+    /// stall includes the wait, unless the plan requests the latency of the call.
     fn keep_pace(
         &self,
         state: &mut ThreadState<'s>,
@@ -1384,15 +1735,21 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Moves one record, whose last call is `kind`. Returns the operation and the first item of its record, which a
-    /// sequential mix chooses itself.
+    /// Moves one record, whose last call is `kind`. Returns the operation and the first item of its
+    /// record, which a sequential mix chooses itself.
     fn step(
         &self,
         state: &mut ThreadState<'s>,
         item: u64,
         kind: OperationKind,
     ) -> Result<(OperationKind, u64), EngineError> {
-        let ThreadState { io, writer, visits, places, .. } = state;
+        let ThreadState {
+            io,
+            writer,
+            visits,
+            places,
+            ..
+        } = state;
         let items = visits.record();
         let Some(writer) = writer else {
             io.step_over(item, items)?;
@@ -1406,16 +1763,28 @@ impl<'s> RecordThreads<'s> {
             return Ok((kind, item));
         }
         let item = places.as_mut().map_or(item, |places| places.take(kind));
-        if self.job.options.evict_passes && places.as_ref().is_some_and(|places| places.begins_again(kind)) {
+        if self.job.options.evict_passes
+            && places
+                .as_ref()
+                .is_some_and(|places| places.begins_again(kind))
+        {
             io.evict()?;
         }
-        let io = if kind == OperationKind::Read { io } else { writer };
+        let io = if kind == OperationKind::Read {
+            io
+        } else {
+            writer
+        };
         io.step_over(item, items)?;
         Ok((kind, item))
     }
 
     /// Performs one pass with all calls that belong to it, against the clock.
-    fn perform_pass(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn perform_pass(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let spec = &self.job.spec;
         let before = recorder.bytes();
         recorder.start();
@@ -1423,7 +1792,9 @@ impl<'s> RecordThreads<'s> {
         self.move_records(state, recorder)?;
         Self::each_loop(state, IoLoop::unlock_files)?;
         if spec.durability == Durability::End && spec.threads == 1 {
-            recorder.sync(recorder.bytes().saturating_sub(before), || Self::each_writer(state, IoLoop::flush_all))?;
+            recorder.sync(recorder.bytes().saturating_sub(before), || {
+                Self::each_writer(state, IoLoop::flush_all)
+            })?;
         }
         if self.job.options.close && spec.threads == 1 {
             self.close(state, recorder)?;
@@ -1431,16 +1802,30 @@ impl<'s> RecordThreads<'s> {
         Ok(())
     }
 
-    /// Ends a pass of threads that share files, once all of them have arrived. The first one flushes everything to the
-    /// device, and each closes its files.
-    fn finish_shared(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    /// Ends a pass of threads that share files, once all of them have arrived. The first one
+    /// flushes everything to the device, and each closes its files.
+    fn finish_shared(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         if self.job.spec.durability == Durability::End && recorder.rank == 0 {
-            recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_clients))?;
+            recorder.sync(self.rendezvous.moved(), || {
+                Self::each_writer(state, IoLoop::flush_clients)
+            })?;
         }
-        if self.job.options.close { self.close(state, recorder) } else { Ok(()) }
+        if self.job.options.close {
+            self.close(state, recorder)
+        } else {
+            Ok(())
+        }
     }
 
-    fn close(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn close(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         state.closed = true;
         Self::each_loop(state, IoLoop::close_held)?;
         recorder.tick(OperationKind::Close, 0);
@@ -1455,8 +1840,8 @@ impl<'s> RecordThreads<'s> {
         act(state.writer.as_mut().unwrap_or(&mut state.io))
     }
 
-    /// Performs passes until everything is done, the time is up or a worker has failed. A failed worker still comes to
-    /// each barrier, or the others would wait for ever.
+    /// Performs passes until everything is done, the time is up or a worker has failed. A failed
+    /// worker still comes to each barrier, or the others would wait for ever.
     fn perform_passes(
         &self,
         state: &mut ThreadState<'s>,
@@ -1486,7 +1871,8 @@ impl<'s> RecordThreads<'s> {
                 Ok(()) => RoundState::Done,
             };
             let start = recorder.pause();
-            self.rendezvous.finish(recorder.rank, (start, recorder.last()), state);
+            self.rendezvous
+                .finish(recorder.rank, (start, recorder.last()), state);
             if !self.rendezvous.end_round() {
                 break;
             }
@@ -1519,7 +1905,9 @@ impl QueueFeed for Feed<'_> {
             return QueueStep::End;
         }
         match between.take_due(&mut self.since) {
-            Some(DueSync::Range(first, end, flags)) => return QueueStep::SyncRange(first, end, flags),
+            Some(DueSync::Range(first, end, flags)) => {
+                return QueueStep::SyncRange(first, end, flags);
+            }
             Some(DueSync::File(item, flush)) => return QueueStep::Sync(item, flush),
             None => {}
         }
@@ -1533,18 +1921,31 @@ impl QueueFeed for Feed<'_> {
             self.pass = self.visits.pass();
             return QueueStep::Evict;
         }
-        let drawn = self.drawn.take().unwrap_or_else(|| self.job.draw(self.seed, self.turns));
+        let drawn = self
+            .drawn
+            .take()
+            .unwrap_or_else(|| self.job.draw(self.seed, self.turns));
         let (kind, due) = between.next_due(&self.since, drawn, self.job.options.mix.is_some(), now);
         if due > now {
             self.drawn = Some(kind);
             return QueueStep::WaitUntil(due);
         }
         self.visits.choose(kind == OperationKind::Write);
-        let Some(item) = self.visits.next() else { return QueueStep::End };
+        let Some(item) = self.visits.next() else {
+            return QueueStep::End;
+        };
         let items = self.visits.record();
-        let record = MovedRecord { item, items, bytes: items * self.job.spec.block_size };
+        let record = MovedRecord {
+            item,
+            items,
+            bytes: items * self.job.spec.block_size,
+        };
         self.thinks = between.count(&mut self.since, record, kind);
-        let verb = if kind == OperationKind::Read { Verb::Read } else { Verb::Write };
+        let verb = if kind == OperationKind::Read {
+            Verb::Read
+        } else {
+            Verb::Write
+        };
         QueueStep::Submit(QueuedRecord { item, items, verb })
     }
 
@@ -1574,12 +1975,21 @@ impl<'s> ThreadJob for RecordThreads<'s> {
         let (purpose, second) = self.job.purposes();
         let visits = self.visits(rank);
         let (first, length) = visits.range();
-        let places = MixPlaces { first, length, read: [0; 2], write: [0; 2] };
+        let places = MixPlaces {
+            first,
+            length,
+            read: [0; 2],
+            write: [0; 2],
+        };
         let mut state = ThreadState {
             io: self.io(purpose, rank)?,
             writer: second.map(|purpose| self.io(purpose, rank)).transpose()?,
             visits,
-            seed: hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank)),
+            seed: hash(
+                self.context.seed,
+                Stream::Mix,
+                u64::from(self.context.repetition) << 32 | u64::from(rank),
+            ),
             turns: 0,
             drawn: None,
             places: self.job.member.is_sequential_mix().then_some(places),
@@ -1598,13 +2008,18 @@ impl<'s> ThreadJob for RecordThreads<'s> {
         Ok(state)
     }
 
-    fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         if self.job.in_rounds() {
             return self.perform_passes(state, recorder);
         }
         let result = self.move_records(state, recorder);
         let start = recorder.pause();
-        self.rendezvous.finish(recorder.rank, (start, recorder.last()), RoundState::Done);
+        self.rendezvous
+            .finish(recorder.rank, (start, recorder.last()), RoundState::Done);
         result
     }
 
@@ -1617,8 +2032,8 @@ impl<'s> ThreadJob for RecordThreads<'s> {
     }
 }
 
-/// The worker itself recreates new files of up to this number of bytes, between two passes. Larger ones take long
-/// enough for one process per repetition, before which the target is idle.
+/// The worker itself recreates new files of up to this number of bytes, between two passes. Larger
+/// ones take long enough for one process per repetition, before which the target is idle.
 const RENEWED_INSIDE: u64 = 64 << 20;
 
 /// The way in which a worker restores the state before the next pass, outside the clock.
@@ -1640,13 +2055,15 @@ struct RecordsJob {
     written: bool,
     /// The space of files that are not.
     allocation: Allocation,
-    /// Whether further passes write over the data of the first one, into files that were not written before.
+    /// Whether further passes write over the data of the first one, into files that were not
+    /// written before.
     further_passes: bool,
     options: Options,
 }
 
 impl RecordsJob {
-    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update it is the last call.
+    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update
+    /// it is the last call.
     #[inline]
     fn draw(&self, seed: u64, turns: &mut u64) -> OperationKind {
         let share = match self.member.action {
@@ -1658,11 +2075,21 @@ impl RecordsJob {
         *turns += 1;
         let is_below = unit(hash(seed, Stream::Mix, *turns)) < share;
         let reads = is_below == (self.member.action == RecordAction::Mix);
-        if reads { OperationKind::Read } else { OperationKind::Write }
+        if reads {
+            OperationKind::Read
+        } else {
+            OperationKind::Write
+        }
     }
 
     fn restore(&self) -> Restore {
-        let Spec { layout, threads, backend, range, .. } = &self.spec;
+        let Spec {
+            layout,
+            threads,
+            backend,
+            range,
+            ..
+        } = &self.spec;
         let files = self.spec.files_per_process();
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
         match self.member.action {
@@ -1671,9 +2098,11 @@ impl RecordsJob {
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
             // As in each repetition, the next pass needs new holes.
             RecordAction::Write if self.member.before == Before::Holes => Restore::Nothing,
-            // Threads that share a file would have to agree on which of them removes it, and so would workers that write
-            // parts of it.
-            RecordAction::Write if !self.written && *threads == 1 && small && range.is_none() => Restore::Anew,
+            // Threads that share a file would have to agree on which of them removes it, and so
+            // would workers that write parts of it.
+            RecordAction::Write if !self.written && *threads == 1 && small && range.is_none() => {
+                Restore::Anew
+            }
             RecordAction::Write if !self.written => Restore::Nothing,
             _ if files > HELD_FILES => Restore::Nothing,
             _ if self.options.close => Restore::Reopen,
@@ -1683,7 +2112,8 @@ impl RecordsJob {
         }
     }
 
-    /// Returns whether a pass leaves other files than it found, so that the next one needs new files.
+    /// Returns whether a pass leaves other files than it found, so that the next one needs new
+    /// files.
     fn uses_up(&self) -> bool {
         !self.written && self.member.writes()
     }
@@ -1691,7 +2121,10 @@ impl RecordsJob {
     /// Returns whether each pass is a round of its own, with work before or after it.
     fn in_rounds(&self) -> bool {
         let locked = self.options.lock == Some(Lock::File);
-        self.restore() != Restore::Nothing || self.options.close || self.spec.durability == Durability::End || locked
+        self.restore() != Restore::Nothing
+            || self.options.close
+            || self.spec.durability == Durability::End
+            || locked
     }
 
     fn content(&self) -> Content {

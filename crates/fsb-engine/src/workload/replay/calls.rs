@@ -63,16 +63,25 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn new(source: DataSource, rank: u32, largest: usize) -> Buffers {
         let address = u64::from(rank) << 40;
-        Buffers { data: Data::new(source, largest), address, read: Memory::new(largest), largest }
+        Buffers {
+            data: Data::new(source, largest),
+            address,
+            read: Memory::new(largest),
+            largest,
+        }
     }
 
     fn into(&mut self, length: u64) -> &mut [u8] {
-        &mut self.read.as_mut()[..self.largest.min(usize::try_from(length).unwrap_or(usize::MAX))]
+        &mut self.read.as_mut()[..self
+            .largest
+            .min(usize::try_from(length).unwrap_or(usize::MAX))]
     }
 
     /// Returns the bytes that no earlier call has written, from the beginning of a page.
     fn from(&mut self, length: u64) -> &[u8] {
-        let length = self.largest.min(usize::try_from(length).unwrap_or(usize::MAX));
+        let length = self
+            .largest
+            .min(usize::try_from(length).unwrap_or(usize::MAX));
         self.address += (length as u64).next_multiple_of(4096).max(4096);
         self.data.window(self.address, length)
     }
@@ -95,10 +104,12 @@ pub(super) struct Kernel {
 impl Kernel {
     pub(super) fn new(set: &Path, skimmed: &Skimmed) -> Result<Kernel, EngineError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root =
-            rustix::fs::open(set, flags, Mode::empty()).map_err(|errno| EngineError::call("open", set, errno))?;
-        let text =
-            |name: &[u8]| CString::new(name).map_err(|_| EngineError::new("a name of the trace holds a zero byte"));
+        let root = rustix::fs::open(set, flags, Mode::empty())
+            .map_err(|errno| EngineError::call("open", set, errno))?;
+        let text = |name: &[u8]| {
+            CString::new(name)
+                .map_err(|_| EngineError::new("a name of the trace holds a zero byte"))
+        };
         let names = (0..skimmed.names.len()).map(|number| match skimmed.names.get(number) {
             b"" => text(b"."),
             name => text(name),
@@ -106,19 +117,30 @@ impl Kernel {
         let names = names.collect::<Result<Vec<_>, _>>()?;
         // A lane keeps the places that it gave up, so more may be in use than descriptors are open.
         let lanes = skimmed.totals.lanes.max(1) as usize;
-        let places = (skimmed.totals.descriptors as usize + 1).saturating_mul(lanes + 1).min(MOST_OPEN);
+        let places = (skimmed.totals.descriptors as usize + 1)
+            .saturating_mul(lanes + 1)
+            .min(MOST_OPEN);
         raise_limit();
         let path = text(set.as_os_str().as_encoded_bytes())?;
-        Ok(Kernel { root, path, names, open: (0..places).map(|_| AtomicI32::new(-1)).collect() })
+        Ok(Kernel {
+            root,
+            path,
+            names,
+            open: (0..places).map(|_| AtomicI32::new(-1)).collect(),
+        })
     }
 
     fn fd(&self, slot: u32) -> Result<BorrowedFd<'_>, Errno> {
-        let number = self.open.get(slot as usize).map_or(-1, |place| place.load(Ordering::Acquire));
+        let number = self
+            .open
+            .get(slot as usize)
+            .map_or(-1, |place| place.load(Ordering::Acquire));
         if number < 0 {
             return Err(Errno::BADF);
         }
-        // SAFETY: only calls that the trace's order puts after this one close its descriptor. A trace that breaks that
-        // rule gets an error from the kernel, for none of these numbers belongs to anything else that matters here.
+        // SAFETY: only calls that the trace's order puts after this one close its descriptor. A
+        // trace that breaks that rule gets an error from the kernel, for none of these numbers
+        // belongs to anything else that matters here.
         Ok(unsafe { BorrowedFd::borrow_raw(number) })
     }
 
@@ -128,7 +150,11 @@ impl Kernel {
 
     /// Keeps a descriptor. If the recorded call failed, closes the descriptor at once.
     fn keep(&self, step: &ReplayStep, fd: OwnedFd) -> Result<i64, Errno> {
-        let place = self.open.get(step.slot as usize).filter(|_| step.call.result >= 0).ok_or(Errno::MFILE);
+        let place = self
+            .open
+            .get(step.slot as usize)
+            .filter(|_| step.call.result >= 0)
+            .ok_or(Errno::MFILE);
         if let Ok(place) = place {
             let old = place.swap(fd.into_raw_fd(), Ordering::AcqRel);
             drop_raw(old);
@@ -137,7 +163,9 @@ impl Kernel {
     }
 
     fn make(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
-        let ReplayStep { call, slot, other, .. } = step;
+        let ReplayStep {
+            call, slot, other, ..
+        } = step;
         let done = |result: Result<(), Errno>| result.map(|()| 0);
         let name = || self.name_of(call.name);
         match call.kind {
@@ -151,7 +179,10 @@ impl Kernel {
                 self.keep(step, fd)
             }
             CallKind::Close => {
-                let number = self.open.get(*slot as usize).map_or(-1, |place| place.swap(-1, Ordering::AcqRel));
+                let number = self
+                    .open
+                    .get(*slot as usize)
+                    .map_or(-1, |place| place.swap(-1, Ordering::AcqRel));
                 if number < 0 {
                     return Err(Errno::BADF);
                 }
@@ -161,11 +192,18 @@ impl Kernel {
             CallKind::Read | CallKind::ReadAt | CallKind::Write | CallKind::WriteAt => {
                 transfer(call, self.fd(*slot)?, buffers)
             }
-            CallKind::SetAttribute | CallKind::SetAttributeName => self.set_attribute(step, buffers),
+            CallKind::SetAttribute | CallKind::SetAttributeName => {
+                self.set_attribute(step, buffers)
+            }
             // MS_ASYNC has no effect on Linux, and MS_SYNC writes and waits as fdatasync does.
             CallKind::SyncMapping if call.flags & flags::WAIT == 0 => Ok(0),
             CallKind::SyncMapping => {
-                let fd = rustix::fs::openat(&self.root, name(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                let fd = rustix::fs::openat(
+                    &self.root,
+                    name(),
+                    OFlags::RDONLY | OFlags::CLOEXEC,
+                    Mode::empty(),
+                )?;
                 done(rustix::fs::fdatasync(fd))
             }
             CallKind::Sync => done(rustix::fs::fsync(self.fd(*slot)?)),
@@ -174,12 +212,22 @@ impl Kernel {
             CallKind::SyncFileSystem => done(rustix::fs::syncfs(self.fd(*slot)?)),
             CallKind::Truncate => done(rustix::fs::ftruncate(self.fd(*slot)?, call.length)),
             CallKind::TruncateName => {
-                let fd = rustix::fs::openat(&self.root, name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+                let fd = rustix::fs::openat(
+                    &self.root,
+                    name(),
+                    OFlags::WRONLY | OFlags::CLOEXEC,
+                    Mode::empty(),
+                )?;
                 done(rustix::fs::ftruncate(fd, call.length))
             }
             CallKind::Allocate => {
                 let flags = FallocateFlags::from_bits_truncate(call.flags);
-                done(rustix::fs::fallocate(self.fd(*slot)?, flags, call.offset, call.length))
+                done(rustix::fs::fallocate(
+                    self.fd(*slot)?,
+                    flags,
+                    call.offset,
+                    call.length,
+                ))
             }
             CallKind::Rename => {
                 let flags = RenameFlags::from_bits_truncate(call.flags);
@@ -192,24 +240,44 @@ impl Kernel {
                 })
             }
             CallKind::Unlink => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::empty())),
-            CallKind::RemoveDirectory => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::REMOVEDIR)),
+            CallKind::RemoveDirectory => {
+                done(rustix::fs::unlinkat(&self.root, name(), AtFlags::REMOVEDIR))
+            }
             CallKind::MakeDirectory => {
                 let mode = Mode::from_bits_truncate(call.length as u32 & 0o777 | 0o700);
                 done(rustix::fs::mkdirat(&self.root, name(), mode))
             }
             CallKind::Link => {
                 let to = self.name_of(call.second);
-                done(rustix::fs::linkat(&self.root, name(), &self.root, to, AtFlags::empty()))
+                done(rustix::fs::linkat(
+                    &self.root,
+                    name(),
+                    &self.root,
+                    to,
+                    AtFlags::empty(),
+                ))
             }
             // Targets are names below the root, which lead only further down from any directory.
-            CallKind::SymbolicLink => done(rustix::fs::symlinkat(self.name_of(call.second), &self.root, name())),
+            CallKind::SymbolicLink => done(rustix::fs::symlinkat(
+                self.name_of(call.second),
+                &self.root,
+                name(),
+            )),
             CallKind::Stat => rustix::fs::fstat(self.fd(*slot)?).map(|_| 0),
-            CallKind::StatName => rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0),
-            CallKind::ReadLink => rustix::fs::readlinkat(&self.root, name(), Vec::with_capacity(256))
-                .map(|text| text.as_bytes().len() as i64),
+            CallKind::StatName => {
+                rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0)
+            }
+            CallKind::ReadLink => {
+                rustix::fs::readlinkat(&self.root, name(), Vec::with_capacity(256))
+                    .map(|text| text.as_bytes().len() as i64)
+            }
             CallKind::AttributesName => done(match call.flags {
-                flags::TIMES => rustix::fs::utimensat(&self.root, name(), &now(), AtFlags::SYMLINK_NOFOLLOW),
-                flags::OWNER => rustix::fs::chownat(&self.root, name(), None, None, AtFlags::SYMLINK_NOFOLLOW),
+                flags::TIMES => {
+                    rustix::fs::utimensat(&self.root, name(), &now(), AtFlags::SYMLINK_NOFOLLOW)
+                }
+                flags::OWNER => {
+                    rustix::fs::chownat(&self.root, name(), None, None, AtFlags::SYMLINK_NOFOLLOW)
+                }
                 _ => rustix::fs::chmodat(&self.root, name(), Mode::from(0o644), AtFlags::empty()),
             }),
             CallKind::Attributes => done(match call.flags {
@@ -217,26 +285,43 @@ impl Kernel {
                 flags::OWNER => rustix::fs::fchown(self.fd(*slot)?, None::<Uid>, None::<Gid>),
                 _ => rustix::fs::fchmod(self.fd(*slot)?, Mode::from(0o644)),
             }),
-            CallKind::Seek | CallKind::SyncRange | CallKind::List | CallKind::Copy | CallKind::Advise => {
-                self.raw(step, buffers)
-            }
-            CallKind::Map | CallKind::Spawn | CallKind::Wait | CallKind::Exit | CallKind::Wake | CallKind::Woken => {
-                Ok(call.result)
-            }
+            CallKind::Seek
+            | CallKind::SyncRange
+            | CallKind::List
+            | CallKind::Copy
+            | CallKind::Advise => self.raw(step, buffers),
+            CallKind::Map
+            | CallKind::Spawn
+            | CallKind::Wait
+            | CallKind::Exit
+            | CallKind::Wake
+            | CallKind::Woken => Ok(call.result),
         }
     }
 
     /// Calls that have no safe wrapper with these arguments.
     fn raw(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
-        let ReplayStep { call, slot, other, .. } = step;
+        let ReplayStep {
+            call, slot, other, ..
+        } = step;
         let fd = self.fd(*slot)?.as_raw_fd();
-        let (offset, length) = (call.offset as i64, usize::try_from(call.length).unwrap_or(usize::MAX));
+        let (offset, length) = (
+            call.offset as i64,
+            usize::try_from(call.length).unwrap_or(usize::MAX),
+        );
         // SAFETY: open descriptors, numbers, and our own memory with the stated length.
         let result = unsafe {
             match call.kind {
                 CallKind::Seek => libc::lseek(fd, offset, call.flags as i32),
-                CallKind::SyncRange => i64::from(libc::sync_file_range(fd, offset, length as i64, call.flags)),
-                CallKind::Advise => -i64::from(libc::posix_fadvise(fd, offset, length as i64, call.flags as i32)),
+                CallKind::SyncRange => {
+                    i64::from(libc::sync_file_range(fd, offset, length as i64, call.flags))
+                }
+                CallKind::Advise => -i64::from(libc::posix_fadvise(
+                    fd,
+                    offset,
+                    length as i64,
+                    call.flags as i32,
+                )),
                 CallKind::List => {
                     let into = buffers.into(call.length);
                     libc::syscall(libc::SYS_getdents64, fd, into.as_mut_ptr(), into.len())
@@ -250,14 +335,16 @@ impl Kernel {
         Err(last_error())
     }
 
-    /// Sets or removes an extended attribute. Its name replaces the recorded one, which may need privileges.
+    /// Sets or removes an extended attribute. Its name replaces the recorded one, which may need
+    /// privileges.
     fn set_attribute(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
         let ReplayStep { call, slot, .. } = step;
         let attribute = CString::new(format!("user.fsb-{}", call.second)).unwrap_or_default();
         let value = buffers.from(call.length);
         let (attribute, value, length) = (attribute.as_ptr(), value.as_ptr().cast(), value.len());
         let flags = call.flags as i32;
-        // SAFETY: an open descriptor, texts that end with a zero byte, and our own memory with the stated length.
+        // SAFETY: an open descriptor, texts that end with a zero byte, and our own memory with the
+        // stated length.
         let result = unsafe {
             if call.kind == CallKind::SetAttribute {
                 let fd = self.fd(*slot)?.as_raw_fd();
@@ -273,10 +360,15 @@ impl Kernel {
                 }
             }
         };
-        if result == 0 { Ok(0) } else { Err(last_error()) }
+        if result == 0 {
+            Ok(0)
+        } else {
+            Err(last_error())
+        }
     }
 
-    /// Returns a path to a name that leads through the descriptor of the root: these calls take no directory.
+    /// Returns a path to a name that leads through the descriptor of the root: these calls take no
+    /// directory.
     fn path_of(&self, number: u32) -> CString {
         let mut path = format!("/proc/self/fd/{}/", self.root.as_raw_fd()).into_bytes();
         path.extend_from_slice(self.name_of(number).to_bytes());
@@ -297,14 +389,19 @@ fn copy(from: RawFd, to: RawFd, call: &Call, length: usize) -> i64 {
     };
     let from_offset = given(flags::FROM_OFFSET, &mut offset);
     let to_offset = given(flags::TO_OFFSET, &mut target);
-    // SAFETY: open descriptors. The pointers are null, which means the positions, or lead to the numbers above.
+    // SAFETY: open descriptors. The pointers are null, which means the positions, or lead to the
+    // numbers above.
     unsafe {
         match call.flags & flags::HOW {
             flags::SEND => libc::sendfile(to, from, from_offset, length) as i64,
             flags::CLONE => i64::from(libc::ioctl(to, libc::FICLONE, from)),
             flags::CLONE_RANGE => {
-                let range =
-                    CloneRange { from: i64::from(from), offset: call.offset, length: call.length, target: call.target };
+                let range = CloneRange {
+                    from: i64::from(from),
+                    offset: call.offset,
+                    length: call.length,
+                    target: call.target,
+                };
                 i64::from(libc::ioctl(to, FICLONERANGE, &raw const range))
             }
             flags::DEDUPLICATE => {
@@ -360,19 +457,34 @@ impl DeduplicateRange {
     }
 }
 
-/// Reads or writes. A copy from or to a file outside the trace may be larger than the buffer and is made in pieces.
+/// Reads or writes. A copy from or to a file outside the trace may be larger than the buffer and is
+/// made in pieces.
 fn transfer(call: &Call, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<i64, Errno> {
-    let wanted = if call.flags & flags::COPIED != 0 { u64::try_from(call.result).unwrap_or_default() } else { 0 };
+    let wanted = if call.flags & flags::COPIED != 0 {
+        u64::try_from(call.result).unwrap_or_default()
+    } else {
+        0
+    };
     let wanted = wanted.min(MOST_COPIED);
     let mut moved = 0;
     loop {
-        let (length, offset) = (call.length.saturating_sub(moved), call.offset.wrapping_add(moved));
+        let (length, offset) = (
+            call.length.saturating_sub(moved),
+            call.offset.wrapping_add(moved),
+        );
         let (piece, result) = match call.kind {
             CallKind::Read | CallKind::ReadAt => {
                 let into = buffers.into(length);
                 let piece = into.len();
                 let at_position = call.kind == CallKind::Read;
-                (piece, if at_position { rustix::io::read(fd, into) } else { rustix::io::pread(fd, into, offset) })
+                (
+                    piece,
+                    if at_position {
+                        rustix::io::read(fd, into)
+                    } else {
+                        rustix::io::pread(fd, into, offset)
+                    },
+                )
             }
             _ => {
                 let from = buffers.from(length);
@@ -394,17 +506,29 @@ fn transfer(call: &Call, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<i6
 
 /// Writes, with the flags RWF_* of the recorded call.
 fn write(call: &Call, fd: BorrowedFd<'_>, from: &[u8], offset: u64) -> Result<usize, Errno> {
-    let known = [(flags::DATA_SYNC, libc::RWF_DSYNC), (flags::SYNC, libc::RWF_SYNC), (flags::APPEND, libc::RWF_APPEND)];
-    let given = known.iter().filter(|(flag, _)| call.flags & flag != 0).fold(0, |all, (_, bits)| all | bits);
+    let known = [
+        (flags::DATA_SYNC, libc::RWF_DSYNC),
+        (flags::SYNC, libc::RWF_SYNC),
+        (flags::APPEND, libc::RWF_APPEND),
+    ];
+    let given = known
+        .iter()
+        .filter(|(flag, _)| call.flags & flag != 0)
+        .fold(0, |all, (_, bits)| all | bits);
     let at_position = call.kind == CallKind::Write;
     match (given, at_position) {
         (0, true) => rustix::io::write(fd, from),
         (0, false) => rustix::io::pwrite(fd, from, offset),
         _ => {
-            let piece = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };
+            let piece = libc::iovec {
+                iov_base: from.as_ptr().cast_mut().cast(),
+                iov_len: from.len(),
+            };
             let offset = if at_position { -1 } else { offset as i64 };
-            // SAFETY: an open descriptor, and our own memory with the stated length, which the kernel only reads.
-            let count = unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const piece, 1, offset, given) };
+            // SAFETY: an open descriptor, and our own memory with the stated length, which the
+            // kernel only reads.
+            let count =
+                unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const piece, 1, offset, given) };
             usize::try_from(count).map_err(|_| last_error())
         }
     }
@@ -412,7 +536,8 @@ fn write(call: &Call, fd: BorrowedFd<'_>, from: &[u8], offset: u64) -> Result<us
 
 impl Target for Kernel {
     fn call(&self, step: &ReplayStep, buffers: &mut Buffers) -> i64 {
-        self.make(step, buffers).unwrap_or_else(|errno| -i64::from(errno.raw_os_error()))
+        self.make(step, buffers)
+            .unwrap_or_else(|errno| -i64::from(errno.raw_os_error()))
     }
 
     fn name(&self, call: &Call) -> Box<str> {
@@ -426,7 +551,9 @@ impl Target for Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        self.open.iter().for_each(|place| drop_raw(place.swap(-1, Ordering::AcqRel)));
+        self.open
+            .iter()
+            .for_each(|place| drop_raw(place.swap(-1, Ordering::AcqRel)));
     }
 }
 
@@ -438,8 +565,14 @@ fn drop_raw(number: RawFd) {
 }
 
 fn now() -> Timestamps {
-    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-    Timestamps { last_access: now, last_modification: now }
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    Timestamps {
+        last_access: now,
+        last_modification: now,
+    }
 }
 
 pub(super) fn open_flags(given: u32) -> OFlags {
@@ -461,7 +594,10 @@ pub(super) fn open_flags(given: u32) -> OFlags {
         (flags::PATH, OFlags::PATH),
         (flags::TEMPORARY, OFlags::TMPFILE),
     ];
-    let all = known.iter().filter(|(flag, _)| given & flag != 0).fold(access, |all, (_, flag)| all | *flag);
+    let all = known
+        .iter()
+        .filter(|(flag, _)| given & flag != 0)
+        .fold(access, |all, (_, flag)| all | *flag);
     // Flags for terminals and pipes have no meaning for the files of a replay.
     all | OFlags::CLOEXEC | OFlags::NOCTTY
 }
@@ -471,7 +607,13 @@ fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If the kernel refuses, an open returns the error.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
 }
 
 /// One call, and the calls that it waits for.
@@ -498,16 +640,21 @@ impl ReplayStep {
         self.call.kind.is_replayed()
     }
 
-    /// Returns whether a result agrees with the recorded one: the amount or offset if the kind has one, otherwise only
-    /// success or failure.
+    /// Returns whether a result agrees with the recorded one: the amount or offset if the kind has
+    /// one, otherwise only success or failure.
     pub(super) fn agrees(&self, result: i64) -> bool {
         let recorded = self.call.result;
         // A program tries FICLONE and copies the data if the file system refuses it.
         if recorded < 0 && self.call.clones() {
             return true;
         }
-        let counts = self.call.kind.moves() || matches!(self.call.kind, CallKind::Seek | CallKind::Copy);
-        if recorded < 0 || result < 0 || counts { recorded == result } else { true }
+        let counts =
+            self.call.kind.moves() || matches!(self.call.kind, CallKind::Seek | CallKind::Copy);
+        if recorded < 0 || result < 0 || counts {
+            recorded == result
+        } else {
+            true
+        }
     }
 }
 

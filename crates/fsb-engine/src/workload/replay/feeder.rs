@@ -1,8 +1,9 @@
 //! Feeds the calls of a trace to the threads that replay them.
 //!
-//! Before the clock starts, the feeder loads as many blocks as a usual trace has. It loads the rest of a longer trace
-//! during the replay, one block each time the oldest one is done, so that memory does not grow with the trace. Calls
-//! wait only for earlier ones, so the lane that is furthest behind can always continue.
+//! Before the clock starts, the feeder loads as many blocks as a usual trace has. It loads the rest
+//! of a longer trace during the replay, one block each time the oldest one is done, so that memory
+//! does not grow with the trace. Calls wait only for earlier ones, so the lane that is furthest
+//! behind can always continue.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
@@ -12,13 +13,15 @@ use std::time::Duration;
 
 use fsb_model::{CacheState, Params};
 use fsb_trace::{
-    Call, CallKind, Header, Initial, Order, Overhead, Reader as TraceReader, Skimmed, State, Totals, TracePart, Writer,
-    flags,
+    Call, CallKind, Header, Initial, Order, Overhead, Reader as TraceReader, Skimmed, State,
+    Totals, TracePart, Writer, flags,
 };
 use serde_json::Value;
 
 use super::calls::{Batch, ReplayStep};
-use crate::workload::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
+use crate::workload::parameter::{
+    self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
+};
 use crate::workload::params::Reader;
 use crate::{EngineError, ParamError, Sizing};
 
@@ -71,7 +74,10 @@ impl Feeder {
             ended: false,
             unopened: 0,
         };
-        let queues = Queues { lanes: (0..lanes).map(|_| VecDeque::new()).collect(), ..Queues::default() };
+        let queues = Queues {
+            lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
+            ..Queues::default()
+        };
         Ok(Feeder {
             source: Mutex::new(source),
             queues: Mutex::new(queues),
@@ -95,7 +101,11 @@ impl Feeder {
         loop {
             let mut queues = self.queues();
             while !queues.stopped && !queues.ended && queues.left.len() >= WINDOW {
-                queues = self.changed.wait_timeout(queues, NAP).unwrap_or_else(PoisonError::into_inner).0;
+                queues = self
+                    .changed
+                    .wait_timeout(queues, NAP)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
             if queues.stopped || queues.ended {
                 return Ok(());
@@ -116,14 +126,27 @@ impl Feeder {
 
     /// Returns the number of calls on descriptors that the trace never opens.
     pub(super) fn unopened(&self) -> u64 {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner).unopened
+        self.source
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .unopened
     }
 
-    /// Returns the next calls of a lane, which has done the calls of `done`. Returns `None` at the end.
-    pub(super) fn next(&self, lane: u32, done: Option<&Batch>, given_up: impl Fn() -> bool) -> Option<Batch> {
+    /// Returns the next calls of a lane, which has done the calls of `done`. Returns `None` at the
+    /// end.
+    pub(super) fn next(
+        &self,
+        lane: u32,
+        done: Option<&Batch>,
+        given_up: impl Fn() -> bool,
+    ) -> Option<Batch> {
         let mut queues = self.queues();
         if let Some(done) = done {
-            if let Some(block) = queues.left.iter_mut().find(|(block, _)| *block == done.block) {
+            if let Some(block) = queues
+                .left
+                .iter_mut()
+                .find(|(block, _)| *block == done.block)
+            {
                 block.1 -= 1;
             }
             while queues.left.front().is_some_and(|(_, left)| *left == 0) {
@@ -132,13 +155,21 @@ impl Feeder {
             }
         }
         loop {
-            if let Some(batch) = queues.lanes.get_mut(lane as usize).and_then(VecDeque::pop_front) {
+            if let Some(batch) = queues
+                .lanes
+                .get_mut(lane as usize)
+                .and_then(VecDeque::pop_front)
+            {
                 return Some(batch);
             }
             if queues.ended || queues.stopped || given_up() {
                 return None;
             }
-            queues = self.changed.wait_timeout(queues, NAP).unwrap_or_else(PoisonError::into_inner).0;
+            queues = self
+                .changed
+                .wait_timeout(queues, NAP)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -150,7 +181,10 @@ impl Feeder {
         drop(source);
         let mut queues = self.queues();
         if let Some(batches) = batches {
-            let with_calls = batches.iter().filter(|batch| !batch.steps.is_empty()).count();
+            let with_calls = batches
+                .iter()
+                .filter(|batch| !batch.steps.is_empty())
+                .count();
             queues.left.push_back((block, with_calls));
             for (queue, batch) in queues.lanes.iter_mut().zip(batches) {
                 if !batch.steps.is_empty() {
@@ -190,15 +224,25 @@ impl<R: Read> CallSource<R> {
         let turn = self.order.turn(call, self.reader.names());
         let (slot, other, opened) = self.slots.find(call);
         // Only a hand-made trace has more lanes than its end states.
-        let Some(batch) = batches.get_mut(call.lane as usize) else { return };
+        let Some(batch) = batches.get_mut(call.lane as usize) else {
+            return;
+        };
         let first_of_all = turn.number == 1 && turn.waits.is_empty();
-        let think_ns = if first_of_all { call.start_ns.saturating_sub(origin) } else { turn.think_ns };
+        let think_ns = if first_of_all {
+            call.start_ns.saturating_sub(origin)
+        } else {
+            turn.think_ns
+        };
         let before = batch.waits.len() as u32;
         batch.waits.extend(turn.waits);
         let unopened = call.kind.is_replayed() && !opened;
         self.unopened += u64::from(unopened);
         // The think time before a wait for a child is at most the time since the recording began.
-        let think_ns = if call.kind == CallKind::Wait { think_ns.min(call.start_ns) } else { think_ns };
+        let think_ns = if call.kind == CallKind::Wait {
+            think_ns.min(call.start_ns)
+        } else {
+            think_ns
+        };
         batch.steps.push(ReplayStep {
             call: *call,
             slot,
@@ -213,8 +257,8 @@ impl<R: Read> CallSource<R> {
 
 /// The place of each open descriptor of the trace.
 ///
-/// Only the lane that released a place uses it again, because its own order is certain. Memory grows with the
-/// descriptors that are open at once, not with the trace.
+/// Only the lane that released a place uses it again, because its own order is certain. Memory
+/// grows with the descriptors that are open at once, not with the trace.
 #[derive(Debug, Default)]
 struct Slots {
     places: HashMap<u32, u32>,
@@ -223,7 +267,8 @@ struct Slots {
 }
 
 impl Slots {
-    /// Returns a new place for the descriptor that a call opens. Keeps the place only if the recorded call succeeded.
+    /// Returns a new place for the descriptor that a call opens. Keeps the place only if the
+    /// recorded call succeeded.
     fn take(&mut self, call: &Call) -> u32 {
         let again = self.free.get_mut(&call.lane).and_then(Vec::pop);
         let place = again.unwrap_or_else(|| {
@@ -257,8 +302,15 @@ impl Slots {
                 None => (0, 0, false),
             },
             CallKind::Copy => {
-                let both = (find(&self.places, call.handle), find(&self.places, call.other));
-                (both.0.unwrap_or_default(), both.1.unwrap_or_default(), both.0.is_some() && both.1.is_some())
+                let both = (
+                    find(&self.places, call.handle),
+                    find(&self.places, call.other),
+                );
+                (
+                    both.0.unwrap_or_default(),
+                    both.1.unwrap_or_default(),
+                    both.0.is_some() && both.1.is_some(),
+                )
             }
             CallKind::SyncFileSystem if call.handle == 0 => (u32::MAX, 0, true),
             _ if call.handle == 0 => (0, 0, call.kind.is_about_names()),
@@ -270,8 +322,8 @@ impl Slots {
     }
 }
 
-// The options of a replay, and the source of its trace: a file, or a small made-up trace. In the latter, one of two
-// threads writes the data that the other one reads.
+// The options of a replay, and the source of its trace: a file, or a small made-up trace. In the
+// latter, one of two threads writes the data that the other one reads.
 
 /// The maximum number of threads.
 const MOST_LANES: u32 = 1024;
@@ -297,8 +349,18 @@ pub(super) fn parameters() -> Vec<Parameter> {
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::new("trace", ParameterKind::Path, trace, "trace to replay: a file that 'fsb record' wrote"),
-            Parameter::new("pace", ParameterKind::Pace, "recorded", "think time between calls"),
+            Parameter::new(
+                "trace",
+                ParameterKind::Path,
+                trace,
+                "trace to replay: a file that 'fsb record' wrote",
+            ),
+            Parameter::new(
+                "pace",
+                ParameterKind::Pace,
+                "recorded",
+                "think time between calls",
+            ),
             Parameter::flag("force", "replay a trace although it is incomplete"),
         ],
     );
@@ -308,13 +370,22 @@ pub(super) fn parameters() -> Vec<Parameter> {
     let about = "calls of the trace, so that a different one is refused";
     all.extend(group(
         ParameterGroup::Resolved,
-        [Parameter::new("calls", ParameterKind::Number(0..=u64::MAX), calls, about)],
+        [Parameter::new(
+            "calls",
+            ParameterKind::Number(0..=u64::MAX),
+            calls,
+            about,
+        )],
     ));
     all
 }
 
 impl Options {
-    pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+    pub(super) fn parse(
+        name: &str,
+        params: &Params,
+        sizing: &Sizing,
+    ) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let trace = reader.text("trace")?.unwrap_or_default();
         let pace = pace(&mut reader)?;
@@ -324,16 +395,27 @@ impl Options {
         let label = reader.text("label")?;
         let source = Source::parse(&trace);
         let unfit = |reader: &Reader<'_>, message: String| Err(reader.error("trace", message));
-        let skimmed = source.skim().map_err(|error| reader.error("trace", error.message))?;
+        let skimmed = source
+            .skim()
+            .map_err(|error| reader.error("trace", error.message))?;
         let (totals, overhead) = (skimmed.totals, skimmed.header.overhead);
         if calls.is_some_and(|calls| calls != totals.calls) {
-            return unfit(&reader, format!("{} is not the trace that the run began with", source.text()));
+            return unfit(
+                &reader,
+                format!("{} is not the trace that the run began with", source.text()),
+            );
         }
         if totals.replayed == 0 {
-            return unfit(&reader, format!("{} holds no call that fsb can replay", source.text()));
+            return unfit(
+                &reader,
+                format!("{} holds no call that fsb can replay", source.text()),
+            );
         }
         if totals.lanes > MOST_LANES {
-            let message = format!("{} threads at once are too many: at most {MOST_LANES}", totals.lanes);
+            let message = format!(
+                "{} threads at once are too many: at most {MOST_LANES}",
+                totals.lanes
+            );
             return unfit(&reader, message);
         }
         if let Some(reason) = totals.incomplete.first().filter(|_| !force) {
@@ -345,7 +427,15 @@ impl Options {
             return unfit(&reader, message);
         }
         reader.finish();
-        Ok(Options { source, pace, cache, force, label, totals, overhead })
+        Ok(Options {
+            source,
+            pace,
+            cache,
+            force,
+            label,
+            totals,
+            overhead,
+        })
     }
 
     pub(super) fn params(&self) -> Params {
@@ -395,14 +485,21 @@ impl Pace {
 }
 
 fn pace(reader: &mut Reader<'_>) -> Result<Pace, ParamError> {
-    let Some(value) = reader.value("pace") else { return Ok(Pace(1.0)) };
+    let Some(value) = reader.value("pace") else {
+        return Ok(Pace(1.0));
+    };
     let number = || value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let factor = match value.as_str() {
         Some("recorded") => Some(1.0),
         Some("none") => Some(0.0),
         _ => number().filter(|factor| (0.0..=1000.0).contains(factor)),
     };
-    let wanted = || reader.error("pace", format!("{value} is neither recorded nor none nor a factor such as 0.5"));
+    let wanted = || {
+        reader.error(
+            "pace",
+            format!("{value} is neither recorded nor none nor a factor such as 0.5"),
+        )
+    };
     factor.map(Pace).ok_or_else(wanted)
 }
 
@@ -418,45 +515,143 @@ fn trace() -> Vec<u8> {
 
 /// Writes the made-up trace of two threads: one writes the data that the other one reads.
 fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
-    let mut out = Writer::new(Vec::new(), &Header { by: "example".to_owned(), ..Header::default() })?;
+    let mut out = Writer::new(
+        Vec::new(),
+        &Header {
+            by: "example".to_owned(),
+            ..Header::default()
+        },
+    )?;
     let there = out.name(b"there")?;
-    let [directory, new, renamed] = [out.name(b"made")?, out.name(b"made/new")?, out.name(b"made/renamed")?];
-    out.initial(Initial { name: there, state: State::File { size: 10_000, data: None } })?;
+    let [directory, new, renamed] = [
+        out.name(b"made")?,
+        out.name(b"made/new")?,
+        out.name(b"made/renamed")?,
+    ];
+    out.initial(Initial {
+        name: there,
+        state: State::File {
+            size: 10_000,
+            data: None,
+        },
+    })?;
     let (read, write) = (flags::READ, flags::WRITE | flags::CREATE);
     let mut now = 0;
     let mut add = |lane: u32, call: Call| {
         now += 1000;
-        out.call(&Call { lane, start_ns: now, took_ns: 500, ..call })
+        out.call(&Call {
+            lane,
+            start_ns: now,
+            took_ns: 500,
+            ..call
+        })
     };
-    let on = |kind: CallKind, handle: u32| Call { handle, ..Call::new(kind) };
+    let on = |kind: CallKind, handle: u32| Call {
+        handle,
+        ..Call::new(kind)
+    };
     let moved = |kind: CallKind, handle: u32, offset: u64, length: u64| Call {
         offset,
         length,
         result: length as i64,
         ..on(kind, handle)
     };
-    add(0, Call { other: 1, ..Call::new(CallKind::Spawn) })?;
-    add(0, Call { name: directory, length: 0o755, ..Call::new(CallKind::MakeDirectory) })?;
-    add(0, Call { name: new, flags: write, length: 0o644, ..on(CallKind::Open, 1) })?;
+    add(
+        0,
+        Call {
+            other: 1,
+            ..Call::new(CallKind::Spawn)
+        },
+    )?;
+    add(
+        0,
+        Call {
+            name: directory,
+            length: 0o755,
+            ..Call::new(CallKind::MakeDirectory)
+        },
+    )?;
+    add(
+        0,
+        Call {
+            name: new,
+            flags: write,
+            length: 0o644,
+            ..on(CallKind::Open, 1)
+        },
+    )?;
     for at in 0..8 {
         add(0, moved(CallKind::Write, 1, at * 4096, 4096))?;
     }
     add(0, on(CallKind::DataSync, 1))?;
-    add(0, Call { name: new, second: renamed, ..Call::new(CallKind::Rename) })?;
-    add(1, Call { name: new, result: -2, ..Call::new(CallKind::StatName) })?;
-    add(1, Call { name: renamed, flags: read, ..on(CallKind::Open, 2) })?;
+    add(
+        0,
+        Call {
+            name: new,
+            second: renamed,
+            ..Call::new(CallKind::Rename)
+        },
+    )?;
+    add(
+        1,
+        Call {
+            name: new,
+            result: -2,
+            ..Call::new(CallKind::StatName)
+        },
+    )?;
+    add(
+        1,
+        Call {
+            name: renamed,
+            flags: read,
+            ..on(CallKind::Open, 2)
+        },
+    )?;
     for at in 0..4 {
         add(1, moved(CallKind::ReadAt, 2, at * 8192, 8192))?;
     }
     add(0, on(CallKind::Close, 1))?;
     add(1, on(CallKind::Close, 2))?;
-    add(1, Call { name: there, flags: read, ..on(CallKind::Open, 3) })?;
-    add(1, Call { length: 16_384, result: 10_000, ..on(CallKind::Read, 3) })?;
+    add(
+        1,
+        Call {
+            name: there,
+            flags: read,
+            ..on(CallKind::Open, 3)
+        },
+    )?;
+    add(
+        1,
+        Call {
+            length: 16_384,
+            result: 10_000,
+            ..on(CallKind::Read, 3)
+        },
+    )?;
     add(1, on(CallKind::Close, 3))?;
     add(1, Call::new(CallKind::Exit))?;
-    add(0, Call { other: 1, ..Call::new(CallKind::Wait) })?;
-    add(0, Call { name: renamed, ..Call::new(CallKind::Unlink) })?;
-    add(0, Call { name: directory, ..Call::new(CallKind::RemoveDirectory) })?;
+    add(
+        0,
+        Call {
+            other: 1,
+            ..Call::new(CallKind::Wait)
+        },
+    )?;
+    add(
+        0,
+        Call {
+            name: renamed,
+            ..Call::new(CallKind::Unlink)
+        },
+    )?;
+    add(
+        0,
+        Call {
+            name: directory,
+            ..Call::new(CallKind::RemoveDirectory)
+        },
+    )?;
     out.finish(Totals::default()).map(|(bytes, ..)| bytes)
 }
 
@@ -494,7 +689,11 @@ impl Source {
     fn shown(&self) -> String {
         match self {
             Source::Example => EXAMPLE.to_owned(),
-            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            Source::File(path) => path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
         }
     }
 
@@ -502,8 +701,8 @@ impl Source {
         match self {
             Source::Example => Ok(Box::new(Cursor::new(trace()))),
             Source::File(path) => {
-                let file =
-                    fsb_store::input::open(path).map_err(|error| EngineError::io("read the trace", path, &error))?;
+                let file = fsb_store::input::open(path)
+                    .map_err(|error| EngineError::io("read the trace", path, &error))?;
                 Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
             }
         }
@@ -520,7 +719,9 @@ impl Source {
 
     fn reader(&self) -> Result<TraceReader<Box<dyn Bytes>>, EngineError> {
         let mut bytes = self.open()?;
-        bytes.seek(SeekFrom::Start(0)).map_err(|error| self.failed(error))?;
+        bytes
+            .seek(SeekFrom::Start(0))
+            .map_err(|error| self.failed(error))?;
         TraceReader::new(bytes).map_err(|error| self.failed(error))
     }
 }

@@ -1,9 +1,10 @@
-//! Replays a trace of a program's file calls: makes the files that the program found, then repeats the calls of its
-//! threads.
+//! Replays a trace of a program's file calls: makes the files that the program found, then repeats
+//! the calls of its threads.
 //!
-//! The replay keeps the order of calls where files, names or descriptors depend on it (`fsb_trace::Order`). The think
-//! time between calls is the recorded one, a multiple of it, or none. The clock covers everything from the first call
-//! to the last one, with the syncs of the program. The replay compares every result with the recorded one.
+//! The replay keeps the order of calls where files, names or descriptors depend on it
+//! (`fsb_trace::Order`). The think time between calls is the recorded one, a multiple of it, or
+//! none. The clock covers everything from the first call to the last one, with the syncs of the
+//! program. The replay compares every result with the recorded one.
 
 mod calls;
 mod feeder;
@@ -62,7 +63,11 @@ impl Workload for AnyTrace {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(ReplayJob(Options::parse(self.name(), params, sizing)?)))
+        Ok(Box::new(ReplayJob(Options::parse(
+            self.name(),
+            params,
+            sizing,
+        )?)))
     }
 }
 
@@ -118,11 +123,21 @@ impl Job for ReplayJob {
         let replay = Replay::new(&*target, &feeder, &self.0, context, &skimmed.totals);
         let outcome = std::thread::scope(|scope| {
             let feeding = std::thread::Builder::new().spawn_scoped(scope, || feeder.feed());
-            let feeding =
-                feeding.map_err(|error| EngineError::spawn("start the thread that reads the trace", &error))?;
-            let outcome = threads::run(&replay, context, &self.profile(), Ready::default(), true, gate);
+            let feeding = feeding.map_err(|error| {
+                EngineError::spawn("start the thread that reads the trace", &error)
+            })?;
+            let outcome = threads::run(
+                &replay,
+                context,
+                &self.profile(),
+                Ready::default(),
+                true,
+                gate,
+            );
             feeder.stop();
-            let fed = feeding.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+            let fed = feeding
+                .join()
+                .unwrap_or_else(|payload| std::panic::resume_unwind(payload));
             outcome.and_then(|outcome| fed.map(|()| outcome))
         })?;
         let mut measurement = outcome.measurement(OPERATION);
@@ -155,11 +170,18 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     )))
 }
 
-/// Counts the results that differ from the recorded ones, and the calls on unopened descriptors. Too many are an error,
-/// which contains the first different result, if there is one.
-fn check(reports: &[Report], calls: u64, unopened: u64) -> Result<BTreeMap<String, u64>, EngineError> {
+/// Counts the results that differ from the recorded ones, and the calls on unopened descriptors.
+/// Too many are an error, which contains the first different result, if there is one.
+fn check(
+    reports: &[Report],
+    calls: u64,
+    unopened: u64,
+) -> Result<BTreeMap<String, u64>, EngineError> {
     let others: u64 = reports.iter().map(|report| report.others).sum();
-    let first = reports.iter().filter_map(|report| report.first.as_ref()).min_by_key(|first| first.start_ns);
+    let first = reports
+        .iter()
+        .filter_map(|report| report.first.as_ref())
+        .min_by_key(|first| first.start_ns);
     let all = others + unopened;
     if let Some(first) = first.filter(|_| all as f64 > MOST_OTHERS * calls as f64) {
         return Err(EngineError::new(format!(
@@ -171,8 +193,14 @@ fn check(reports: &[Report], calls: u64, unopened: u64) -> Result<BTreeMap<Strin
             "{unopened} of {calls} calls are on descriptors that the trace never opens"
         )));
     }
-    let counts = [("other_results", others), ("calls_before_their_opens", unopened)];
-    Ok(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
+    let counts = [
+        ("other_results", others),
+        ("calls_before_their_opens", unopened),
+    ];
+    Ok(counts
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect())
 }
 
 /// Bytes of one write.
@@ -189,17 +217,22 @@ fn make(set: &Path, skimmed: &Skimmed, context: &Context) -> Result<(), EngineEr
         is_inside(name).then(|| set.join(OsStr::from_bytes(name)))
     };
     // Links last: no name of the trace leads through one while files are made.
-    let later = |initial: &Initial| matches!(initial.state, State::Link { .. } | State::Same { .. });
-    let (last, first): (Vec<_>, Vec<_>) = skimmed.initial.iter().partition(|initial| later(initial));
+    let later =
+        |initial: &Initial| matches!(initial.state, State::Link { .. } | State::Same { .. });
+    let (last, first): (Vec<_>, Vec<_>) =
+        skimmed.initial.iter().partition(|initial| later(initial));
     for Initial { name, state } in first.into_iter().chain(last) {
-        let Some(path) = path(*name).filter(|path| path != set) else { continue };
+        let Some(path) = path(*name).filter(|path| path != set) else {
+            continue;
+        };
         let made = above(&path).and_then(|()| match state {
             State::Directory => fs::create_dir_all(&path),
-            State::File { size, data: pieces } => file(&path, *size, pieces.as_deref(), &mut data, &mut address),
-            State::Link { to } => std::os::unix::fs::symlink(OsStr::from_bytes(to), &path),
-            State::Same { name } => {
-                self::path_of(set, skimmed, *name).map_or(Ok(()), |first| fs::hard_link(first, &path))
+            State::File { size, data: pieces } => {
+                file(&path, *size, pieces.as_deref(), &mut data, &mut address)
             }
+            State::Link { to } => std::os::unix::fs::symlink(OsStr::from_bytes(to), &path),
+            State::Same { name } => self::path_of(set, skimmed, *name)
+                .map_or(Ok(()), |first| fs::hard_link(first, &path)),
         });
         match made {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -221,9 +254,19 @@ fn above(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-fn file(path: &Path, size: u64, pieces: Option<&[(u64, u64)]>, data: &mut Data, address: &mut u64) -> io::Result<()> {
-    let file: File =
-        OpenOptions::new().write(true).create_new(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(path)?;
+fn file(
+    path: &Path,
+    size: u64,
+    pieces: Option<&[(u64, u64)]>,
+    data: &mut Data,
+    address: &mut u64,
+) -> io::Result<()> {
+    let file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
     let whole = [(0, size)];
     for (offset, length) in pieces.unwrap_or(&whole) {
         let mut at = 0;
@@ -237,7 +280,8 @@ fn file(path: &Path, size: u64, pieces: Option<&[(u64, u64)]>, data: &mut Data, 
     file.set_len(size)
 }
 
-/// Refuses sizes that no file system has, or that this one has no room for, before anything is made.
+/// Refuses sizes that no file system has, or that this one has no room for, before anything is
+/// made.
 fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     let mut needed: u64 = 0;
     for Initial { state, .. } in &skimmed.initial {
@@ -247,11 +291,15 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
                     "the trace has a file of {size} bytes, larger than any file can be"
                 )));
             }
-            let held = data.as_ref().map_or(*size, |data| data.iter().map(|(_, length)| *length).sum());
+            let held = data
+                .as_ref()
+                .map_or(*size, |data| data.iter().map(|(_, length)| *length).sum());
             needed = needed.saturating_add(held);
         }
     }
-    let free = rustix::fs::statvfs(set).map_or(u64::MAX, |found| found.f_bavail.saturating_mul(found.f_frsize));
+    let free = rustix::fs::statvfs(set).map_or(u64::MAX, |found| {
+        found.f_bavail.saturating_mul(found.f_frsize)
+    });
     if needed > free {
         let shown = fsb_model::units::show_bytes;
         return Err(EngineError::new(format!(
@@ -263,8 +311,8 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A thread sleeps through longer think times until this many nanoseconds before their end. From then on it polls the
-/// clock, because the recorded program was on a processor.
+/// A thread sleeps through longer think times until this many nanoseconds before their end. From
+/// then on it polls the clock, because the recorded program was on a processor.
 const AWAKE_NS: u64 = 80_000;
 
 /// Buffers of a lane, each of [`largest`] bytes.
@@ -272,11 +320,15 @@ const BUFFERS: u64 = 2;
 
 /// Returns the bytes of the largest call, limited to the bytes that a replay moves.
 pub(super) fn largest(totals: &Totals) -> usize {
-    totals.largest.clamp(4096, calls::MOST_MOVED).next_multiple_of(4096) as usize
+    totals
+        .largest
+        .clamp(4096, calls::MOST_MOVED)
+        .next_multiple_of(4096) as usize
 }
 
-/// Returns the bytes that a replayed call moved. If no call is made, `result` is the recorded one and may be any
-/// number, so it is limited to the most that Linux moves in one call (0x7ffff000 bytes, write(2)).
+/// Returns the bytes that a replayed call moved. If no call is made, `result` is the recorded one
+/// and may be any number, so it is limited to the most that Linux moves in one call (0x7ffff000
+/// bytes, write(2)).
 fn moved_bytes(call: &Call, result: i64) -> u64 {
     const LARGEST: u64 = 0x7fff_f000;
     Call { result, ..*call }.moved().min(LARGEST)
@@ -304,11 +356,21 @@ struct Other {
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A trace may contain any number, and not every number has a negative.
-        let said = |result: i64| match result.checked_neg().and_then(|number| i32::try_from(number).ok()) {
+        let said = |result: i64| match result
+            .checked_neg()
+            .and_then(|number| i32::try_from(number).ok())
+        {
             Some(number) if number > 0 => fsb_model::errno::describe(number),
             _ => result.to_string(),
         };
-        write!(f, "{}{}: {} instead of {}", self.call, self.name, said(self.result), said(self.recorded))
+        write!(
+            f,
+            "{}{}: {} instead of {}",
+            self.call,
+            self.name,
+            said(self.result),
+            said(self.recorded)
+        )
     }
 }
 
@@ -331,10 +393,18 @@ impl<'r> Replay<'r> {
         totals: &Totals,
     ) -> Replay<'r> {
         let turns = Turns::new(totals.lanes);
-        Replay { target, feeder, turns, pace: options.pace.0, largest: largest(totals), context }
+        Replay {
+            target,
+            feeder,
+            turns,
+            pace: options.pace.0,
+            largest: largest(totals),
+            context,
+        }
     }
 
-    /// Returns the time at which a think time of `ns` nanoseconds since `from_ns` ends, according to the pace.
+    /// Returns the time at which a think time of `ns` nanoseconds since `from_ns` ends, according
+    /// to the pace.
     fn thought(&self, from_ns: u64, ns: u64) -> u64 {
         from_ns.saturating_add((ns as f64 * self.pace) as u64)
     }
@@ -356,11 +426,18 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Waits for calls of other lanes. Returns the time at which the last of them ended, as far as that matters, or
-    /// `None` if another thread has failed.
-    fn wait_for(&self, step: &ReplayStep, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
+    /// Waits for calls of other lanes. Returns the time at which the last of them ended, as far as
+    /// that matters, or `None` if another thread has failed.
+    fn wait_for(
+        &self,
+        step: &ReplayStep,
+        batch: &Batch,
+        recorder: &ThreadRecorder<'_>,
+    ) -> Option<u64> {
         let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
-        let mut ended = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
+        let mut ended = waits
+            .iter()
+            .map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
         ended.try_fold(0, |latest, ended| {
             Some(match ended? {
                 Ended::At(ended_ns) => latest.max(ended_ns),
@@ -371,16 +448,32 @@ impl<'r> Replay<'r> {
     }
 
     /// Performs one call in its turn. Returns false if another thread has failed.
-    fn step(&self, step: &ReplayStep, batch: &Batch, state: &mut LaneState, recorder: &mut ThreadRecorder<'_>) -> bool {
+    fn step(
+        &self,
+        step: &ReplayStep,
+        batch: &Batch,
+        state: &mut LaneState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> bool {
         let ReplayStep { call, .. } = step;
         state.number += 1;
         let waits = !step.waits.is_empty();
-        let waited = if waits { self.wait_for(step, batch, recorder) } else { Some(0) };
-        let Some(others_ns) = waited else { return false };
+        let waited = if waits {
+            self.wait_for(step, batch, recorder)
+        } else {
+            Some(0)
+        };
+        let Some(others_ns) = waited else {
+            return false;
+        };
         let thinks = self.pace > 0.0 && step.think_ns.max(step.after_ns) > 0;
         if thinks {
             let own_ns = self.thought(state.ended_ns, step.think_ns);
-            let others_ns = if waits { self.thought(others_ns, step.after_ns) } else { 0 };
+            let others_ns = if waits {
+                self.thought(others_ns, step.after_ns)
+            } else {
+                0
+            };
             self.think(recorder, own_ns.max(others_ns));
         }
         if !step.is_made() {
@@ -391,7 +484,11 @@ impl<'r> Replay<'r> {
         if thinks || waits {
             recorder.start();
         }
-        let result = if step.unopened { call.result } else { self.target.call(step, &mut state.buffers) };
+        let result = if step.unopened {
+            call.result
+        } else {
+            self.target.call(step, &mut state.buffers)
+        };
         recorder.lap(kind(call.kind), moved_bytes(call, result));
         state.ended_ns = recorder.last();
         self.turns.end(call.lane, state.number, state.ended_ns);
@@ -418,7 +515,13 @@ impl LaneState {
         if self.report.first.is_none() {
             let name = target.name(call);
             let (start_ns, recorded) = (call.start_ns, call.result);
-            self.report.first = Some(Other { start_ns, call: call.name(), name, recorded, result });
+            self.report.first = Some(Other {
+                start_ns,
+                call: call.name(),
+                name,
+                recorded,
+                result,
+            });
         }
     }
 }
@@ -429,16 +532,33 @@ impl ThreadJob for Replay<'_> {
 
     fn init(&self, rank: u32) -> Result<LaneState, EngineError> {
         calls::wake_exactly();
-        let largest = if self.target.is_nothing() { 4096 } else { self.largest };
+        let largest = if self.target.is_nothing() {
+            4096
+        } else {
+            self.largest
+        };
         let buffers = Buffers::new(self.context.data(), rank, largest);
-        Ok(LaneState { rank, number: 0, ended_ns: 0, buffers, report: Report::default() })
+        Ok(LaneState {
+            rank,
+            number: 0,
+            ended_ns: 0,
+            buffers,
+            report: Report::default(),
+        })
     }
 
-    fn run(&self, state: &mut LaneState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn run(
+        &self,
+        state: &mut LaneState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         recorder.start();
         state.ended_ns = recorder.last();
         let mut done: Option<Batch> = None;
-        while let Some(batch) = self.feeder.next(state.rank, done.as_ref(), || recorder.failed()) {
+        while let Some(batch) = self
+            .feeder
+            .next(state.rank, done.as_ref(), || recorder.failed())
+        {
             for step in &batch.steps {
                 if !self.step(step, &batch, state, recorder) {
                     return Ok(());
@@ -472,7 +592,10 @@ fn kind(kind: CallKind) -> clock::OperationKind {
 /// Number of polls before a lane sleeps.
 const LOOKS: u32 = 200;
 /// The longest sleep before a lane checks whether another has failed.
-const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const NAP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 /// Calls that a lane has ended, on a cache line of its own.
 #[repr(align(128))]
@@ -507,7 +630,9 @@ impl Turns {
     /// Records that the lane has ended its call `number` at `now_ns`.
     #[inline]
     fn end(&self, lane: u32, number: u32, now_ns: u64) {
-        let Some(progress) = self.0.get(lane as usize) else { return };
+        let Some(progress) = self.0.get(lane as usize) else {
+            return;
+        };
         progress.ended_ns[number as usize & 1].store(now_ns, Ordering::Release);
         progress.ended.store(number, Ordering::SeqCst);
         if progress.sleepers.load(Ordering::SeqCst) > 0 {
@@ -518,13 +643,16 @@ impl Turns {
     /// Waits until the lane has ended `number` calls; `None` if `given_up` ends the wait.
     #[inline]
     fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<Ended> {
-        let Some(progress) = self.0.get(lane as usize) else { return Some(Ended::Before) };
+        let Some(progress) = self.0.get(lane as usize) else {
+            return Some(Ended::Before);
+        };
         let before = progress.ended.load(Ordering::Acquire);
         if before < number && !self.reach(progress, number, given_up) {
             return None;
         }
         let ended_ns = progress.ended_ns[number as usize & 1].load(Ordering::Acquire);
-        // Only the next call but one overwrites the time: while `ended` is this number, it is the time of this call.
+        // Only the next call but one overwrites the time: while `ended` is this number, it is the
+        // time of this call.
         Some(match progress.ended.load(Ordering::Acquire) {
             ended if ended == number => Ended::At(ended_ns),
             _ if before < number => Ended::Meanwhile,
@@ -570,15 +698,36 @@ mod tests {
     use crate::workload::testing::{Open, Pairs, label, run_once, task, with};
 
     /// Writes a trace of these files and calls; calls follow each other a microsecond apart.
-    fn trace(directory: &Path, files: &[(&str, State)], calls: &[(Option<&str>, Call)], known: Totals) -> PathBuf {
-        let mut out = Writer::new(Vec::new(), &Header { by: "test".to_owned(), ..Header::default() }).unwrap();
+    fn trace(
+        directory: &Path,
+        files: &[(&str, State)],
+        calls: &[(Option<&str>, Call)],
+        known: Totals,
+    ) -> PathBuf {
+        let mut out = Writer::new(
+            Vec::new(),
+            &Header {
+                by: "test".to_owned(),
+                ..Header::default()
+            },
+        )
+        .unwrap();
         for (name, state) in files {
             let name = out.name(name.as_bytes()).unwrap();
-            out.initial(Initial { name, state: state.clone() }).unwrap();
+            out.initial(Initial {
+                name,
+                state: state.clone(),
+            })
+            .unwrap();
         }
         for (at, (name, call)) in calls.iter().enumerate() {
             let name = name.map_or(0, |name| out.name(name.as_bytes()).unwrap());
-            out.call(&Call { name, start_ns: at as u64 * 1000, ..*call }).unwrap();
+            out.call(&Call {
+                name,
+                start_ns: at as u64 * 1000,
+                ..*call
+            })
+            .unwrap();
         }
         let path = directory.join("a.trace");
         fs::write(&path, out.finish(known).unwrap().0).unwrap();
@@ -587,16 +736,27 @@ mod tests {
 
     fn spec(trace: &Path, pairs: Pairs<'_>) -> WorkloadSpec {
         let mut spec = with("replay", pairs);
-        spec.params.insert("trace".to_owned(), trace.to_str().unwrap().into());
+        spec.params
+            .insert("trace".to_owned(), trace.to_str().unwrap().into());
         spec
     }
 
     fn open(handle: u32, flags: u32) -> Call {
-        Call { handle, flags, length: 0o644, ..Call::new(CallKind::Open) }
+        Call {
+            handle,
+            flags,
+            length: 0o644,
+            ..Call::new(CallKind::Open)
+        }
     }
 
     fn read(handle: u32, result: i64) -> Call {
-        Call { handle, length: 100, result, ..Call::new(CallKind::Read) }
+        Call {
+            handle,
+            length: 100,
+            result,
+            ..Call::new(CallKind::Read)
+        }
     }
 
     fn file(size: u64) -> State {
@@ -611,25 +771,46 @@ mod tests {
     #[test]
     fn initial_files_are_made_with_holes_and_links() {
         let root = tempfile::tempdir().unwrap();
-        let holes = State::File { size: 1 << 40, data: Some(vec![(4096, 4096)]) };
+        let holes = State::File {
+            size: 1 << 40,
+            data: Some(vec![(4096, 4096)]),
+        };
         let files = [
             ("d/e", State::Directory),
             ("d/e/whole", file(5000)),
             ("holes", holes),
-            ("d/link", State::Link { to: b"e/whole".to_vec() }),
+            (
+                "d/link",
+                State::Link {
+                    to: b"e/whole".to_vec(),
+                },
+            ),
             ("d/again", State::Same { name: 2 }),
         ];
         let calls = [(Some("holes"), Call::new(CallKind::StatName))];
         let path = trace(root.path(), &files, &calls, Totals::default());
         let spec = spec(&path, &[]);
-        worker::perform(&task(Step::Prepare, &spec, root.path(), 1), &mut Open::default()).unwrap();
+        worker::perform(
+            &task(Step::Prepare, &spec, root.path(), 1),
+            &mut Open::default(),
+        )
+        .unwrap();
         let at = |name: &str| root.path().join("fsb-set").join(name);
         let found = fs::metadata(at("holes")).unwrap();
         assert_eq!(found.len(), 1 << 40);
         assert!(found.blocks() * 512 < 1 << 20, "{} blocks", found.blocks());
         assert_eq!(fs::read(at("d/link")).unwrap().len(), 5000);
-        assert_eq!(fs::metadata(at("d/again")).unwrap().ino(), fs::metadata(at("d/e/whole")).unwrap().ino());
-        assert!(fs::read(at("d/e/whole")).unwrap().iter().any(|byte| *byte != 0), "no holes that were none");
+        assert_eq!(
+            fs::metadata(at("d/again")).unwrap().ino(),
+            fs::metadata(at("d/e/whole")).unwrap().ino()
+        );
+        assert!(
+            fs::read(at("d/e/whole"))
+                .unwrap()
+                .iter()
+                .any(|byte| *byte != 0),
+            "no holes that were none"
+        );
     }
 
     #[test]
@@ -638,17 +819,55 @@ mod tests {
         let calls = [
             (Some("f"), open(1, flags::READ)),
             (None, read(1, 100)),
-            (None, Call { other: 1, ..Call { handle: 2, ..Call::new(CallKind::Duplicate) } }),
-            (None, Call { handle: 1, ..Call::new(CallKind::Close) }),
+            (
+                None,
+                Call {
+                    other: 1,
+                    ..Call {
+                        handle: 2,
+                        ..Call::new(CallKind::Duplicate)
+                    }
+                },
+            ),
+            (
+                None,
+                Call {
+                    handle: 1,
+                    ..Call::new(CallKind::Close)
+                },
+            ),
             (None, read(2, 50)),
-            (None, Call { handle: 2, offset: 120, result: 120, ..Call::new(CallKind::Seek) }),
+            (
+                None,
+                Call {
+                    handle: 2,
+                    offset: 120,
+                    result: 120,
+                    ..Call::new(CallKind::Seek)
+                },
+            ),
             (None, read(2, 30)),
-            (None, Call { handle: 2, ..Call::new(CallKind::Close) }),
-            (Some("f"), Call { result: -17, ..Call::new(CallKind::MakeDirectory) }),
+            (
+                None,
+                Call {
+                    handle: 2,
+                    ..Call::new(CallKind::Close)
+                },
+            ),
+            (
+                Some("f"),
+                Call {
+                    result: -17,
+                    ..Call::new(CallKind::MakeDirectory)
+                },
+            ),
         ];
         let path = trace(root.path(), &[("f", file(150))], &calls, Totals::default());
         let measured = replay(&path, &[("pace", "none".into())]).unwrap();
-        assert_eq!((measured.operations, measured.counts["other_results"]), (9, 0));
+        assert_eq!(
+            (measured.operations, measured.counts["other_results"]),
+            (9, 0)
+        );
     }
 
     #[test]
@@ -664,7 +883,10 @@ mod tests {
         let missing = [(Some("none"), open(1, flags::READ))];
         let path = trace(root.path(), &[], &missing, Totals::default());
         let said = replay(&path, &[]).unwrap_err();
-        assert!(said.ends_with("open none: No such file or directory (ENOENT) instead of 0"), "{said}");
+        assert!(
+            said.ends_with("open none: No such file or directory (ENOENT) instead of 0"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -682,18 +904,28 @@ mod tests {
     }
 
     /// The files of the last replay are in the set until it is removed.
-    fn replayed_file(calls: &[(Option<&str>, Call)], files: &[(&str, State)], name: &str) -> (Measurement, Vec<u8>) {
+    fn replayed_file(
+        calls: &[(Option<&str>, Call)],
+        files: &[(&str, State)],
+        name: &str,
+    ) -> (Measurement, Vec<u8>) {
         let root = tempfile::tempdir().unwrap();
         let path = trace(root.path(), files, calls, Totals::default());
         let spec = spec(&path, &[("pace", "none".into())]);
         let mut open = Open::default();
         worker::perform(&task(Step::Prepare, &spec, root.path(), 1), &mut open).unwrap();
-        let measured =
-            worker::perform(&task(Step::Measure, &spec, root.path(), 1), &mut open).unwrap().whole().unwrap();
-        (measured, fs::read(root.path().join("fsb-set").join(name)).unwrap())
+        let measured = worker::perform(&task(Step::Measure, &spec, root.path(), 1), &mut open)
+            .unwrap()
+            .whole()
+            .unwrap();
+        (
+            measured,
+            fs::read(root.path().join("fsb-set").join(name)).unwrap(),
+        )
     }
 
-    /// The kernel made such a call without memory of the program. The replay has a buffer of a mebibyte.
+    /// The kernel made such a call without memory of the program. The replay has a buffer of a
+    /// mebibyte.
     #[test]
     fn data_from_outside_is_written_in_pieces() {
         let copied = |kind: CallKind, offset: u64, length: u64| Call {
@@ -705,14 +937,24 @@ mod tests {
             ..Call::new(kind)
         };
         let calls = [
-            (Some("f"), open(1, flags::WRITE | flags::READ | flags::CREATE)),
+            (
+                Some("f"),
+                open(1, flags::WRITE | flags::READ | flags::CREATE),
+            ),
             (None, copied(CallKind::Write, 0, 3_000_000)),
             (None, copied(CallKind::WriteAt, 4_000_000, 2_500_000)),
             (None, copied(CallKind::ReadAt, 0, 2_000_000)),
             (None, copied(CallKind::Write, 3_000_000, 0)),
         ];
         let (measured, bytes) = replayed_file(&calls, &[], "f");
-        assert_eq!((measured.counts["other_results"], measured.bytes, bytes.len()), (0, 7_500_000, 6_500_000));
+        assert_eq!(
+            (
+                measured.counts["other_results"],
+                measured.bytes,
+                bytes.len()
+            ),
+            (0, 7_500_000, 6_500_000)
+        );
     }
 
     #[test]
@@ -727,35 +969,78 @@ mod tests {
             flags,
             ..Call::new(CallKind::Copy)
         };
-        let failed = Call { result: -i64::from(libc::EOPNOTSUPP), ..copy(flags::CLONE, 0, 0, 0) };
+        let failed = Call {
+            result: -i64::from(libc::EOPNOTSUPP),
+            ..copy(flags::CLONE, 0, 0, 0)
+        };
         let calls = [
             (Some("a"), open(1, flags::READ)),
-            (Some("b"), open(2, flags::WRITE | flags::READ | flags::CREATE)),
+            (
+                Some("b"),
+                open(2, flags::WRITE | flags::READ | flags::CREATE),
+            ),
             (None, failed),
-            (None, copy(flags::FROM_OFFSET | flags::TO_OFFSET, 1000, 5000, 100)),
+            (
+                None,
+                copy(flags::FROM_OFFSET | flags::TO_OFFSET, 1000, 5000, 100),
+            ),
             (None, copy(0, 0, 0, 200)),
             (None, copy(flags::SEND | flags::FROM_OFFSET, 3000, 200, 300)),
-            (None, Call { handle: 2, length: 10, result: 10, ..Call::new(CallKind::Write) }),
+            (
+                None,
+                Call {
+                    handle: 2,
+                    length: 10,
+                    result: 10,
+                    ..Call::new(CallKind::Write)
+                },
+            ),
         ];
         let (measured, bytes) = replayed_file(&calls, &[("a", file(4000))], "b");
         assert_eq!((measured.counts["other_results"], bytes.len()), (0, 5100));
-        assert!(bytes[500..510].iter().any(|byte| *byte != 0) && bytes[510..5000].iter().all(|byte| *byte == 0));
+        assert!(
+            bytes[500..510].iter().any(|byte| *byte != 0)
+                && bytes[510..5000].iter().all(|byte| *byte == 0)
+        );
     }
 
     #[test]
     fn durable_writes_attributes_and_syncs_of_mappings_are_made() {
-        let write = |flags: u32, kind: CallKind| Call { handle: 1, length: 100, result: 100, flags, ..Call::new(kind) };
-        let attribute =
-            |flags: u32, length: u64, kind: CallKind| Call { handle: 1, second: 1, length, flags, ..Call::new(kind) };
+        let write = |flags: u32, kind: CallKind| Call {
+            handle: 1,
+            length: 100,
+            result: 100,
+            flags,
+            ..Call::new(kind)
+        };
+        let attribute = |flags: u32, length: u64, kind: CallKind| Call {
+            handle: 1,
+            second: 1,
+            length,
+            flags,
+            ..Call::new(kind)
+        };
         let calls = [
-            (Some("f"), open(1, flags::WRITE | flags::CREATE | flags::DATA_SYNC)),
+            (
+                Some("f"),
+                open(1, flags::WRITE | flags::CREATE | flags::DATA_SYNC),
+            ),
             (None, write(flags::DATA_SYNC, CallKind::Write)),
             (None, write(flags::SYNC, CallKind::WriteAt)),
             (None, write(flags::APPEND, CallKind::WriteAt)),
-            (Some("f"), Call { flags: flags::WAIT, ..Call::new(CallKind::SyncMapping) }),
+            (
+                Some("f"),
+                Call {
+                    flags: flags::WAIT,
+                    ..Call::new(CallKind::SyncMapping)
+                },
+            ),
             (Some("f"), attribute(1, 30, CallKind::SetAttributeName)),
             (None, attribute(2, 20, CallKind::SetAttribute)),
-            (Some("f"), attribute(flags::REMOVE, 0, CallKind::SetAttributeName)),
+            (
+                Some("f"),
+                attribute(flags::REMOVE, 0, CallKind::SetAttributeName),
+            ),
         ];
         let (measured, bytes) = replayed_file(&calls, &[], "f");
         assert_eq!((measured.counts["other_results"], bytes.len()), (0, 200));
@@ -764,9 +1049,22 @@ mod tests {
     #[test]
     fn closing_what_could_not_be_opened_is_an_error_of_the_call() {
         let root = tempfile::tempdir().unwrap();
-        let calls = [(Some("none"), open(1, flags::READ)), (None, Call { handle: 1, ..Call::new(CallKind::Close) })];
+        let calls = [
+            (Some("none"), open(1, flags::READ)),
+            (
+                None,
+                Call {
+                    handle: 1,
+                    ..Call::new(CallKind::Close)
+                },
+            ),
+        ];
         let path = trace(root.path(), &[], &calls, Totals::default());
-        assert!(replay(&path, &[]).unwrap_err().starts_with("2 of 2 calls had another result than recorded"));
+        assert!(
+            replay(&path, &[])
+                .unwrap_err()
+                .starts_with("2 of 2 calls had another result than recorded")
+        );
     }
 
     #[test]
@@ -784,23 +1082,53 @@ mod tests {
     #[test]
     fn traces_that_cannot_be_replayed_are_refused() {
         let root = tempfile::tempdir().unwrap();
-        let refusal = |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
-        assert!(refusal(&root.path().join("none"), &[]).contains("No such file"), "no trace");
-        let calls = [(Some("f"), Call { result: -2, ..Call::new(CallKind::StatName) })];
-        let incomplete = Totals { incomplete: vec![Gap::new(Unseen::Uring, 1).into()], ..Totals::default() };
+        let refusal =
+            |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
+        assert!(
+            refusal(&root.path().join("none"), &[]).contains("No such file"),
+            "no trace"
+        );
+        let calls = [(
+            Some("f"),
+            Call {
+                result: -2,
+                ..Call::new(CallKind::StatName)
+            },
+        )];
+        let incomplete = Totals {
+            incomplete: vec![Gap::new(Unseen::Uring, 1).into()],
+            ..Totals::default()
+        };
         let path = trace(root.path(), &[], &calls, incomplete);
         assert!(refusal(&path, &[]).contains("is incomplete: requests of io_uring"));
-        assert_eq!(label(&spec(&path, &[("force", true.into())])).unwrap(), "replay of a, incomplete");
+        assert_eq!(
+            label(&spec(&path, &[("force", true.into())])).unwrap(),
+            "replay of a, incomplete"
+        );
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         assert!(refusal(&path, &[]).contains("it is cut off after"));
         fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
-        assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 3"));
-        let path =
-            trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(CallKind::StatName))], Totals::default());
-        assert!(refusal(&path, &[]).contains("its name '../../etc/passwd' leads out of the target"));
+        assert!(
+            refusal(&path, &[])
+                .contains("a trace of version 9, and this fsb reads versions 1 to 3")
+        );
+        let path = trace(
+            root.path(),
+            &[],
+            &[(Some("../../etc/passwd"), Call::new(CallKind::StatName))],
+            Totals::default(),
+        );
+        assert!(
+            refusal(&path, &[]).contains("its name '../../etc/passwd' leads out of the target")
+        );
         assert!(refusal(&path, &[("pace", "fast".into())]).contains("neither recorded nor none"));
-        let path = trace(root.path(), &[], &[(None, Call::new(CallKind::Exit))], Totals::default());
+        let path = trace(
+            root.path(),
+            &[],
+            &[(None, Call::new(CallKind::Exit))],
+            Totals::default(),
+        );
         assert!(refusal(&path, &[]).contains("holds no call that fsb can replay"));
     }
 
@@ -808,20 +1136,50 @@ mod tests {
     fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
         let root = tempfile::tempdir().unwrap();
         let calls = [(Some("f"), Call::new(CallKind::StatName))];
-        let path = trace(root.path(), &[("f", file(1 << 60))], &calls, Totals::default());
+        let path = trace(
+            root.path(),
+            &[("f", file(1 << 60))],
+            &calls,
+            Totals::default(),
+        );
         let said = replay(&path, &[]).unwrap_err();
-        assert!(said.contains("hold 1024 PiB, but the target has room for"), "{said}");
-        let path = trace(root.path(), &[("f", file(u64::MAX))], &calls, Totals::default());
-        assert!(replay(&path, &[]).unwrap_err().contains("larger than any file can be"));
+        assert!(
+            said.contains("hold 1024 PiB, but the target has room for"),
+            "{said}"
+        );
+        let path = trace(
+            root.path(),
+            &[("f", file(u64::MAX))],
+            &calls,
+            Totals::default(),
+        );
+        assert!(
+            replay(&path, &[])
+                .unwrap_err()
+                .contains("larger than any file can be")
+        );
         let path = trace(root.path(), &[], &[(None, read(7, 100))], Totals::default());
         let said = replay(&path, &[]).unwrap_err();
-        assert_eq!(said, "1 of 1 calls are on descriptors that the trace never opens");
-        // A write at the largest offset fails as it does for every program, and the replay reports it.
-        let far = Call { handle: 1, offset: u64::MAX - 10, length: 10, result: 10, ..Call::new(CallKind::WriteAt) };
+        assert_eq!(
+            said,
+            "1 of 1 calls are on descriptors that the trace never opens"
+        );
+        // A write at the largest offset fails as it does for every program, and the replay reports
+        // it.
+        let far = Call {
+            handle: 1,
+            offset: u64::MAX - 10,
+            length: 10,
+            result: 10,
+            ..Call::new(CallKind::WriteAt)
+        };
         let path = trace(
             root.path(),
             &[],
-            &[(Some("f"), open(1, flags::WRITE | flags::CREATE)), (None, far)],
+            &[
+                (Some("f"), open(1, flags::WRITE | flags::CREATE)),
+                (None, far),
+            ],
             Totals::default(),
         );
         assert!(replay(&path, &[]).unwrap_err().contains("instead of 10"));
@@ -830,35 +1188,61 @@ mod tests {
     #[test]
     fn a_recorded_result_may_be_any_number() {
         let root = tempfile::tempdir().unwrap();
-        let calls = [(Some("f"), Call { result: i64::MIN, ..Call::new(CallKind::StatName) })];
+        let calls = [(
+            Some("f"),
+            Call {
+                result: i64::MIN,
+                ..Call::new(CallKind::StatName)
+            },
+        )];
         let path = trace(root.path(), &[("f", file(1))], &calls, Totals::default());
-        assert!(replay(&path, &[]).unwrap_err().ends_with("stat f: 0 instead of -9223372036854775808"));
+        assert!(
+            replay(&path, &[])
+                .unwrap_err()
+                .ends_with("stat f: 0 instead of -9223372036854775808")
+        );
     }
 
     #[test]
     fn bytes_are_counted_as_they_were_moved_not_as_they_were_recorded() {
         let root = tempfile::tempdir().unwrap();
-        let whole = Call { length: i64::MAX as u64, result: i64::MAX, ..read(1, 0) };
+        let whole = Call {
+            length: i64::MAX as u64,
+            result: i64::MAX,
+            ..read(1, 0)
+        };
         let mut calls = vec![(Some("f"), open(1, flags::READ))];
         calls.extend([(None, read(1, 100)), (None, read(1, 50)), (None, whole)]);
         calls.extend([(None, read(1, 0)); 100]);
         let path = trace(root.path(), &[("f", file(150))], &calls, Totals::default());
         assert_eq!(replay(&path, &[]).unwrap().bytes, 150);
-        // The replay makes no call on a descriptor that the trace never opened: its results are the recorded ones.
+        // The replay makes no call on a descriptor that the trace never opened: its results are the
+        // recorded ones.
         let calls = [[(None, whole); 3].as_slice(), &[(None, read(2, 0)); 400]].concat();
         let path = trace(root.path(), &[], &calls, Totals::default());
-        assert!(replay(&path, &[]).unwrap_err().contains("descriptors that the trace never opens"));
+        assert!(
+            replay(&path, &[])
+                .unwrap_err()
+                .contains("descriptors that the trace never opens")
+        );
     }
 
     #[test]
     fn threads_that_need_more_memory_than_there_is_are_refused() {
         let root = tempfile::tempdir().unwrap();
-        let huge = |lane| Call { lane, length: 1 << 40, result: 1 << 40, ..read(1, 0) };
+        let huge = |lane| Call {
+            lane,
+            length: 1 << 40,
+            result: 1 << 40,
+            ..read(1, 0)
+        };
         let calls: Vec<_> = (0..1024).map(|lane| (None, huge(lane))).collect();
         let path = trace(root.path(), &[], &calls, Totals::default());
         let said = replay(&path, &[]).unwrap_err();
         assert!(
-            said.starts_with("the 1024 threads of the trace need 128 GiB of memory for calls of up to 64"),
+            said.starts_with(
+                "the 1024 threads of the trace need 128 GiB of memory for calls of up to 64"
+            ),
             "{said}"
         );
     }
@@ -868,16 +1252,43 @@ mod tests {
     fn nothing_leads_out_through_links() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("outside"), "mine").unwrap();
-        let files =
-            [("l", State::Link { to: b"../outside".to_vec() }), ("m", State::Link { to: b"/etc/passwd".to_vec() })];
+        let files = [
+            (
+                "l",
+                State::Link {
+                    to: b"../outside".to_vec(),
+                },
+            ),
+            (
+                "m",
+                State::Link {
+                    to: b"/etc/passwd".to_vec(),
+                },
+            ),
+        ];
         let calls = [
-            (Some("l"), Call { result: -2, ..open(1, flags::WRITE | flags::TRUNCATE) }),
-            (Some("m"), Call { result: -2, ..open(1, flags::READ) }),
+            (
+                Some("l"),
+                Call {
+                    result: -2,
+                    ..open(1, flags::WRITE | flags::TRUNCATE)
+                },
+            ),
+            (
+                Some("m"),
+                Call {
+                    result: -2,
+                    ..open(1, flags::READ)
+                },
+            ),
         ];
         let path = trace(root.path(), &files, &calls, Totals::default());
         let measured = run_once(&spec(&path, &[]), root.path(), |_| {}).unwrap();
         assert_eq!(measured.counts["other_results"], 0);
-        assert_eq!(fs::read_to_string(root.path().join("outside")).unwrap(), "mine");
+        assert_eq!(
+            fs::read_to_string(root.path().join("outside")).unwrap(),
+            "mine"
+        );
     }
 
     /// The trace has more blocks than the feeder loads before the clock starts.
@@ -903,7 +1314,10 @@ mod tests {
         let workload = spec(&path, &[("pace", "none".into())]);
         let mut step = task(Step::Measure, &workload, Path::new("/nowhere"), count);
         step.backend = Some("null".to_owned());
-        let measured = worker::perform(&step, &mut Open::default()).unwrap().whole().unwrap();
+        let measured = worker::perform(&step, &mut Open::default())
+            .unwrap()
+            .whole()
+            .unwrap();
         assert_eq!((measured.operations, measured.workers.len()), (count, 3));
     }
 }

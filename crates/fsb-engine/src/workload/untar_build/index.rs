@@ -1,10 +1,11 @@
-//! The source tree: the index of an archive (names, kinds, and the offsets of files), a tree that a recipe generates,
-//! and the files that are compiled.
+//! The source tree: the index of an archive (names, kinds, and the offsets of files), a tree that a
+//! recipe generates, and the files that are compiled.
 //!
-//! The recipe follows the sources of Linux 6.1: fifteen files per directory on average, with many in a few directories;
-//! sizes log-normal with a median of 4.5 KiB and a mean of three times that. Shape and names are the same for every
-//! seed, so that all blocks of a run and all runs have the same tree; contents depend on the seed. Compiling is the
-//! last phase of the Andrew benchmark. It measures the processor more than the file system.
+//! The recipe follows the sources of Linux 6.1: fifteen files per directory on average, with many
+//! in a few directories; sizes log-normal with a median of 4.5 KiB and a mean of three times that.
+//! Shape and names are the same for every seed, so that all blocks of a run and all runs have the
+//! same tree; contents depend on the seed. Compiling is the last phase of the Andrew benchmark. It
+//! measures the processor more than the file system.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
@@ -60,25 +61,40 @@ const MOST_ENTRIES: usize = 4_000_000;
 impl Index {
     /// Returns the index of a planned tree that is in no archive.
     pub(super) fn of_plan(planned: &[Planned]) -> Index {
-        let mut index = Index { children: vec![0], ..Index::default() };
+        let mut index = Index {
+            children: vec![0],
+            ..Index::default()
+        };
         let mut known = HashMap::new();
         for (number, one) in (0..).zip(planned) {
             let kind = match one.size {
                 None => EntryKind::Directory,
                 Some(size) => EntryKind::File { offset: 0, size },
             };
-            index.push(&mut known, Path::new(&one.path), kind, (one.mode, EPOCH + number));
+            index.push(
+                &mut known,
+                Path::new(&one.path),
+                kind,
+                (one.mode, EPOCH + number),
+            );
         }
         index
     }
 
-    /// Reads the index of an archive. An error names the entry that cannot be unpacked, and the reason.
+    /// Reads the index of an archive. An error names the entry that cannot be unpacked, and the
+    /// reason.
     pub(super) fn read(archive: impl Read + Seek) -> Result<Index, EngineError> {
-        let mut index = Index { children: vec![0], ..Index::default() };
+        let mut index = Index {
+            children: vec![0],
+            ..Index::default()
+        };
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
         let mut archive = tar::Archive::new(archive);
-        let broken =
-            |error: std::io::Error| EngineError::new(format!("it is not a tar archive, or a damaged one: {error}"));
+        let broken = |error: std::io::Error| {
+            EngineError::new(format!(
+                "it is not a tar archive, or a damaged one: {error}"
+            ))
+        };
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let written = entry.path().map_err(broken)?.into_owned();
@@ -86,25 +102,37 @@ impl Index {
             if entry.header().entry_type() == tar::EntryType::XGlobalHeader {
                 continue;
             }
-            let Some(path) = below(&written)? else { continue };
+            let Some(path) = below(&written)? else {
+                continue;
+            };
             let header = entry.header();
             let link = || -> Result<Option<PathBuf>, EngineError> {
-                Ok(entry.link_name().map_err(broken)?.map(|link| link.into_owned()))
+                Ok(entry
+                    .link_name()
+                    .map_err(broken)?
+                    .map(|link| link.into_owned()))
             };
             let no_target = || refused(format!("'{shown}' is a link without a target"));
             let kind = match header.entry_type() {
                 tar::EntryType::Directory => EntryKind::Directory,
                 tar::EntryType::GNUSparse => {
-                    return Err(refused(format!("'{shown}' is a sparse file: make the archive without --sparse")));
+                    return Err(refused(format!(
+                        "'{shown}' is a sparse file: make the archive without --sparse"
+                    )));
                 }
-                tar::EntryType::Regular | tar::EntryType::Continuous => {
-                    EntryKind::File { offset: entry.raw_file_position(), size: entry.size() }
+                tar::EntryType::Regular | tar::EntryType::Continuous => EntryKind::File {
+                    offset: entry.raw_file_position(),
+                    size: entry.size(),
+                },
+                tar::EntryType::Symlink => {
+                    EntryKind::Symbolic(c_string(&link()?.ok_or_else(no_target)?)?)
                 }
-                tar::EntryType::Symlink => EntryKind::Symbolic(c_string(&link()?.ok_or_else(no_target)?)?),
                 tar::EntryType::Link => {
                     let target = below(&link()?.ok_or_else(no_target)?)?.ok_or_else(no_target)?;
                     if !seen.contains(&target) {
-                        return Err(refused(format!("'{shown}' is a hard link to a file that does not precede it")));
+                        return Err(refused(format!(
+                            "'{shown}' is a hard link to a file that does not precede it"
+                        )));
                     }
                     EntryKind::Hard(c_string(&target)?)
                 }
@@ -124,17 +152,32 @@ impl Index {
                 _ => {}
             }
             let mode = header.mode().unwrap_or(0o644) & 0o777;
-            index.push(&mut known, &path, kind, (mode, header.mtime().unwrap_or(EPOCH)));
+            index.push(
+                &mut known,
+                &path,
+                kind,
+                (mode, header.mtime().unwrap_or(EPOCH)),
+            );
             if index.items.len() > MOST_ENTRIES {
-                return Err(refused(format!("more than {MOST_ENTRIES} entries are too many")));
+                return Err(refused(format!(
+                    "more than {MOST_ENTRIES} entries are too many"
+                )));
             }
         }
         Ok(index)
     }
 
     /// Adds an entry, and before it the missing directories above it.
-    fn push(&mut self, known: &mut HashMap<PathBuf, usize>, path: &Path, kind: EntryKind, (mode, mtime): (u32, u64)) {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fn push(
+        &mut self,
+        known: &mut HashMap<PathBuf, usize>,
+        path: &Path,
+        kind: EntryKind,
+        (mode, mtime): (u32, u64),
+    ) {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         let above = match parent {
             None => 0,
             Some(parent) => {
@@ -156,7 +199,12 @@ impl Index {
             _ => mode | 0o600,
         };
         let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        self.items.push(Item { name, kind, mode, mtime });
+        self.items.push(Item {
+            name,
+            kind,
+            mode,
+            mtime,
+        });
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -173,7 +221,9 @@ impl Index {
 
     /// Returns the C sources.
     pub(super) fn sources(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| item.name.as_bytes().ends_with(b".c"))
+        self.items
+            .iter()
+            .filter(|item| item.name.as_bytes().ends_with(b".c"))
     }
 }
 
@@ -181,7 +231,8 @@ fn refused(message: String) -> EngineError {
     EngineError::new(message)
 }
 
-/// Returns the path below the directory that is unpacked into, or `None` if it is that directory itself.
+/// Returns the path below the directory that is unpacked into, or `None` if it is that directory
+/// itself.
 fn below(path: &Path) -> Result<Option<PathBuf>, EngineError> {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -191,14 +242,20 @@ fn below(path: &Path) -> Result<Option<PathBuf>, EngineError> {
             }
             Component::Normal(part) => clean.push(part),
             Component::CurDir => {}
-            _ => return Err(refused(format!("'{}' leads out of the target directory", path.display()))),
+            _ => {
+                return Err(refused(format!(
+                    "'{}' leads out of the target directory",
+                    path.display()
+                )));
+            }
         }
     }
     Ok((!clean.as_os_str().is_empty()).then_some(clean))
 }
 
 fn c_string(path: &Path) -> Result<CString, EngineError> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| refused(format!("'{}' holds a zero byte", path.display())))
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| refused(format!("'{}' holds a zero byte", path.display())))
 }
 
 /// The maximum number of sources that are compiled.
@@ -218,7 +275,8 @@ pub(super) fn object(source: &Item) -> OsString {
 
 /// Compiles all sources below `set`, `jobs` at once. Returns the nanoseconds that each took.
 pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, EngineError> {
-    let compiler = find().ok_or_else(|| EngineError::new("no program cc in PATH, which compiles"))?;
+    let compiler =
+        find().ok_or_else(|| EngineError::new("no program cc in PATH, which compiles"))?;
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let taken = Mutex::new(Ok(Vec::with_capacity(sources.len())));
     let one_job = || {
@@ -230,7 +288,9 @@ pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, 
             let result = compile(&compiler, source, set);
             let ns = begun.elapsed().as_nanos() as u64;
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            let mut taken = taken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut taken = taken
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             match (result, taken.as_mut()) {
                 (Ok(()), Ok(taken)) => taken.push(ns),
                 (Err(error), Ok(_)) => *taken = Err(error),
@@ -240,31 +300,52 @@ pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, 
     };
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            std::thread::Builder::new().spawn_scoped(scope, one_job).map_err(|error| {
-                failed.store(true, Ordering::Relaxed);
-                EngineError::spawn("start a thread that compiles", &error)
-            })?;
+            std::thread::Builder::new()
+                .spawn_scoped(scope, one_job)
+                .map_err(|error| {
+                    failed.store(true, Ordering::Relaxed);
+                    EngineError::spawn("start a thread that compiles", &error)
+                })?;
         }
         Ok::<_, EngineError>(())
     })?;
-    taken.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    taken
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn compile(compiler: &Path, source: &Item, set: &Path) -> Result<(), EngineError> {
     let name = OsStr::from_bytes(source.name.as_bytes());
     let mut command = Command::new(compiler);
     // The temporary files of the compiler are on the target too.
-    command.current_dir(set).env("TMPDIR", set).args(["-O1", "-w", "-c"]).arg(name).arg("-o").arg(object(source));
+    command
+        .current_dir(set)
+        .env("TMPDIR", set)
+        .args(["-O1", "-w", "-c"])
+        .arg(name)
+        .arg("-o")
+        .arg(object(source));
     let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output = output.map_err(|error| EngineError::io("run", compiler, &error))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let said = said
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("it said nothing");
     let path = set.join(name);
-    let message = format!("compile {}: {} ({})", path.display(), said.trim(), output.status);
-    Err(EngineError { path: Some(path), ..EngineError::new(message) })
+    let message = format!(
+        "compile {}: {} ({})",
+        path.display(),
+        said.trim(),
+        output.status
+    );
+    Err(EngineError {
+        path: Some(path),
+        ..EngineError::new(message)
+    })
 }
 
 /// Mean number of files per directory.
@@ -335,20 +416,32 @@ pub(super) fn tree(files: u64) -> Vec<Planned> {
             _ => ("sh", 0o755),
         };
         let path = format!("{}/f{number:05}.{suffix}", directories[directory].0);
-        planned[directory].push(Planned { path, size: Some(size(number)), mode });
+        planned[directory].push(Planned {
+            path,
+            size: Some(size(number)),
+            mode,
+        });
     }
-    let own = directories.into_iter().map(|(path, _)| Planned { path, size: None, mode: 0o755 });
-    own.zip(planned).flat_map(|(directory, files)| std::iter::once(directory).chain(files)).collect()
+    let own = directories.into_iter().map(|(path, _)| Planned {
+        path,
+        size: None,
+        mode: 0o755,
+    });
+    own.zip(planned)
+        .flat_map(|(directory, files)| std::iter::once(directory).chain(files))
+        .collect()
 }
 
 /// Returns the bytes of a file: log-normal, by the method of Box and Muller (1958).
 fn size(number: u64) -> u64 {
     let [first, second] = [0x51, 0x52].map(|salt| unit(mix(mix(number) ^ salt)));
-    let normal = libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(std::f64::consts::TAU * second);
+    let normal =
+        libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(std::f64::consts::TAU * second);
     (MEDIAN * libm::exp(SIGMA * normal)).clamp(1.0, LARGEST) as u64
 }
 
-/// Fills memory with C: functions that no other file defines, and a comment where no further function fits.
+/// Fills memory with C: functions that no other file defines, and a comment where no further
+/// function fits.
 pub(super) fn write_source(text: &mut Vec<u8>, seed: u64, number: u64, size: u64) {
     const ROOM: usize = 96;
     text.clear();
@@ -381,12 +474,17 @@ fn pad(text: &mut Vec<u8>, size: usize) {
 }
 
 /// Builds an archive of the tree; `fill` makes the bytes of a file from its number and its size.
-pub(super) fn archive(planned: &[Planned], mut fill: impl FnMut(&mut Vec<u8>, u64, u64)) -> io::Result<Vec<u8>> {
+pub(super) fn archive(
+    planned: &[Planned],
+    mut fill: impl FnMut(&mut Vec<u8>, u64, u64),
+) -> io::Result<Vec<u8>> {
     // A header and whole blocks per file, and the end.
     let room = |one: &Planned| 512 + one.size.unwrap_or(0).next_multiple_of(512);
     let whole: u64 = planned.iter().map(room).sum::<u64>() + 1024;
     let mut memory = Vec::new();
-    memory.try_reserve_exact(whole as usize).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    memory
+        .try_reserve_exact(whole as usize)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut builder = tar::Builder::new(memory);
     let mut bytes = Vec::new();
     for (number, one) in (0..).zip(planned) {
@@ -443,10 +541,19 @@ mod tests {
             ("three", tar::EntryType::Link, b"", "a/b/one.c"),
         ]);
         let index = Index::read(Cursor::new(&bytes)).unwrap();
-        let names: Vec<_> = index.items.iter().map(|item| item.name.to_str().unwrap()).collect();
+        let names: Vec<_> = index
+            .items
+            .iter()
+            .map(|item| item.name.to_str().unwrap())
+            .collect();
         assert_eq!(names, ["a", "a/b", "a/b/one.c", "a/two", "three"]);
-        assert_eq!((index.children, index.directories), (vec![2, 2, 1], vec![0, 1]));
-        let EntryKind::File { offset, size } = index.items[2].kind else { panic!("a file") };
+        assert_eq!(
+            (index.children, index.directories),
+            (vec![2, 2, 1], vec![0, 1])
+        );
+        let EntryKind::File { offset, size } = index.items[2].kind else {
+            panic!("a file")
+        };
         assert_eq!(&bytes[offset as usize..][..size as usize], b"hello");
         assert_eq!((index.items[2].mode, index.items[0].mode), (0o600, 0o755));
     }
@@ -458,11 +565,16 @@ mod tests {
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),
             (archive(&[("/etc/x", E::Regular, b"", "")]), "leads out"),
             (archive(&[("f", E::Fifo, b"", "")]), "'f' is not a file"),
-            (archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]), "'f' is in the archive twice"),
+            (
+                archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]),
+                "'f' is in the archive twice",
+            ),
             (archive(&[("g", E::Link, b"", "f")]), "does not precede it"),
             (b"\x1f\x8bnonsense".repeat(100), "not a tar archive"),
         ] {
-            let error = Index::read(Cursor::new(&bytes)).err().unwrap_or_else(|| panic!("{said}"));
+            let error = Index::read(Cursor::new(&bytes))
+                .err()
+                .unwrap_or_else(|| panic!("{said}"));
             assert!(error.message.contains(said), "{said}: {error}");
         }
     }
@@ -492,10 +604,17 @@ mod tests {
         assert!((4300..4900).contains(&sorted[10_000]), "{}", sorted[10_000]);
         let deepest = tree.iter().map(|one| one.path.matches('/').count()).max();
         assert!((6..=8).contains(&deepest.unwrap()), "{deepest:?}");
-        assert!(tree.iter().all(|one| one.path.len() < 100), "no name needs an extension of the format");
+        assert!(
+            tree.iter().all(|one| one.path.len() < 100),
+            "no name needs an extension of the format"
+        );
         for (at, one) in tree.iter().enumerate().skip(1) {
             let parent = one.path.rsplit_once('/').unwrap().0;
-            assert!(at < 500 || tree[..at].iter().any(|other| other.path == parent), "{} has no parent", one.path);
+            assert!(
+                at < 500 || tree[..at].iter().any(|other| other.path == parent),
+                "{} has no parent",
+                one.path
+            );
             if at > 1500 {
                 break;
             }

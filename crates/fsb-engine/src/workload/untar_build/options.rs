@@ -12,7 +12,9 @@ use crate::backend::Backend;
 use crate::fileset::BLOCK;
 use crate::workload::label::{self, ending};
 use crate::workload::parameter::ParameterDefault::Absent;
-use crate::workload::parameter::{self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
+use crate::workload::parameter::{
+    self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
+};
 use crate::workload::params::{self, Reader};
 use crate::{EngineError, ParamError, Sizing};
 
@@ -27,7 +29,13 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    const ALL: [Phase; 5] = [Phase::Unpack, Phase::Stat, Phase::Read, Phase::Compile, Phase::Remove];
+    const ALL: [Phase; 5] = [
+        Phase::Unpack,
+        Phase::Stat,
+        Phase::Read,
+        Phase::Compile,
+        Phase::Remove,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -69,7 +77,11 @@ impl Timed {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     /// The number of files at full scale, times the scale.
-    Recipe { files: u64, scale: f64, content: SourceContent },
+    Recipe {
+        files: u64,
+        scale: f64,
+        content: SourceContent,
+    },
     /// An archive that the user gives.
     Archive(PathBuf),
 }
@@ -128,22 +140,57 @@ pub(super) fn parameters() -> Vec<Parameter> {
     let mut all = group(
         ParameterGroup::Work,
         [
-            Parameter::word("phase", &Timed::CHOICES, Timed::name, "phase to measure, or all"),
-            Parameter::flag("compile", "compile the sources too, which measures the processor").needs(made_up),
-            Parameter::new("jobs", Number(0..=1024), "0", "compilers at once; 0 for one per processor")
-                .needs(Needs::Value("compile", &["true"])),
+            Parameter::word(
+                "phase",
+                &Timed::CHOICES,
+                Timed::name,
+                "phase to measure, or all",
+            ),
+            Parameter::flag(
+                "compile",
+                "compile the sources too, which measures the processor",
+            )
+            .needs(made_up),
+            Parameter::new(
+                "jobs",
+                Number(0..=1024),
+                "0",
+                "compilers at once; 0 for one per processor",
+            )
+            .needs(Needs::Value("compile", &["true"])),
         ],
     );
     all.extend(group(
         ParameterGroup::Files,
         [
-            Parameter::new("archive", Path, Absent, "tar archive to unpack instead of one that fsb makes up"),
-            Parameter::new("files", Number(1..=1_000_000), "20000", "files of the archive that fsb makes up")
-                .needs(made_up),
-            Parameter::new("scale", Fraction(1e-9..=1024.0), "1", "factor of the number of files").needs(made_up),
-            Parameter::word("content", &SourceContent::ALL, SourceContent::name, "content of the files")
-                .default(content)
-                .needs(made_up),
+            Parameter::new(
+                "archive",
+                Path,
+                Absent,
+                "tar archive to unpack instead of one that fsb makes up",
+            ),
+            Parameter::new(
+                "files",
+                Number(1..=1_000_000),
+                "20000",
+                "files of the archive that fsb makes up",
+            )
+            .needs(made_up),
+            Parameter::new(
+                "scale",
+                Fraction(1e-9..=1024.0),
+                "1",
+                "factor of the number of files",
+            )
+            .needs(made_up),
+            Parameter::word(
+                "content",
+                &SourceContent::ALL,
+                SourceContent::name,
+                "content of the files",
+            )
+            .default(content)
+            .needs(made_up),
             parameter::data(),
         ],
     ));
@@ -159,12 +206,19 @@ pub(super) fn parameters() -> Vec<Parameter> {
         ParameterGroup::State,
         [parameter::durability(&[Durability::None, Durability::End]).default("end")],
     ));
-    all.extend(group(ParameterGroup::Results, [parameter::verify(), parameter::label()]));
+    all.extend(group(
+        ParameterGroup::Results,
+        [parameter::verify(), parameter::label()],
+    ));
     all
 }
 
 impl Options {
-    pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+    pub(super) fn parse(
+        name: &str,
+        params: &Params,
+        sizing: &Sizing,
+    ) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let archive = reader.text("archive")?;
         let content = reader.optional_word("content", &SourceContent::ALL, SourceContent::name)?;
@@ -173,13 +227,18 @@ impl Options {
         let (source, index) = match archive {
             Some(path) => {
                 let path = std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(&path));
-                let index = of_archive(&path).map_err(|error| reader.error("archive", error.message))?;
+                let index =
+                    of_archive(&path).map_err(|error| reader.error("archive", error.message))?;
                 (Source::Archive(path), index)
             }
             None => {
                 let files = reader.number("files")?;
                 let scale = reader.fraction("scale")?;
-                let usual = if compile { SourceContent::Text } else { SourceContent::Random };
+                let usual = if compile {
+                    SourceContent::Text
+                } else {
+                    SourceContent::Random
+                };
                 let content = content.unwrap_or(usual);
                 if compile && content == SourceContent::Random {
                     return Err(reader.error(
@@ -189,7 +248,14 @@ impl Options {
                     ));
                 }
                 let index = Index::of_plan(&index::tree(scaled(files, scale)));
-                (Source::Recipe { files, scale, content }, index)
+                (
+                    Source::Recipe {
+                        files,
+                        scale,
+                        content,
+                    },
+                    index,
+                )
             }
         };
         let totals = Totals::from_index(&index);
@@ -203,15 +269,24 @@ impl Options {
             return Err(reader.error("compile", "too few files for a source file: use more files"));
         }
         if compile && index::find().is_none() {
-            let message = "no program cc in PATH, which compiles: install a C compiler, or leave it out";
+            let message =
+                "no program cc in PATH, which compiles: install a C compiler, or leave it out";
             return Err(reader.error("compile", message));
         }
-        let jobs = if compile { reader.number("jobs")? as u32 } else { 0 };
+        let jobs = if compile {
+            reader.number("jobs")? as u32
+        } else {
+            0
+        };
         let options = Options {
             source,
             timed,
             compile,
-            jobs: if compile && jobs == 0 { sizing.cpus.max(1) } else { jobs },
+            jobs: if compile && jobs == 0 {
+                sizing.cpus.max(1)
+            } else {
+                jobs
+            },
             block_size: reader.number("block_size")?,
             backend: reader.backend()?,
             threads: reader.threads()?,
@@ -221,7 +296,10 @@ impl Options {
             totals,
         };
         if options.verify && !options.phases().contains(&Phase::Read) {
-            return Err(reader.error("verify", "this phase reads no files, so fsb has nothing to verify"));
+            return Err(reader.error(
+                "verify",
+                "this phase reads no files, so fsb has nothing to verify",
+            ));
         }
         reader.finish();
         Ok(options)
@@ -231,7 +309,10 @@ impl Options {
     pub(super) fn phases(&self) -> Vec<Phase> {
         match self.timed {
             Timed::One(phase) => vec![phase],
-            Timed::All => Phase::ALL.into_iter().filter(|phase| self.compile || *phase != Phase::Compile).collect(),
+            Timed::All => Phase::ALL
+                .into_iter()
+                .filter(|phase| self.compile || *phase != Phase::Compile)
+                .collect(),
         }
     }
 
@@ -247,7 +328,12 @@ impl Options {
 
     /// Returns the number of operations of a phase.
     pub(super) fn operations(&self, phase: Phase) -> u64 {
-        let Totals { entries, files, sources, .. } = self.totals;
+        let Totals {
+            entries,
+            files,
+            sources,
+            ..
+        } = self.totals;
         match phase {
             Phase::Unpack | Phase::Stat => entries,
             Phase::Read => files,
@@ -268,7 +354,11 @@ impl Options {
         ]);
         let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
         match &self.source {
-            Source::Recipe { files, scale, content } => {
+            Source::Recipe {
+                files,
+                scale,
+                content,
+            } => {
                 add("files", (*files).into());
                 add("scale", (*scale).into());
                 add("content", content.name().into());
@@ -286,21 +376,29 @@ impl Options {
         params
     }
 
-    /// Returns the label: `untar-build, 20000 files, durable`, `unpack 20000 files`, and everything else that
-    /// distinguishes the case.
+    /// Returns the label: `untar-build, 20000 files, durable`, `unpack 20000 files`, and everything
+    /// else that distinguishes the case.
     pub(super) fn label(&self) -> String {
         if let Some(label) = &self.label {
             return label.clone();
         }
         let tree = match &self.source {
             Source::Recipe { .. } => format!("{} files", self.totals.files),
-            Source::Archive(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Source::Archive(path) => path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
         };
         let mut label = match self.timed {
             Timed::All => format!("untar-build, {tree}"),
             Timed::One(phase) => format!("{} {tree}", phase.name()),
         };
-        if let Source::Recipe { content: SourceContent::Text, .. } = self.source {
+        if let Source::Recipe {
+            content: SourceContent::Text,
+            ..
+        } = self.source
+        {
             label += " of text";
         }
         if self.compile {
@@ -314,20 +412,29 @@ impl Options {
         if self.block_size != 10 << 10 {
             label = format!("{label}, {}", Bytes(self.block_size));
         }
-        label + &label::backend(self.backend) + &ending(self.durability, self.verify, self.threads, 1)
+        label
+            + &label::backend(self.backend)
+            + &ending(self.durability, self.verify, self.threads, 1)
     }
 }
 
 /// Scales a number of files; the result is at least one unless `scale` is 1.
 pub(super) fn scaled(files: u64, scale: f64) -> u64 {
-    if scale == 1.0 { files } else { ((files as f64 * scale).round() as u64).max(1) }
+    if scale == 1.0 {
+        files
+    } else {
+        ((files as f64 * scale).round() as u64).max(1)
+    }
 }
 
 fn of_archive(path: &Path) -> Result<Index, EngineError> {
     let shown = path.display();
-    let failed = |error: std::io::Error| EngineError::new(format!("{shown} cannot be read: {error}"));
+    let failed =
+        |error: std::io::Error| EngineError::new(format!("{shown} cannot be read: {error}"));
     let file = fsb_store::input::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::IsADirectory => EngineError::new(format!("{shown} is not a file: name a tar archive")),
+        std::io::ErrorKind::IsADirectory => {
+            EngineError::new(format!("{shown} is not a file: name a tar archive"))
+        }
         _ => failed(error),
     })?;
     if let Some(how) = packed(&file) {
@@ -335,15 +442,23 @@ fn of_archive(path: &Path) -> Result<Index, EngineError> {
             "{shown} is compressed: unpack it first, with {how}; decompressing measures the processor"
         )));
     }
-    Index::read(std::io::BufReader::new(file)).map_err(|why| EngineError::new(format!("{shown}: {why}")))
+    Index::read(std::io::BufReader::new(file))
+        .map_err(|why| EngineError::new(format!("{shown}: {why}")))
 }
 
 /// Returns the program that decompresses a file, if its first bytes show a known compression.
 fn packed(file: &File) -> Option<&'static str> {
     use std::os::unix::fs::FileExt;
-    const KNOWN: [(&[u8], &str); 4] =
-        [(b"\x1f\x8b", "gunzip"), (b"\xfd7zXZ", "unxz"), (b"BZh", "bunzip2"), (b"\x28\xb5\x2f\xfd", "unzstd")];
+    const KNOWN: [(&[u8], &str); 4] = [
+        (b"\x1f\x8b", "gunzip"),
+        (b"\xfd7zXZ", "unxz"),
+        (b"BZh", "bunzip2"),
+        (b"\x28\xb5\x2f\xfd", "unzstd"),
+    ];
     let mut head = [0; 6];
     let read = file.read_at(&mut head, 0).unwrap_or(0);
-    KNOWN.iter().find(|(magic, _)| head[..read].starts_with(magic)).map(|(_, program)| *program)
+    KNOWN
+        .iter()
+        .find(|(magic, _)| head[..read].starts_with(magic))
+        .map(|(_, program)| *program)
 }

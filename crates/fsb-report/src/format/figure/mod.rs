@@ -51,7 +51,8 @@ fn write_pdf(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
 /// A figure of a report.
 #[derive(Debug)]
 pub struct Figure {
-    /// A name without an extension, unique in the report, that depends on the subject of the figure alone.
+    /// A name without an extension, unique in the report, that depends on the subject of the figure
+    /// alone.
     pub name: String,
     scene: Scene,
 }
@@ -75,12 +76,18 @@ impl Figure {
 
 /// Returns all figures of a fleet, the overview first.
 pub fn fleet_figures(fleet: &Fleet) -> Vec<Figure> {
-    of_fleet(fleet).into_iter().map(|(name, scene)| Figure { name, scene }).collect()
+    of_fleet(fleet)
+        .into_iter()
+        .map(|(name, scene)| Figure { name, scene })
+        .collect()
 }
 
 /// Returns all figures of a report, the overview first.
 pub fn figures(report: &Report<'_>) -> Vec<Figure> {
-    all(report).into_iter().map(|(name, scene)| Figure { name, scene }).collect()
+    all(report)
+        .into_iter()
+        .map(|(name, scene)| Figure { name, scene })
+        .collect()
 }
 
 #[cfg(test)]
@@ -94,28 +101,43 @@ mod tests {
         let summary = Summary::of_run(&record, &trials);
         let report = Report::of_run(&summary, &trials);
         let file = format.render_bytes(&report);
-        assert_eq!(file, format.render_bytes(&report), "the file depends on the run only");
+        assert_eq!(
+            file,
+            format.render_bytes(&report),
+            "the file depends on the run only"
+        );
         file
     }
 
     #[test]
     fn an_svg_needs_no_font() {
         let text = String::from_utf8(figure(&SVG)).expect("text");
-        assert!(text.starts_with("<svg ") && !text.contains("<text") && !text.contains("font-family"));
-        assert!(text.contains("seed 42") && text.contains("<path id=\"g"), "{text}");
+        assert!(
+            text.starts_with("<svg ") && !text.contains("<text") && !text.contains("font-family")
+        );
+        assert!(
+            text.contains("seed 42") && text.contains("<path id=\"g"),
+            "{text}"
+        );
     }
 
     #[test]
     fn an_image_has_300_dots_per_inch() {
         let image = figure(&PNG);
-        let mut reader = ::png::Decoder::new(std::io::Cursor::new(&image)).read_info().expect("PNG");
+        let mut reader = ::png::Decoder::new(std::io::Cursor::new(&image))
+            .read_info()
+            .expect("PNG");
         let dots = reader.info().pixel_dims.expect("a density");
         assert_eq!((dots.xppu, reader.info().width), (11811, 2100));
         let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
         reader.next_frame(&mut pixels).expect("an image");
-        let share =
-            |wanted: [u8; 3]| pixels.chunks(3).filter(|pixel| *pixel == wanted).count() as f64 / pixels.len() as f64;
-        assert!(share([255; 3]) > 0.1 && share([0xc8, 0x50, 0x0a]) > 0.0002, "white, and the second colour");
+        let share = |wanted: [u8; 3]| {
+            pixels.chunks(3).filter(|pixel| *pixel == wanted).count() as f64 / pixels.len() as f64
+        };
+        assert!(
+            share([255; 3]) > 0.1 && share([0xc8, 0x50, 0x0a]) > 0.0002,
+            "white, and the second colour"
+        );
     }
 
     #[test]
@@ -123,7 +145,12 @@ mod tests {
         let file = figure(&PDF);
         let text = String::from_utf8_lossy(&file);
         assert!(text.starts_with("%PDF-1.") && text.trim_end().ends_with("%%EOF"));
-        for part in ["/Type /Page\n", "/FontFile2", "/ToUnicode", "/MediaBox [0 0 504 "] {
+        for part in [
+            "/Type /Page\n",
+            "/FontFile2",
+            "/ToUnicode",
+            "/MediaBox [0 0 504 ",
+        ] {
             assert!(text.contains(part), "{part}");
         }
     }

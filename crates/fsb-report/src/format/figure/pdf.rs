@@ -25,7 +25,11 @@ const INFORMATION: Ref = Ref::new(10);
 const FONT_NAME: Name<'static> = Name(b"F");
 /// The six letters say that the font is a subset.
 const BASE_FONT: Name<'static> = Name(b"FSBFIG+Arimo");
-const SYSTEM: SystemInfo<'static> = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
+const SYSTEM: SystemInfo<'static> = SystemInfo {
+    registry: Str(b"Adobe"),
+    ordering: Str(b"Identity"),
+    supplement: 0,
+};
 const COMPRESSION: u8 = 6;
 
 /// Glyphs in use, with the letters they show.
@@ -41,14 +45,18 @@ pub(super) fn render(scene: &Scene) -> Vec<u8> {
     pdf.catalog(CATALOG).pages(PAGES);
     pdf.pages(PAGES).kids([PAGE]).count(1);
     let mut page = pdf.page(PAGE);
-    page.media_box(Rect::new(0.0, 0.0, scene.width as f32, scene.height as f32)).parent(PAGES).contents(CONTENT);
+    page.media_box(Rect::new(0.0, 0.0, scene.width as f32, scene.height as f32))
+        .parent(PAGES)
+        .contents(CONTENT);
     page.resources().fonts().pair(FONT_NAME, FONT);
     page.finish();
     let content = compress_to_vec_zlib(content.finish().as_slice(), COMPRESSION);
     pdf.stream(CONTENT, &content).filter(Filter::FlateDecode);
     add_font(&mut pdf, &glyphs);
     let mut information = pdf.document_info(INFORMATION);
-    information.title(TextStr(&visible::line(&scene.title))).subject(TextStr(&visible::line(&scene.description)));
+    information
+        .title(TextStr(&visible::line(&scene.title)))
+        .subject(TextStr(&visible::line(&scene.description)));
     information.finish();
     pdf.finish()
 }
@@ -63,18 +71,24 @@ fn add_font(pdf: &mut Pdf, glyphs: &Glyphs) {
         .descendant_font(CID_FONT)
         .to_unicode(TO_UNICODE);
     let mut cid = pdf.cid_font(CID_FONT);
-    cid.subtype(CidFontType::Type2).base_font(BASE_FONT).system_info(SYSTEM).font_descriptor(DESCRIPTOR);
-    cid.default_width(0.0).cid_to_gid_map_predefined(Name(b"Identity"));
+    cid.subtype(CidFontType::Type2)
+        .base_font(BASE_FONT)
+        .system_info(SYSTEM)
+        .font_descriptor(DESCRIPTOR);
+    cid.default_width(0.0)
+        .cid_to_gid_map_predefined(Name(b"Identity"));
     let mut widths = cid.widths();
     for glyph in glyphs.keys() {
-        let width = face.glyph_hor_advance(ttf_parser::GlyphId(*glyph)).unwrap_or(0);
+        let width = face
+            .glyph_hor_advance(ttf_parser::GlyphId(*glyph))
+            .unwrap_or(0);
         widths.consecutive(*glyph, [thousandths(i32::from(width))]);
     }
     widths.finish();
     cid.finish();
     let bounds = face.global_bounding_box();
-    let [left, bottom, right, top] =
-        [bounds.x_min, bounds.y_min, bounds.x_max, bounds.y_max].map(|units| thousandths(i32::from(units)));
+    let [left, bottom, right, top] = [bounds.x_min, bounds.y_min, bounds.x_max, bounds.y_max]
+        .map(|units| thousandths(i32::from(units)));
     pdf.font_descriptor(DESCRIPTOR)
         .name(BASE_FONT)
         .flags(FontFlags::SYMBOLIC)
@@ -82,13 +96,19 @@ fn add_font(pdf: &mut Pdf, glyphs: &Glyphs) {
         .italic_angle(0.0)
         .ascent(thousandths(i32::from(face.ascender())))
         .descent(thousandths(i32::from(face.descender())))
-        .cap_height(thousandths(i32::from(face.capital_height().unwrap_or(1409))))
+        .cap_height(thousandths(i32::from(
+            face.capital_height().unwrap_or(1409),
+        )))
         .stem_v(80.0)
         .font_file2(FONT_FILE);
     let file = compress_to_vec_zlib(font::DATA, COMPRESSION);
-    pdf.stream(FONT_FILE, &file).filter(Filter::FlateDecode).pair(Name(b"Length1"), font::DATA.len() as i32);
+    pdf.stream(FONT_FILE, &file)
+        .filter(Filter::FlateDecode)
+        .pair(Name(b"Length1"), font::DATA.len() as i32);
     let mut map = UnicodeCmap::new(Name(b"Custom"), SYSTEM);
-    glyphs.iter().for_each(|(glyph, letter)| map.pair(*glyph, *letter));
+    glyphs
+        .iter()
+        .for_each(|(glyph, letter)| map.pair(*glyph, *letter));
     let map = map.finish();
     pdf.cmap(TO_UNICODE, map.as_slice());
 }
@@ -97,12 +117,25 @@ fn add_font(pdf: &mut Pdf, glyphs: &Glyphs) {
 fn draw(content: &mut Content, height: f64, item: &Item, glyphs: &mut Glyphs) {
     let at = |[x, y]: [f64; 2]| [x as f32, (height - y) as f32];
     match item {
-        Item::Line { from, to, width, color } => {
+        Item::Line {
+            from,
+            to,
+            width,
+            color,
+        } => {
             stroke_color(content, *color);
             let ([x1, y1], [x2, y2]) = (at(*from), at(*to));
-            content.set_line_width(*width as f32).move_to(x1, y1).line_to(x2, y2).stroke();
+            content
+                .set_line_width(*width as f32)
+                .move_to(x1, y1)
+                .line_to(x2, y2)
+                .stroke();
         }
-        Item::Polygon { points, color, outline } => {
+        Item::Polygon {
+            points,
+            color,
+            outline,
+        } => {
             set_paint(content, *color, *outline);
             for (place, point) in points.iter().enumerate() {
                 let [x, y] = at(*point);
@@ -115,12 +148,23 @@ fn draw(content: &mut Content, height: f64, item: &Item, glyphs: &mut Glyphs) {
             content.close_path();
             paint(content, *outline);
         }
-        Item::Circle { center, radius, color, outline } => {
+        Item::Circle {
+            center,
+            radius,
+            color,
+            outline,
+        } => {
             set_paint(content, *color, *outline);
             circle(content, at(*center), *radius as f32);
             paint(content, *outline);
         }
-        Item::Text { at: [x, y], size, anchor, color, text } => {
+        Item::Text {
+            at: [x, y],
+            size,
+            anchor,
+            color,
+            text,
+        } => {
             let [x, y] = at([x - font::width(text, *size) * share(*anchor), *y]);
             let mut codes = Vec::new();
             for (letter, glyph, _) in font::glyphs(text) {
@@ -129,7 +173,10 @@ fn draw(content: &mut Content, height: f64, item: &Item, glyphs: &mut Glyphs) {
             }
             fill_color(content, *color);
             content.begin_text().set_font(FONT_NAME, *size as f32);
-            content.set_text_matrix([1.0, 0.0, 0.0, 1.0, x, y]).show(Str(&codes)).end_text();
+            content
+                .set_text_matrix([1.0, 0.0, 0.0, 1.0, x, y])
+                .show(Str(&codes))
+                .end_text();
         }
     }
 }

@@ -18,23 +18,34 @@ pub(super) fn write(scene: &Scene, output: &mut dyn Write) -> io::Result<()> {
     let scale = full.min((MOST_PIXELS / (scene.width * scene.height)).sqrt());
     let pixels = |length: f64| (length * scale).ceil().max(1.0) as u32;
     let (width, height) = (pixels(scene.width), pixels(scene.height));
-    let mut image =
-        Pixmap::new(width, height).ok_or_else(|| io::Error::other("the figure is too large for an image"))?;
+    let mut image = Pixmap::new(width, height)
+        .ok_or_else(|| io::Error::other("the figure is too large for an image"))?;
     image.fill(tiny_skia::Color::WHITE);
-    let mut canvas = Canvas { image, transform: Transform::from_scale(scale as f32, scale as f32) };
+    let mut canvas = Canvas {
+        image,
+        transform: Transform::from_scale(scale as f32, scale as f32),
+    };
     for item in &scene.items {
         canvas.draw(item);
     }
     // The background is opaque, so every pixel is.
-    let colors: Vec<u8> =
-        canvas.image.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+    let colors: Vec<u8> = canvas
+        .image
+        .data()
+        .chunks_exact(4)
+        .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
+        .collect();
     // The encoder's errors do not tell a closed pipe from others: it writes to memory.
     let mut encoded = Vec::new();
     let mut encoder = ::png::Encoder::new(&mut encoded, width, height);
     encoder.set_color(::png::ColorType::Rgb);
     encoder.set_depth(::png::BitDepth::Eight);
     let per_metre = (scale * 72.0 / 0.0254).round() as u32;
-    encoder.set_pixel_dims(Some(::png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit: ::png::Unit::Meter }));
+    encoder.set_pixel_dims(Some(::png::PixelDimensions {
+        xppu: per_metre,
+        yppu: per_metre,
+        unit: ::png::Unit::Meter,
+    }));
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&colors)?;
     writer.finish()?;
@@ -47,7 +58,10 @@ struct Canvas {
 }
 
 fn paint(Color([red, green, blue]): Color) -> Paint<'static> {
-    let mut paint = Paint { anti_alias: true, ..Paint::default() };
+    let mut paint = Paint {
+        anti_alias: true,
+        ..Paint::default()
+    };
     paint.set_color_rgba8(red, green, blue, 255);
     paint
 }
@@ -55,16 +69,45 @@ fn paint(Color([red, green, blue]): Color) -> Paint<'static> {
 impl Canvas {
     fn draw(&mut self, item: &Item) {
         match item {
-            Item::Line { from, to, width, color } => {
+            Item::Line {
+                from,
+                to,
+                width,
+                color,
+            } => {
                 self.stroke(lines(&[*from, *to], false), *color, *width);
             }
-            Item::Polygon { points, color, outline } => self.shape(lines(points, true), *color, *outline),
-            Item::Circle { center: [x, y], radius, color, outline } => {
-                self.shape(PathBuilder::from_circle(*x as f32, *y as f32, *radius as f32), *color, *outline);
+            Item::Polygon {
+                points,
+                color,
+                outline,
+            } => self.shape(lines(points, true), *color, *outline),
+            Item::Circle {
+                center: [x, y],
+                radius,
+                color,
+                outline,
+            } => {
+                self.shape(
+                    PathBuilder::from_circle(*x as f32, *y as f32, *radius as f32),
+                    *color,
+                    *outline,
+                );
             }
-            Item::Text { at: [x, y], size, anchor, color, text } => {
+            Item::Text {
+                at: [x, y],
+                size,
+                anchor,
+                color,
+                text,
+            } => {
                 let scale = size / font::units_per_em();
-                let mut outline = Outline { path: PathBuilder::new(), x: 0.0, y: *y as f32, scale: scale as f32 };
+                let mut outline = Outline {
+                    path: PathBuilder::new(),
+                    x: 0.0,
+                    y: *y as f32,
+                    scale: scale as f32,
+                };
                 let mut x = x - font::width(text, *size) * share(*anchor);
                 for (_, glyph, width) in font::glyphs(text) {
                     outline.add(glyph, x);
@@ -88,14 +131,24 @@ impl Canvas {
 
     fn fill(&mut self, path: Option<Path>, color: Color) {
         if let Some(path) = path {
-            self.image.fill_path(&path, &paint(color), FillRule::Winding, self.transform, None);
+            self.image.fill_path(
+                &path,
+                &paint(color),
+                FillRule::Winding,
+                self.transform,
+                None,
+            );
         }
     }
 
     fn stroke(&mut self, path: Option<Path>, color: Color, width: f64) {
         if let Some(path) = path {
-            let stroke = Stroke { width: width as f32, ..Stroke::default() };
-            self.image.stroke_path(&path, &paint(color), &stroke, self.transform, None);
+            let stroke = Stroke {
+                width: width as f32,
+                ..Stroke::default()
+            };
+            self.image
+                .stroke_path(&path, &paint(color), &stroke, self.transform, None);
         }
     }
 }

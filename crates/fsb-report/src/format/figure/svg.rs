@@ -19,7 +19,10 @@ pub(super) fn render(scene: &Scene) -> String {
     }
     let mut definitions = String::new();
     for (glyph, outline) in &glyphs {
-        add(&mut definitions, format_args!("<path id=\"g{glyph}\" d=\"{outline}\"/>\n"));
+        add(
+            &mut definitions,
+            format_args!("<path id=\"g{glyph}\" d=\"{outline}\"/>\n"),
+        );
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{width}pt\" \
@@ -30,12 +33,18 @@ pub(super) fn render(scene: &Scene) -> String {
 }
 
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("writing to a string does not fail");
+    text.write_fmt(more)
+        .expect("writing to a string does not fail");
 }
 
 fn item(body: &mut String, item: &Item, glyphs: &mut BTreeMap<u16, String>) {
     match item {
-        Item::Line { from: [x1, y1], to: [x2, y2], width, color } => add(
+        Item::Line {
+            from: [x1, y1],
+            to: [x2, y2],
+            width,
+            color,
+        } => add(
             body,
             format_args!(
                 "<path d=\"M{} {}L{} {}\" stroke=\"{}\" stroke-width=\"{width}\"/>\n",
@@ -46,31 +55,60 @@ fn item(body: &mut String, item: &Item, glyphs: &mut BTreeMap<u16, String>) {
                 hex(*color)
             ),
         ),
-        Item::Polygon { points, color, outline } => {
+        Item::Polygon {
+            points,
+            color,
+            outline,
+        } => {
             let mut path = String::new();
             for (place, [x, y]) in points.iter().enumerate() {
                 let step = if place == 0 { 'M' } else { 'L' };
                 add(&mut path, format_args!("{step}{} {}", short(*x), short(*y)));
             }
-            add(body, format_args!("<path d=\"{path}Z\" {}/>\n", paint(*color, *outline)));
+            add(
+                body,
+                format_args!("<path d=\"{path}Z\" {}/>\n", paint(*color, *outline)),
+            );
         }
-        Item::Circle { center: [x, y], radius, color, outline } => {
+        Item::Circle {
+            center: [x, y],
+            radius,
+            color,
+            outline,
+        } => {
             let (x, y, paint) = (short(*x), short(*y), paint(*color, *outline));
-            add(body, format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\" {paint}/>\n", short(*radius)));
+            add(
+                body,
+                format_args!(
+                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\" {paint}/>\n",
+                    short(*radius)
+                ),
+            );
         }
-        Item::Text { at: [x, y], size, anchor, color, text } => {
+        Item::Text {
+            at: [x, y],
+            size,
+            anchor,
+            color,
+            text,
+        } => {
             let start = x - font::width(text, *size) * share(*anchor);
             let scale = size / font::units_per_em();
             let (start, y, color) = (short(start), short(*y), hex(*color));
             add(
                 body,
-                format_args!("<g transform=\"translate({start} {y}) scale({scale:.6} -{scale:.6})\" fill=\"{color}\">"),
+                format_args!(
+                    "<g transform=\"translate({start} {y}) scale({scale:.6} -{scale:.6})\" fill=\"{color}\">"
+                ),
             );
             let mut x = 0.0;
             for (_, glyph, width) in font::glyphs(text) {
                 let outline = glyphs.entry(glyph.0).or_insert_with(|| outline(glyph));
                 if !outline.is_empty() {
-                    add(body, format_args!("<use xlink:href=\"#g{}\" x=\"{x}\"/>", glyph.0));
+                    add(
+                        body,
+                        format_args!("<use xlink:href=\"#g{}\" x=\"{x}\"/>", glyph.0),
+                    );
                 }
                 x += width;
             }
@@ -89,7 +127,10 @@ pub(super) fn share(anchor: Anchor) -> f64 {
 
 fn paint(color: Color, outline: Option<f64>) -> String {
     match outline {
-        Some(width) => format!("fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"{width}\"", hex(color)),
+        Some(width) => format!(
+            "fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"{width}\"",
+            hex(color)
+        ),
         None => format!("fill=\"{}\"", hex(color)),
     }
 }

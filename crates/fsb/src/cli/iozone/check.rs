@@ -24,13 +24,15 @@ use crate::{code, exit};
 /// The largest memory of all asynchronous requests together.
 const MOST_MEMORY: u64 = 4 << 30;
 
-/// Refuses impossible requests: with exit code 2 if other options would help, with 3 if the machine cannot perform
-/// them.
+/// Refuses impossible requests: with exit code 2 if other options would help, with 3 if the machine
+/// cannot perform them.
 pub fn check(options: &Options) -> anyhow::Result<Rights> {
     let rows = sequence::rows(options);
     let files: Vec<PathBuf> = sequence::files(options).into_iter().collect();
     let rights = Rights::over(files.iter().map(|file| directory(file)))?;
-    rights.act(|| check_with(options, &rows, rights)).context("the tests")??;
+    rights
+        .act(|| check_with(options, &rows, rights))
+        .context("the tests")??;
     Ok(rights)
 }
 
@@ -38,9 +40,13 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
         let found = classic::examine(&path).map_err(|error| {
-            let is_device = std::fs::metadata(&path).is_ok_and(|found| found.file_type().is_block_device());
+            let is_device =
+                std::fs::metadata(&path).is_ok_and(|found| found.file_type().is_block_device());
             let kind = is_device.then_some("block_device");
-            let fields = [("path", path.to_string_lossy().into()), ("kind", kind.into())];
+            let fields = [
+                ("path", path.to_string_lossy().into()),
+                ("kind", kind.into()),
+            ];
             exit::failure_about(&code::INVALID_IOZONE, fields, error.message)
         })?;
         existing.insert(path, found);
@@ -55,7 +61,11 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
     }
     memory(options, rows)?;
     processors(options)?;
-    for output in options.sheet.iter().chain(options.latency_files.then_some(&PathBuf::from("wol.dat"))) {
+    for output in options
+        .sheet
+        .iter()
+        .chain(options.latency_files.then_some(&PathBuf::from("wol.dat")))
+    {
         writable(output)?;
         apart(output, existing.keys())?;
     }
@@ -71,7 +81,9 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
 fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
     let mut seen = BTreeMap::new();
     for path in existing.keys() {
-        let Ok(metadata) = std::fs::metadata(path) else { continue };
+        let Ok(metadata) = std::fs::metadata(path) else {
+            continue;
+        };
         if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
             return Err(exit::failure(
                 &code::INVALID_IOZONE,
@@ -83,7 +95,11 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
 }
 
 /// Checks that each reading operation of the first row finds its file complete.
-fn something_to_read(options: &Options, rows: &[MatrixRow], existing: Existing) -> anyhow::Result<()> {
+fn something_to_read(
+    options: &Options,
+    rows: &[MatrixRow],
+    existing: Existing,
+) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut size = match existing {
         Existing::File(size) => size,
@@ -92,8 +108,11 @@ fn something_to_read(options: &Options, rows: &[MatrixRow], existing: Existing) 
     for operation in operations(options) {
         if operation.needs_file() && size < largest {
             let wanted = Bytes(largest);
-            let found =
-                if existing == Existing::Nothing { "there is none".to_owned() } else { format!("it has {size} bytes") };
+            let found = if existing == Existing::Nothing {
+                "there is none".to_owned()
+            } else {
+                format!("it has {size} bytes")
+            };
             return Err(exit::failure(
                 &code::INVALID_IOZONE,
                 format!(
@@ -109,7 +128,8 @@ fn something_to_read(options: &Options, rows: &[MatrixRow], existing: Existing) 
     Ok(())
 }
 
-/// Returns whether any operation of a run changes its files. Files that it only reads are not its own to remove.
+/// Returns whether any operation of a run changes its files. Files that it only reads are not its
+/// own to remove.
 fn writes(options: &Options) -> bool {
     operations(options).into_iter().any(Operation::writes)
 }
@@ -119,10 +139,12 @@ fn operations(options: &Options) -> Vec<Operation> {
     if options.throughput() {
         return sequence::throughput(options);
     }
-    let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
-        Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
-        Piece::Zero(_) | Piece::Blank(_) => None,
-    });
+    let done = sequence::pieces(options)
+        .into_iter()
+        .filter_map(|piece| match piece {
+            Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
+            Piece::Zero(_) | Piece::Blank(_) => None,
+        });
     done.collect()
 }
 
@@ -135,7 +157,11 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
             false => (Access::READ_OK, "read"),
         };
         may(path, access).map_err(|error| {
-            exit::failed_call(&code::UNREADABLE, &error, format!("cannot {what} {}: {error}", path.display()))
+            exit::failed_call(
+                &code::UNREADABLE,
+                &error,
+                format!("cannot {what} {}: {error}", path.display()),
+            )
         })?;
     }
     if !writes {
@@ -154,45 +180,68 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
 }
 
 fn memory(options: &Options, rows: &[MatrixRow]) -> anyhow::Result<()> {
-    let Means::Async { depth, .. } = options.means else { return Ok(()) };
-    let of_row = |row: &MatrixRow| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
+    let Means::Async { depth, .. } = options.means else {
+        return Ok(());
+    };
+    let of_row =
+        |row: &MatrixRow| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
     let needed = rows.iter().map(of_row).max().unwrap_or(0);
     if needed > MOST_MEMORY {
-        let message =
-            format!("{depth} requests under way need {} of memory: choose a smaller depth or record", Bytes(needed));
+        let message = format!(
+            "{depth} requests under way need {} of memory: choose a smaller depth or record",
+            Bytes(needed)
+        );
         return Err(exit::failure(&code::INVALID_IOZONE, message));
     }
     Ok(())
 }
 
 fn processors(options: &Options) -> anyhow::Result<()> {
-    let Some(first) = options.first_cpu else { return Ok(()) };
+    let Some(first) = options.first_cpu else {
+        return Ok(());
+    };
     let next = "'taskset -cp $$' lists those that are";
     classic::processors(first, 1).map(|_| ()).ok_or_else(|| {
-        exit::failure(&code::INVALID_IOZONE, format!("-P {first}: this is not a processor for this process; {next}"))
+        exit::failure(
+            &code::INVALID_IOZONE,
+            format!("-P {first}: this is not a processor for this process; {next}"),
+        )
     })
 }
 
 /// Checks that a path can be written, before the measurement.
 fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file in it", path.display())));
+        return Err(exit::failure(
+            &code::UNWRITABLE,
+            format!("{} is a directory: name a file in it", path.display()),
+        ));
     }
     let failure = format!("cannot write {}", path.display());
     result_owner::check(path).map_err(|error| result_owner::unwritable(&failure, error))?;
-    let allowed = rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from);
-    allowed.map_err(|error| exit::failed_call(&code::UNWRITABLE, &error, format!("{failure}: {error}")))
+    let allowed = rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(io::Error::from);
+    allowed.map_err(|error| {
+        exit::failed_call(&code::UNWRITABLE, &error, format!("{failure}: {error}"))
+    })
 }
 
 /// Refuses to write the spreadsheet over the file under test.
 fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
     let place = |path: &Path| {
-        let parent = directory(path).canonicalize().unwrap_or_else(|_| directory(path).to_owned());
+        let parent = directory(path)
+            .canonicalize()
+            .unwrap_or_else(|_| directory(path).to_owned());
         (parent, path.file_name().map(ToOwned::to_owned))
     };
-    let inode = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    let same =
-        |file: &&PathBuf| place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one));
+    let inode = |path: &Path| {
+        std::fs::metadata(path)
+            .ok()
+            .map(|found| (found.dev(), found.ino()))
+    };
+    let same = |file: &&PathBuf| {
+        place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one))
+    };
     match files.find(same) {
         None => Ok(()),
         Some(file) => Err(exit::failure(
@@ -206,41 +255,72 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
     }
 }
 
-/// Warns of file sizes that are not a multiple of the record size. Like IOzone, automatic mode measures such pairs; a
-/// rate counts whole records only.
+/// Warns of file sizes that are not a multiple of the record size. Like IOzone, automatic mode
+/// measures such pairs; a rate counts whole records only.
 fn not_whole(rows: &[MatrixRow]) {
     let mut odd = rows.iter().filter(|row| !row.is_whole());
     let Some(first) = odd.next() else { return };
     let others = odd.count();
-    let more = if others == 0 { String::new() } else { format!(" (and {others} more pairs)") };
+    let more = if others == 0 {
+        String::new()
+    } else {
+        format!(" (and {others} more pairs)")
+    };
     let text = format!(
         "warning: a file of {} kB is not a multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
         first.file, first.record
     );
-    let fields = [("file_kb", first.file.into()), ("record_kb", first.record.into()), ("pairs", (others + 1).into())];
+    let fields = [
+        ("file_kb", first.file.into()),
+        ("record_kb", first.record.into()),
+        ("pairs", (others + 1).into()),
+    ];
     notify(&notice::PARTIAL_RECORDS, fields, &text);
 }
 
 /// Returns the directory of a path.
 fn directory(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Checks that the largest files fit on each of their file systems.
-fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
+fn space(
+    options: &Options,
+    rows: &[MatrixRow],
+    existing: &BTreeMap<PathBuf, Existing>,
+) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
     let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
     for (path, found) in existing {
         let parent = directory(path);
-        let device = std::fs::metadata(parent).with_context(|| format!("cannot examine {}", parent.display()))?.dev();
-        let there = if let Existing::File(size) = found { *size } else { 0 };
-        needs.entry(device).or_insert_with(|| (parent.to_owned(), 0)).1 += largest.saturating_sub(there);
+        let device = std::fs::metadata(parent)
+            .with_context(|| format!("cannot examine {}", parent.display()))?
+            .dev();
+        let there = if let Existing::File(size) = found {
+            *size
+        } else {
+            0
+        };
+        needs
+            .entry(device)
+            .or_insert_with(|| (parent.to_owned(), 0))
+            .1 += largest.saturating_sub(there);
     }
     for (parent, needed) in needs.into_values() {
-        let Some(room) = FreeSpace::at(&parent) else { continue };
+        let Some(room) = FreeSpace::at(&parent) else {
+            continue;
+        };
         if !room.holds_bytes(needed) {
-            let (shown, files) =
-                (parent.display(), if existing.len() > 1 { "files need" } else { "largest file needs" });
+            let (shown, files) = (
+                parent.display(),
+                if existing.len() > 1 {
+                    "files need"
+                } else {
+                    "largest file needs"
+                },
+            );
             let option = if options.auto { "-g" } else { "-s" };
             return Err(exit::failure(
                 &code::NO_SPACE,
@@ -258,14 +338,27 @@ fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Exi
 
 /// Warns of a loop device beneath a directory that puts direct I/O into a page cache again.
 fn warn_of_cache_beneath(directory: &Path) {
-    let Ok(place) = fsb_testbed::directory_record(directory) else { return };
+    let Ok(place) = fsb_testbed::directory_record(directory) else {
+        return;
+    };
     for flaw in StorageFlaw::buffered(&place.storage) {
-        let text = format!("warning: -I has no effect in {}: {flaw}", directory.display());
-        notify(&notice::NOT_DIRECT, [("reason", flaw.to_string().into())], &text);
+        let text = format!(
+            "warning: -I has no effect in {}: {flaw}",
+            directory.display()
+        );
+        notify(
+            &notice::NOT_DIRECT,
+            [("reason", flaw.to_string().into())],
+            &text,
+        );
     }
 }
 
-fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
+fn direct<'p>(
+    options: &Options,
+    rows: &[MatrixRow],
+    paths: impl Iterator<Item = &'p PathBuf>,
+) -> anyhow::Result<()> {
     if !options.direct {
         return Ok(());
     }
@@ -281,7 +374,9 @@ fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item =
                 .map_err(|why| exit::failure(&code::IOZONE_UNABLE, format!("-I: {why}; {next}")))?;
         }
     }
-    directories.iter().for_each(|parent| warn_of_cache_beneath(parent));
+    directories
+        .iter()
+        .for_each(|parent| warn_of_cache_beneath(parent));
     let streams = |operation: &Operation| operation.is_stream();
     let done = |piece: &Piece| matches!(piece, Piece::Do(operation, _) if streams(operation));
     if !options.throughput() && sequence::pieces(options).iter().any(done)

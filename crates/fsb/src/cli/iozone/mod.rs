@@ -1,8 +1,9 @@
 //! `fsb iozone`: IOzone's own command line, workloads and text, on our engine.
 //!
-//! `fsb-compat` defines the meaning of the options, the order of operations and the printed text; the engine makes the
-//! calls on files. This module joins both: it checks the whole request before anything is changed, prints numbers as
-//! they come, and removes the files that the run made, however the run ends.
+//! `fsb-compat` defines the meaning of the options, the order of operations and the printed text;
+//! the engine makes the calls on files. This module joins both: it checks the whole request before
+//! anything is changed, prints numbers as they come, and removes the files that the run made,
+//! however the run ends.
 
 mod check;
 mod pass;
@@ -20,7 +21,9 @@ use fsb_compat::iozone::options::OutputUnit;
 use fsb_compat::iozone::print::{self, Child, Facts, Report, ThroughputTest};
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_compat::iozone::{self, CommandLine, Options, Sheet, table_sheet, throughput_sheet};
-use fsb_engine::classic::{self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest};
+use fsb_engine::classic::{
+    self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest,
+};
 use fsb_model::units::show_duration;
 
 use self::pass::{PassWorker, cpu_percent, operation, operations, phase, value};
@@ -43,20 +46,26 @@ Examples:
 
 /// Measure a file with IOzone's options, operations and output
 ///
-/// fsb accepts these options of IOzone 3.471 and refuses others. 'fsb iozone -h' describes them. Operations: -a -A -z
-/// -i N -+n. Sizes: -n -g -y -q -s -r SIZE. Files: -f FILE -F FILES -w -U MOUNT. Processes: -t -l -u N -T -x -P CPU -C
-/// -+p PERCENT. Calls: -B -D -G -H -k N -I -o -+D -e -c -W -j N. Processor cache: -p -S KB -L BYTES. Verification: -V N
-/// -+d. Output: -R -b FILE -O -N -M -Q -+u -v.
+/// fsb accepts these options of IOzone 3.471 and refuses others. 'fsb iozone -h' describes them.
+/// Operations: -a -A -z -i N -+n. Sizes: -n -g -y -q -s -r SIZE. Files: -f FILE -F FILES -w -U
+/// MOUNT. Processes: -t -l -u N -T -x -P CPU -C -+p PERCENT. Calls: -B -D -G -H -k N -I -o -+D -e
+/// -c -W -j N. Processor cache: -p -S KB -L BYTES. Verification: -V N -+d. Output: -R -b FILE -O -N
+/// -M -Q -+u -v.
 ///
-/// Options of fsb: --repeat-until TIME repeats each operation until its times sum to TIME, such as 100ms, where one pass is
-/// too short for a rate. --allow-concurrent measures although another fsb measures.
+/// Options of fsb: --repeat-until TIME repeats each operation until its times sum to TIME, such as
+/// 100ms, where one pass is too short for a rate. --allow-concurrent measures although another fsb
+/// measures.
 ///
 /// Files are overwritten and removed as by IOzone. 'fsb compare' reads the output.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true, override_usage = "fsb iozone [OPTIONS]")]
 pub struct Arguments {
     /// Options of IOzone or fsb
-    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "OPTION",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     options: Vec<OsString>,
     /// Print help
     #[arg(long, action = ArgAction::Help)]
@@ -65,8 +74,15 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let typed = arguments.options.iter().map(|option| option.to_string_lossy());
-    let command = ["fsb".into(), "iozone".into()].into_iter().chain(typed).collect::<Vec<_>>().join(" ");
+    let typed = arguments
+        .options
+        .iter()
+        .map(|option| option.to_string_lossy());
+    let command = ["fsb".into(), "iozone".into()]
+        .into_iter()
+        .chain(typed)
+        .collect::<Vec<_>>()
+        .join(" ");
     let program = format!("fsb {}", env!("CARGO_PKG_VERSION"));
     match iozone::parse(arguments.options.iter().cloned(), command)
         .map_err(|error| exit::failure(&code::INVALID_IOZONE, error.to_string()))?
@@ -81,7 +97,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
-/// Prints the help page for a `--help` that follows other options, which clap takes for an option of IOzone.
+/// Prints the help page for a `--help` that follows other options, which clap takes for an option
+/// of IOzone.
 fn help() -> anyhow::Result<u8> {
     let command = Arguments::augment_args(clap::Command::new("iozone"));
     results::print(&page(command, Page::Complete).render_help().to_string()).map(|()| exit::DONE)
@@ -123,12 +140,20 @@ fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
 
 fn facts(program: &str) -> Facts {
     let uname = rustix::system::uname();
-    let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    let words = [
+        uname.sysname(),
+        uname.nodename(),
+        uname.release(),
+        uname.version(),
+        uname.machine(),
+    ];
     let machine: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     Facts {
         program: program.to_owned(),
         platform: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
-        began: jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        began: jiff::Zoned::now()
+            .strftime("%a %b %e %H:%M:%S %Y")
+            .to_string(),
         machine: format!("{} GNU/Linux", machine.join(" ")),
         resolution: classic::clock_resolution(),
     }
@@ -200,13 +225,16 @@ struct Reports {
 
 impl Reports {
     fn save(&self, options: &Options) -> anyhow::Result<()> {
-        let Some(path) = &options.sheet else { return Ok(()) };
+        let Some(path) = &options.sheet else {
+            return Ok(());
+        };
         Ok(result_owner::replace(path, &self.sheet.content(path)?)?)
     }
 }
 
 impl<'o> IozoneSession<'o> {
-    /// Notes that an operation is about to work on these files. Those that it writes belong to this run from now on.
+    /// Notes that an operation is about to work on these files. Those that it writes belong to this
+    /// run from now on.
     fn note(&mut self, operation: Operation, paths: &[PathBuf]) {
         for path in paths.iter().filter(|_| operation.writes()) {
             self.made.note(path);
@@ -217,15 +245,18 @@ impl<'o> IozoneSession<'o> {
     }
 
     fn open(options: &'o Options, rights: Rights) -> anyhow::Result<IozoneSession<'o>> {
-        // A second signal must not end the program before the files are removed: a pass checks the flag before each
-        // record.
+        // A second signal must not end the program before the files are removed: a pass checks the
+        // flag before each record.
         let signals = Signals::catch(Second::Waits)?;
         Ok(IozoneSession {
             options,
             worker: PassWorker::open(&signals, rights)?,
             signals,
             remount: options.remount.as_deref().map(Remount::new).transpose()?,
-            made: Made { paths: Vec::new(), keep: options.keep },
+            made: Made {
+                paths: Vec::new(),
+                keep: options.keep,
+            },
             written: Vec::new(),
             latencies: LatencyFiles::default(),
         })
@@ -235,14 +266,22 @@ impl<'o> IozoneSession<'o> {
         self.written.iter().any(|known| known == path)
     }
 
-    /// Ends a run that did not finish: removes its files, prints the reports of an interrupted run, and returns the
-    /// exit code or the error.
+    /// Ends a run that did not finish: removes its files, prints the reports of an interrupted run,
+    /// and returns the exit code or the error.
     fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
         // Mounts the file system again if that is missing: the files are on it.
         self.remount = None;
         // Report both the error that ended the run and any failure to remove its files.
-        let cleared = self.made.clear().inspect_err(|error| say_warning(format!("{error:#}"))).is_ok();
-        let gone = if cleared { ". The files of this run are removed" } else { "" };
+        let cleared = self
+            .made
+            .clear()
+            .inspect_err(|error| say_warning(format!("{error:#}")))
+            .is_ok();
+        let gone = if cleared {
+            ". The files of this run are removed"
+        } else {
+            ""
+        };
         match error.downcast_ref::<PhaseError>() {
             Some(PhaseError::Interrupted) => {
                 results::print("\niozone: interrupted\n\n")?;
@@ -255,7 +294,9 @@ impl<'o> IozoneSession<'o> {
                 results::print(&placed(corruption))?;
                 let wrote = self.wrote(&corruption.path);
                 let next = match wrote {
-                    true => "The device, the file system or the memory lost written data: check the kernel's log",
+                    true => {
+                        "The device, the file system or the memory lost written data: check the kernel's log"
+                    }
                     false => {
                         "This run did not write that file: another program may have written it, or a run with another \
                          -V, -+d, -r or number of processes. If a run with the same options wrote it (-i 0 -w), its \
@@ -269,11 +310,18 @@ impl<'o> IozoneSession<'o> {
                     ("found", corruption.found.into()),
                     ("written_by_this_run", wrote.into()),
                 ];
-                Err(exit::failure_about(&code::CORRUPT, fields, format!("{corruption}. {next}")))
+                Err(exit::failure_about(
+                    &code::CORRUPT,
+                    fields,
+                    format!("{corruption}. {next}"),
+                ))
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
-                Err(exit::failure(&code::IOZONE_UNABLE, format!("{error}{gone}")))
+                Err(exit::failure(
+                    &code::IOZONE_UNABLE,
+                    format!("{error}{gone}"),
+                ))
             }
             None => Err(error),
         }
@@ -282,7 +330,15 @@ impl<'o> IozoneSession<'o> {
 
 /// Formats the place of corrupt data as IOzone does.
 fn placed(corruption: &Corruption) -> String {
-    let Corruption { path, offset, expected, found, record_offset, record, bytes } = corruption;
+    let Corruption {
+        path,
+        offset,
+        expected,
+        found,
+        record_offset,
+        record,
+        bytes,
+    } = corruption;
     format!(
         "\n\nError in file: Position {offset} \nRecord # {} Record size {} kb \n\
          Found pattern: Hex >>{found:x}<< Expecting >>{expected:x}<<\n\
@@ -293,10 +349,16 @@ fn placed(corruption: &Corruption) -> String {
     )
 }
 
-/// Returns the processors that a number of processes are bound to, or `None` for each if they are not bound.
+/// Returns the processors that a number of processes are bound to, or `None` for each if they are
+/// not bound.
 fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
-    let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
-    bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())
+    let bound = options
+        .first_cpu
+        .and_then(|first| classic::processors(first, count));
+    bound.map_or_else(
+        || vec![None; count],
+        |all| all.into_iter().map(Some).collect(),
+    )
 }
 
 // `--repeat-until`: repeats the pass until the timed samples sum to the requested time.
@@ -319,17 +381,31 @@ impl Repeat {
     /// Returns the state before the first pass.
     fn new(options: &Options, operation: Operation, sizes: MatrixRow) -> Repeat {
         let (began, said) = (Instant::now(), Duration::ZERO);
-        Repeat { operation, sizes, wanted: options.repeat_until, passes: 0, began, said }
+        Repeat {
+            operation,
+            sizes,
+            wanted: options.repeat_until,
+            passes: 0,
+            began,
+            said,
+        }
     }
 
-    /// Returns when the next pass quiesces the device, outside the timed sample. A file that is only read is idle after
-    /// the first pass. A file that each pass creates again need not be idle before it is removed.
+    /// Returns when the next pass quiesces the device, outside the timed sample. A file that is
+    /// only read is idle after the first pass. A file that each pass creates again need not be idle
+    /// before it is removed.
     fn rest(&self) -> Rest {
         match self.wanted {
             None => Rest::ALWAYS,
-            Some(_) if self.operation.makes_file() => Rest { before: true, after: false },
+            Some(_) if self.operation.makes_file() => Rest {
+                before: true,
+                after: false,
+            },
             Some(_) if self.operation.writes() => Rest::ALWAYS,
-            Some(_) => Rest { before: self.passes == 0, after: false },
+            Some(_) => Rest {
+                before: self.passes == 0,
+                after: false,
+            },
         }
     }
 
@@ -341,7 +417,10 @@ impl Repeat {
     /// Counts a pass and returns whether `nanoseconds`, the timed total, suffices.
     fn enough(&mut self, nanoseconds: u64) -> bool {
         self.passes += 1;
-        let (timed, wanted) = (Duration::from_nanos(nanoseconds), self.wanted.unwrap_or_default());
+        let (timed, wanted) = (
+            Duration::from_nanos(nanoseconds),
+            self.wanted.unwrap_or_default(),
+        );
         let elapsed = self.began.elapsed();
         if timed < wanted && elapsed - self.said >= SILENCE {
             self.said = elapsed;
@@ -376,7 +455,9 @@ fn operation_name(operation: Operation) -> String {
 /// Measures all numbers of processes.
 fn run_throughput(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result<()> {
     let options = session.options;
-    let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
+    let Some(sizes) = sequence::rows(options).first().copied() else {
+        return Ok(());
+    };
     let files = sequence::files(options);
     let mut runs: Vec<Vec<ThroughputTest>> = Vec::new();
     for count in sequence::counts(options) {
@@ -415,8 +496,8 @@ fn update_reports(
     Ok(())
 }
 
-/// Measures an operation of all processes, once, or as often as `--repeat-until` requires; sums the times of each
-/// process.
+/// Measures an operation of all processes, once, or as often as `--repeat-until` requires; sums the
+/// times of each process.
 fn measure_group(
     session: &mut IozoneSession,
     operation: Operation,
@@ -426,39 +507,84 @@ fn measure_group(
     let options = session.options;
     let mut phases = phases(options, operation, sizes, files);
     // A stream overwrites an existing file.
-    let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
+    let met_none = || {
+        files
+            .iter()
+            .all(|file| classic::examine(file) == Ok(Existing::Nothing))
+    };
     let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
     let mut repeat = Repeat::new(options, operation, sizes);
-    let mut sums = vec![Some(PhaseResult { full_nanoseconds: Some(0), ..PhaseResult::default() }); files.len()];
+    let mut sums = vec![
+        Some(PhaseResult {
+            full_nanoseconds: Some(0),
+            ..PhaseResult::default()
+        });
+        files.len()
+    ];
     let mut nanoseconds = 0;
     loop {
-        phases.iter_mut().for_each(|phase| phase.rest = repeat.rest());
+        phases
+            .iter_mut()
+            .for_each(|phase| phase.rest = repeat.rest());
         let result = session.worker.passes_together(&phases, options.threads)?;
         for (rank, result) in result.results.iter().enumerate() {
-            session.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
+            session.latencies.write(
+                operation,
+                Some(rank),
+                sizes.record << 10,
+                result,
+                options.latency_files,
+            )?;
         }
         nanoseconds += add_pass(&mut sums, result);
-        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(u64::MAX);
+        let least = sums
+            .iter()
+            .flatten()
+            .map(|sum| sum.nanoseconds)
+            .min()
+            .unwrap_or(u64::MAX);
         if repeat.enough(least) {
             break;
         }
         if fresh {
-            // The first pass found no files, or removed those of an earlier run; the others must find none, too.
-            files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
+            // The first pass found no files, or removed those of an earlier run; the others must
+            // find none, too.
+            files
+                .iter()
+                .try_for_each(|file| classic::remove(file).map(|_| ()))?;
         }
     }
     if repeat.owes_rest() {
-        files.iter().try_for_each(|file| classic::bring_to_rest(file))?;
+        files
+            .iter()
+            .try_for_each(|file| classic::bring_to_rest(file))?;
     }
-    let children = sums.iter().flatten().map(|sum| child(options, sizes, sum)).collect();
-    Ok(ThroughputTest { operation, children, seconds: nanoseconds as f64 * 1e-9 })
+    let children = sums
+        .iter()
+        .flatten()
+        .map(|sum| child(options, sizes, sum))
+        .collect();
+    Ok(ThroughputTest {
+        operation,
+        children,
+        seconds: nanoseconds as f64 * 1e-9,
+    })
 }
 
-fn phases(options: &Options, operation: Operation, sizes: MatrixRow, files: &[PathBuf]) -> Vec<Phase> {
+fn phases(
+    options: &Options,
+    operation: Operation,
+    sizes: MatrixRow,
+    files: &[PathBuf],
+) -> Vec<Phase> {
     let cpus = processors(options, files.len());
     let operations = operations(options, operation, files.len() as u32);
     let members = files.iter().zip(operations).zip(cpus).enumerate();
-    members.map(|(rank, ((file, operation), cpu))| phase(options, operation, file, sizes, rank as u32, cpu)).collect()
+    members
+        .map(|(rank, ((file, operation), cpu))| {
+            phase(options, operation, file, sizes, rank as u32, cpu)
+        })
+        .collect()
 }
 
 /// Adds a pass of all processes to the sums of each. Returns the time of the pass.
@@ -466,7 +592,10 @@ fn add_pass(sums: &mut [Option<PhaseResult>], result: GroupResult) -> u64 {
     for (sum, result) in sums.iter_mut().flatten().zip(result.results) {
         sum.nanoseconds += result.nanoseconds;
         sum.records += result.records;
-        sum.full_nanoseconds = sum.full_nanoseconds.zip(result.full_nanoseconds).map(|(sum, more)| sum + more);
+        sum.full_nanoseconds = sum
+            .full_nanoseconds
+            .zip(result.full_nanoseconds)
+            .map(|(sum, more)| sum + more);
         sum.user_nanoseconds += result.user_nanoseconds;
         sum.system_nanoseconds += result.system_nanoseconds;
         sum.wall_nanoseconds += result.wall_nanoseconds;
@@ -484,7 +613,9 @@ fn child(options: &Options, sizes: MatrixRow, sum: &PhaseResult) -> Child {
     Child {
         moved: amount(sum.records),
         rate: amount(sum.records) / seconds(sum.nanoseconds),
-        full: sum.full_nanoseconds.map(|full| amount(passes) / seconds(full)),
+        full: sum
+            .full_nanoseconds
+            .map(|full| amount(passes) / seconds(full)),
         wall: seconds(sum.wall_nanoseconds),
         cpu: seconds(sum.user_nanoseconds + sum.system_nanoseconds),
     }
@@ -492,7 +623,8 @@ fn child(options: &Options, sizes: MatrixRow, sum: &PhaseResult) -> Child {
 
 // Measurements with one process: a row for each pair of sizes, a number for each operation.
 
-/// Measures all rows. Updates the output of `-R` and `-b` row by row, because a run may be interrupted.
+/// Measures all rows. Updates the output of `-R` and `-b` row by row, because a run may be
+/// interrupted.
 fn run_table(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result<()> {
     let options = session.options;
     results::print(&print::heading(options))?;
@@ -514,14 +646,23 @@ fn run_table(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Resu
     Ok(())
 }
 
-fn measure_row(session: &mut IozoneSession, sizes: MatrixRow, report: &mut Report) -> anyhow::Result<()> {
+fn measure_row(
+    session: &mut IozoneSession,
+    sizes: MatrixRow,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let options = session.options;
     results::print(&print::row(sizes))?;
     for piece in sequence::pieces(options) {
         match piece {
             Piece::Do(operation, column) => {
                 let result = measure(session, operation, sizes)?;
-                let number = value(options.unit, result.nanoseconds, result.records, sizes.record << 10);
+                let number = value(
+                    options.unit,
+                    result.nanoseconds,
+                    result.records,
+                    sizes.record << 10,
+                );
                 report.put(column, number, cpu_percent(&result));
                 results::print(&print::number(column, number))?;
             }
@@ -537,16 +678,23 @@ fn measure_row(session: &mut IozoneSession, sizes: MatrixRow, report: &mut Repor
 }
 
 /// Measures an operation, once, or as often as `--repeat-until` requires; sums its times.
-fn measure(session: &mut IozoneSession, which: Operation, sizes: MatrixRow) -> anyhow::Result<PhaseResult> {
+fn measure(
+    session: &mut IozoneSession,
+    which: Operation,
+    sizes: MatrixRow,
+) -> anyhow::Result<PhaseResult> {
     let options = session.options;
     // A table has no mix.
-    let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
+    let Some(operation) = operation(which) else {
+        return Ok(PhaseResult::default());
+    };
     session.note(which, std::slice::from_ref(&options.file));
     let cpu = processors(options, 1)[0];
     let mut phase = phase(options, operation, &options.file, sizes, 0, cpu);
     let mut repeat = Repeat::new(options, which, sizes);
     // Writing a new file first removes the old one; a stream creates a file only if there was none.
-    let fresh = which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
+    let fresh =
+        which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
     let mut sum = PhaseResult::default();
     loop {
         if let Some(remount) = &mut session.remount {
@@ -557,7 +705,13 @@ fn measure(session: &mut IozoneSession, which: Operation, sizes: MatrixRow) -> a
         }
         phase.rest = repeat.rest();
         let result = session.worker.pass(&phase)?;
-        session.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
+        session.latencies.write(
+            which,
+            None,
+            sizes.record << 10,
+            &result,
+            options.latency_files,
+        )?;
         sum.nanoseconds += result.nanoseconds;
         sum.records += result.records;
         sum.user_nanoseconds += result.user_nanoseconds;
@@ -573,7 +727,8 @@ fn measure(session: &mut IozoneSession, which: Operation, sizes: MatrixRow) -> a
     Ok(sum)
 }
 
-// `-Q`: a file for each operation, with the offset, the time and the size of each record, appended as IOzone does.
+// `-Q`: a file for each operation, with the offset, the time and the size of each record, appended
+// as IOzone does.
 
 /// Latency files that this run has begun.
 #[derive(Default)]
@@ -581,7 +736,8 @@ struct LatencyFiles {
     begun: BTreeSet<String>,
 }
 
-/// Returns the suffix of IOzone's latency file for an operation, or `None` if IOzone writes no such file.
+/// Returns the suffix of IOzone's latency file for an operation, or `None` if IOzone writes no such
+/// file.
 fn latency_suffix(operation: Operation, together: bool) -> Option<&'static str> {
     match operation {
         Operation::Write => Some("wol.dat"),
@@ -596,7 +752,8 @@ fn latency_suffix(operation: Operation, together: bool) -> Option<&'static str> 
 }
 
 impl LatencyFiles {
-    /// Appends the latencies of a pass, if `wanted`; `rank` is the number of its process if there are several.
+    /// Appends the latencies of a pass, if `wanted`; `rank` is the number of its process if there
+    /// are several.
     fn write(
         &mut self,
         operation: Operation,
@@ -605,19 +762,32 @@ impl LatencyFiles {
         result: &PhaseResult,
         wanted: bool,
     ) -> anyhow::Result<()> {
-        let Some(suffix) = latency_suffix(operation, rank.is_some()).filter(|_| wanted) else { return Ok(()) };
-        let name = rank.map_or_else(|| suffix.to_owned(), |rank| format!("Child_{rank}_{suffix}"));
-        self.append(&name, record, result).with_context(|| format!("cannot write {name}"))
+        let Some(suffix) = latency_suffix(operation, rank.is_some()).filter(|_| wanted) else {
+            return Ok(());
+        };
+        let name = rank.map_or_else(
+            || suffix.to_owned(),
+            |rank| format!("Child_{rank}_{suffix}"),
+        );
+        self.append(&name, record, result)
+            .with_context(|| format!("cannot write {name}"))
     }
 
     fn append(&mut self, name: &str, record: u64, result: &PhaseResult) -> anyhow::Result<()> {
         let mut file = BufWriter::new(result_owner::append(Path::new(name))?);
         if self.begun.insert(name.to_owned()) {
-            writeln!(file, "Offset in kBytes   Latency in microseconds  Transfer size in bytes")?;
+            writeln!(
+                file,
+                "Offset in kBytes   Latency in microseconds  Transfer size in bytes"
+            )?;
         }
         for (offset, nanoseconds) in &result.latencies {
             let microseconds = *nanoseconds as f64 / 1e3;
-            writeln!(file, "{:>10} {microseconds:>10.0} {record:>10}", offset / 1024)?;
+            writeln!(
+                file,
+                "{:>10} {microseconds:>10.0} {record:>10}",
+                offset / 1024
+            )?;
         }
         let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
         writeln!(
@@ -638,26 +808,62 @@ mod tests {
     #[test]
     fn operations_are_told_in_words() {
         assert_eq!(
-            (operation_name(Operation::RandomWrite), operation_name(Operation::Read)),
+            (
+                operation_name(Operation::RandomWrite),
+                operation_name(Operation::Read)
+            ),
             ("random write".into(), "read".into())
         );
     }
 
     #[test]
     fn a_repetition_spares_what_the_state_does_not_need() {
-        let sizes = MatrixRow { file: 64, record: 4 };
+        let sizes = MatrixRow {
+            file: 64,
+            record: 4,
+        };
         let once = Options::default();
-        let many = Options { repeat_until: Some(Duration::from_millis(1)), ..Options::default() };
+        let many = Options {
+            repeat_until: Some(Duration::from_millis(1)),
+            ..Options::default()
+        };
         let mut single = Repeat::new(&once, Operation::Read, sizes);
-        assert_eq!((single.rest(), single.enough(1), single.owes_rest()), (Rest::ALWAYS, true, false));
+        assert_eq!(
+            (single.rest(), single.enough(1), single.owes_rest()),
+            (Rest::ALWAYS, true, false)
+        );
         let mut read = Repeat::new(&many, Operation::Read, sizes);
-        assert_eq!(read.rest(), Rest { before: true, after: false });
+        assert_eq!(
+            read.rest(),
+            Rest {
+                before: true,
+                after: false
+            }
+        );
         assert!(!read.enough(999_999));
-        assert_eq!(read.rest(), Rest { before: false, after: false });
+        assert_eq!(
+            read.rest(),
+            Rest {
+                before: false,
+                after: false
+            }
+        );
         assert!(read.enough(1_000_000) && !read.owes_rest());
         let write = Repeat::new(&many, Operation::Write, sizes);
-        assert_eq!((write.rest(), write.owes_rest()), (Rest { before: true, after: false }, true));
+        assert_eq!(
+            (write.rest(), write.owes_rest()),
+            (
+                Rest {
+                    before: true,
+                    after: false
+                },
+                true
+            )
+        );
         // A page that waits for writeback is overwritten faster than a clean one.
-        assert_eq!(Repeat::new(&many, Operation::Rewrite, sizes).rest(), Rest::ALWAYS);
+        assert_eq!(
+            Repeat::new(&many, Operation::Rewrite, sizes).rest(),
+            Rest::ALWAYS
+        );
     }
 }

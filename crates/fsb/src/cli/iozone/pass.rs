@@ -8,7 +8,8 @@ use fsb_compat::iozone::options::{self, OutputUnit};
 use fsb_compat::iozone::sequence::{self, MatrixRow};
 use fsb_engine::EngineError;
 use fsb_engine::classic::{
-    self, Check, GroupResult, IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest,
+    self, Check, GroupResult, IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge,
+    Rest,
 };
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use serde::{Deserialize, Serialize};
@@ -39,18 +40,32 @@ impl Work for Passes {
     type Task = Asked;
     type Progress = ();
     type Answer = Result<GroupResult, PhaseError>;
-    // A pass checks the flag before each record. The process that requested the pass removes its files.
+    // A pass checks the flag before each record. The process that requested the pass removes its
+    // files.
     const HEEDS_INTERRUPTION: bool = true;
 
-    fn perform(task: Asked, requester: &mut Requester<'_, ()>) -> Result<Self::Answer, EngineError> {
+    fn perform(
+        task: Asked,
+        requester: &mut Requester<'_, ()>,
+    ) -> Result<Self::Answer, EngineError> {
         let interrupted = requester.interrupted();
-        let program = || std::env::current_exe().map_err(|error| EngineError::io("find", "this program", &error));
+        let program = || {
+            std::env::current_exe().map_err(|error| EngineError::io("find", "this program", &error))
+        };
         Ok(match (task.together, task.phases.as_slice()) {
-            (None, [phase]) => classic::perform(phase, &interrupted)
-                .map(|result| GroupResult { nanoseconds: result.nanoseconds, results: vec![result] }),
-            (None, _) => return Err(EngineError::new("several passes were not asked to start together")),
+            (None, [phase]) => classic::perform(phase, &interrupted).map(|result| GroupResult {
+                nanoseconds: result.nanoseconds,
+                results: vec![result],
+            }),
+            (None, _) => {
+                return Err(EngineError::new(
+                    "several passes were not asked to start together",
+                ));
+            }
             (Some(Means::Threads), phases) => classic::perform_together(phases, None, &interrupted),
-            (Some(Means::Processes), phases) => classic::perform_together(phases, Some(&program()?), &interrupted),
+            (Some(Means::Processes), phases) => {
+                classic::perform_together(phases, Some(&program()?), &interrupted)
+            }
         })
     }
 }
@@ -72,22 +87,42 @@ impl PassWorker {
 
     /// Makes one pass.
     pub fn pass(&mut self, phase: &Phase) -> Result<PhaseResult, PhaseError> {
-        let result = self.ask(Asked { phases: vec![phase.clone()], together: None })?;
-        result.results.into_iter().next().ok_or_else(|| EngineError::new("the worker answered nothing").into())
+        let result = self.ask(Asked {
+            phases: vec![phase.clone()],
+            together: None,
+        })?;
+        result
+            .results
+            .into_iter()
+            .next()
+            .ok_or_else(|| EngineError::new("the worker answered nothing").into())
     }
 
     /// Makes passes that start together, each in a thread or in a process.
-    pub fn passes_together(&mut self, phases: &[Phase], threads: bool) -> Result<GroupResult, PhaseError> {
-        let means = if threads { Means::Threads } else { Means::Processes };
-        self.ask(Asked { phases: phases.to_vec(), together: Some(means) })
+    pub fn passes_together(
+        &mut self,
+        phases: &[Phase],
+        threads: bool,
+    ) -> Result<GroupResult, PhaseError> {
+        let means = if threads {
+            Means::Threads
+        } else {
+            Means::Processes
+        };
+        self.ask(Asked {
+            phases: phases.to_vec(),
+            together: Some(means),
+        })
     }
 
     fn ask(&mut self, asked: Asked) -> Result<GroupResult, PhaseError> {
-        self.0.perform::<Passes>(&asked, &mut |()| {}).map_err(|error| match error {
-            WorkerError::Engine(error) => PhaseError::Engine(error),
-            WorkerError::Interrupted => PhaseError::Interrupted,
-            error => PhaseError::Engine(EngineError::new(error.to_string())),
-        })?
+        self.0
+            .perform::<Passes>(&asked, &mut |()| {})
+            .map_err(|error| match error {
+                WorkerError::Engine(error) => PhaseError::Engine(error),
+                WorkerError::Interrupted => PhaseError::Interrupted,
+                error => PhaseError::Engine(EngineError::new(error.to_string())),
+            })?
     }
 }
 
@@ -114,12 +149,15 @@ pub fn operation(operation: sequence::Operation) -> Option<Operation> {
     })
 }
 
-/// Returns the operations of `count` processes: in the mix, the first ones read (`-+p`), or every other one does.
+/// Returns the operations of `count` processes: in the mix, the first ones read (`-+p`), or every
+/// other one does.
 pub fn operations(options: &Options, operation: sequence::Operation, count: u32) -> Vec<Operation> {
     let readers = options.read_percent.map(|percent| percent * count / 100);
     let of_rank = |rank: u32| match self::operation(operation) {
         Some(operation) => operation,
-        None if readers.map_or(rank.is_multiple_of(2), |readers| rank < readers) => Operation::RandomRead,
+        None if readers.map_or(rank.is_multiple_of(2), |readers| rank < readers) => {
+            Operation::RandomRead
+        }
         None => Operation::RandomWrite,
     };
     (0..count).map(of_rank).collect()
@@ -149,9 +187,10 @@ pub fn phase(
         include_close: options.include_close,
         lock: options.lock,
         check: check(options.check),
-        purge: options
-            .purge
-            .then_some(Purge { cache: (options.cache_size << 10) as usize, line: options.cache_line as usize }),
+        purge: options.purge.then_some(Purge {
+            cache: (options.cache_size << 10) as usize,
+            line: options.cache_line as usize,
+        }),
         latencies: options.latency_files,
         rank,
         cpu,
@@ -213,9 +252,15 @@ mod tests {
         let mix = |options: &Options, count| operations(options, sequence::Operation::Mix, count);
         assert_eq!(mix(&options, 3), [RandomRead, RandomWrite, RandomRead]);
         options.read_percent = Some(50);
-        assert_eq!(mix(&options, 4), [RandomRead, RandomRead, RandomWrite, RandomWrite]);
+        assert_eq!(
+            mix(&options, 4),
+            [RandomRead, RandomRead, RandomWrite, RandomWrite]
+        );
         options.read_percent = Some(100);
         assert_eq!(mix(&options, 2), [RandomRead, RandomRead]);
-        assert_eq!(operations(&options, sequence::Operation::Reread, 2), [Operation::Read; 2]);
+        assert_eq!(
+            operations(&options, sequence::Operation::Reread, 2),
+            [Operation::Read; 2]
+        );
     }
 }

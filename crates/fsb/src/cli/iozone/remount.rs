@@ -1,7 +1,8 @@
-//! `-U`: unmounts and mounts the file system under test before each operation, so that nothing is cached.
+//! `-U`: unmounts and mounts the file system under test before each operation, so that nothing is
+//! cached.
 //!
-//! Calls `umount` and `mount` as IOzone does. If `/etc/fstab` does not list the mount point, fsb remembers the mounted
-//! file system and mounts it again with the same type and options.
+//! Calls `umount` and `mount` as IOzone does. If `/etc/fstab` does not list the mount point, fsb
+//! remembers the mounted file system and mounts it again with the same type and options.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -27,8 +28,8 @@ pub struct Remount {
     source: Option<Source>,
 }
 
-/// The device that was mounted. By the time of the next mount its name may lead to another device, which must not be
-/// written to.
+/// The device that was mounted. By the time of the next mount its name may lead to another device,
+/// which must not be written to.
 struct Source {
     path: PathBuf,
     /// Keeps the device open: a loop device may release its file when it has no user.
@@ -39,7 +40,12 @@ impl Source {
     fn from_mount(mount: &Mount) -> Option<Source> {
         let path = PathBuf::from(&mount.source);
         let device = File::open(&path).ok()?;
-        device.metadata().ok()?.file_type().is_block_device().then_some(Source { path, device })
+        device
+            .metadata()
+            .ok()?
+            .file_type()
+            .is_block_device()
+            .then_some(Source { path, device })
     }
 
     /// Returns whether `path` leads to the device that was mounted.
@@ -85,17 +91,25 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
         Some(_) => {}
     }
     let real = |path: &Path| std::fs::canonicalize(path);
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     if !real(parent)?.starts_with(real(point)?) {
         return Err(exit::failure(
             &code::INVALID_IOZONE,
-            format!("-U {shown}: the file {} is not below it: name one with -f", file.display()),
+            format!(
+                "-U {shown}: the file {} is not below it: name one with -f",
+                file.display()
+            ),
         ));
     }
     if std::env::current_dir()?.starts_with(real(point)?) {
         return Err(exit::failure(
             &code::INVALID_IOZONE,
-            format!("-U {shown}: the current directory is below it and would keep it busy: cd / first"),
+            format!(
+                "-U {shown}: the current directory is below it and would keep it busy: cd / first"
+            ),
         ));
     }
     Ok(())
@@ -104,32 +118,45 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
 /// Returns the mount at a point, or with `fstab` the mount that fstab would make there.
 fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
     let mut command = Command::new("findmnt");
-    command.args(["--json", "--nofsroot", "--first-only", "--output", "SOURCE,FSTYPE,OPTIONS"]);
+    command.args([
+        "--json",
+        "--nofsroot",
+        "--first-only",
+        "--output",
+        "SOURCE,FSTYPE,OPTIONS",
+    ]);
     if fstab {
         command.arg("--fstab");
     } else {
         // findmnt knows the root within the file system only of mounted ones.
         command.args(["--kernel", "--output", "SOURCE,FSTYPE,OPTIONS,FSROOT"]);
     }
-    let output = command.arg("--mountpoint").arg(point).output().map_err(|error| {
-        exit::failed_call(
-            &code::IOZONE_UNABLE,
-            &error,
-            format!("cannot run findmnt (Debian package util-linux): {error}"),
-        )
-    })?;
+    let output = command
+        .arg("--mountpoint")
+        .arg(point)
+        .output()
+        .map_err(|error| {
+            exit::failed_call(
+                &code::IOZONE_UNABLE,
+                &error,
+                format!("cannot run findmnt (Debian package util-linux): {error}"),
+            )
+        })?;
     let parsed: serde_json::Value = match serde_json::from_slice(&output.stdout) {
         Ok(parsed) => parsed,
         Err(_) => return Ok(None),
     };
     let mount = &parsed["filesystems"][0];
     let text = |key: &str| mount[key].as_str().map(str::to_owned);
-    Ok(text("source").zip(text("fstype")).zip(text("options")).map(|((source, kind), options)| Mount {
-        source,
-        kind,
-        options,
-        root: text("fsroot").unwrap_or_else(|| "/".to_owned()),
-    }))
+    Ok(text("source")
+        .zip(text("fstype"))
+        .zip(text("options"))
+        .map(|((source, kind), options)| Mount {
+            source,
+            kind,
+            options,
+            root: text("fsroot").unwrap_or_else(|| "/".to_owned()),
+        }))
 }
 
 impl Remount {
@@ -137,26 +164,48 @@ impl Remount {
     pub fn new(point: &Path) -> anyhow::Result<Remount> {
         let shown = point.display();
         let mounted = find(point, false)?.ok_or_else(|| {
-            exit::failure(&code::INVALID_IOZONE, format!("-U {shown}: nothing is mounted there (see findmnt)"))
+            exit::failure(
+                &code::INVALID_IOZONE,
+                format!("-U {shown}: nothing is mounted there (see findmnt)"),
+            )
         })?;
         let path = point.display().to_string();
         let arguments = if find(point, true)?.is_some() {
             vec![path]
         } else if mounted.root != "/" && mounted.kind != "btrfs" {
-            let message =
-                format!("-U {shown}: a bind mount or subvolume is mounted there: give it a line in /etc/fstab");
+            let message = format!(
+                "-U {shown}: a bind mount or subvolume is mounted there: give it a line in /etc/fstab"
+            );
             return Err(exit::failure(&code::INVALID_IOZONE, message));
         } else {
-            let Mount { source, kind, options, .. } = &mounted;
-            ["-t", kind, "-o", options, source].map(str::to_owned).into_iter().chain([path]).collect()
+            let Mount {
+                source,
+                kind,
+                options,
+                ..
+            } = &mounted;
+            ["-t", kind, "-o", options, source]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([path])
+                .collect()
         };
-        Ok(Remount { point: point.to_owned(), arguments, mounted: true, source: Source::from_mount(&mounted) })
+        Ok(Remount {
+            point: point.to_owned(),
+            arguments,
+            mounted: true,
+            source: Source::from_mount(&mounted),
+        })
     }
 
     /// Unmounts and mounts.
     pub fn cycle(&mut self) -> anyhow::Result<()> {
         if self.mounted {
-            again(Command::new("umount").arg(&self.point), "unmount", &self.point)?;
+            again(
+                Command::new("umount").arg(&self.point),
+                "unmount",
+                &self.point,
+            )?;
             self.mounted = false;
         }
         self.mount()
@@ -167,18 +216,33 @@ impl Remount {
             let point = self.point.display();
             exit::failure(
                 &code::IOZONE_UNABLE,
-                format!("-U {point}: {} is another device than was mounted there before", path.display()),
+                format!(
+                    "-U {point}: {} is another device than was mounted there before",
+                    path.display()
+                ),
             )
         };
-        if let Some(source) = self.source.as_ref().filter(|source| !source.is_at(&source.path)) {
+        if let Some(source) = self
+            .source
+            .as_ref()
+            .filter(|source| !source.is_at(&source.path))
+        {
             return Err(another(&source.path));
         }
-        again(Command::new("mount").args(&self.arguments), "mount", &self.point)?;
+        again(
+            Command::new("mount").args(&self.arguments),
+            "mount",
+            &self.point,
+        )?;
         // fstab may name the device by a link, and the link may change while the device is mounted.
         if let (Some(source), Some(now)) = (&self.source, find(&self.point, false)?) {
             let now = PathBuf::from(now.source);
             if !source.is_at(&now) {
-                again(Command::new("umount").arg(&self.point), "unmount", &self.point)?;
+                again(
+                    Command::new("umount").arg(&self.point),
+                    "unmount",
+                    &self.point,
+                )?;
                 return Err(another(&now));
             }
         }
@@ -192,7 +256,11 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
         let output = command.output().map_err(|error| {
-            exit::failed_call(&code::IOZONE_UNABLE, &error, format!("cannot {what} {}: {error}", point.display()))
+            exit::failed_call(
+                &code::IOZONE_UNABLE,
+                &error,
+                format!("cannot {what} {}: {error}", point.display()),
+            )
         })?;
         if output.status.success() {
             return Ok(());
@@ -202,7 +270,10 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
     }
     Err(exit::failure(
         &code::IOZONE_UNABLE,
-        format!("cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' lists its users", point.display()),
+        format!(
+            "cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' lists its users",
+            point.display()
+        ),
     ))
 }
 
@@ -222,7 +293,10 @@ mod tests {
 
     #[test]
     fn a_link_that_was_changed_leads_to_another_device() {
-        let devices: Vec<_> = ["/dev/loop0", "/dev/loop1"].map(PathBuf::from).into_iter().collect();
+        let devices: Vec<_> = ["/dev/loop0", "/dev/loop1"]
+            .map(PathBuf::from)
+            .into_iter()
+            .collect();
         // Only root may open them, and containers have none.
         if devices.iter().any(|device| File::open(device).is_err()) {
             return;
@@ -243,6 +317,9 @@ mod tests {
         assert!(!source.is_at(&link));
         std::os::unix::fs::symlink(&devices[1], &link).unwrap();
         assert!(!source.is_at(&link) && source.is_at(&devices[0]));
-        assert!(Source::from_mount(&mount(directory.path())).is_none(), "tmpfs and overlays have no device");
+        assert!(
+            Source::from_mount(&mount(directory.path())).is_none(),
+            "tmpfs and overlays have no device"
+        );
     }
 }

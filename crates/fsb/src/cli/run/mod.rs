@@ -45,9 +45,10 @@ const SAMPLE_TIME: &str = "FSB_SAMPLE_TIME";
 
 /// Compare file systems or directories, or run a plan
 ///
-/// A TARGET is a file system (FS[,OPTION…][@loop|@ram|@/dev/…]) or a directory; PLAN.toml names targets and workloads
-/// in a file. NAME= before a target is its name in the report. The option mkfs="…" of a file system holds arguments for
-/// its mkfs program, and each tune="…" those of a run of tune2fs after it.
+/// A TARGET is a file system (FS[,OPTION…][@loop|@ram|@/dev/…]) or a directory; PLAN.toml names
+/// targets and workloads in a file. NAME= before a target is its name in the report. The option
+/// mkfs="…" of a file system holds arguments for its mkfs program, and each tune="…" those of a run
+/// of tune2fs after it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… [-- COMMAND…] | PLAN.toml")]
@@ -67,11 +68,13 @@ pub struct Arguments {
     /// Suite to run; see 'fsb list suites' [default: quick]
     #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
     suite: Option<String>,
-    /// Workload to run, KIND[,PARAM=VALUE…], such as read,access=random,cache=cold; see 'fsb list workloads'; repeatable
+    /// Workload to run, KIND[,PARAM=VALUE…], such as read,access=random,cache=cold; see 'fsb list
+    /// workloads'; repeatable
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
         conflicts_with_all = ["suite", "tree", "resume"])]
     workloads: Vec<String>,
-    /// Measure every case alone and beside this workload, KIND[,PARAM=VALUE…], such as write,block_size=1M
+    /// Measure every case alone and beside this workload, KIND[,PARAM=VALUE…], such as
+    /// write,block_size=1M
     #[arg(long, value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
         conflicts_with = "resume")]
     background: Option<String>,
@@ -81,7 +84,8 @@ pub struct Arguments {
     tree: Option<PathBuf>,
     #[command(flatten)]
     trace: TraceArguments,
-    /// Compare the data read with the data written; with =CMD, run CMD after each sample of a command
+    /// Compare the data read with the data written; with =CMD, run CMD after each sample of a
+    /// command
     #[arg(long, hide_short_help = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "",
         help_heading = heading::WORKLOAD)]
     verify: Option<String>,
@@ -98,14 +102,15 @@ pub struct Arguments {
     /// Add blocks until all intervals are within ±P
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
     precision: Option<String>,
-    /// Length of a timed sample [default: chosen after warm-up]; also with FSB_SAMPLE_TIME in the environment, for plans
-    /// without one
+    /// Length of a timed sample [default: chosen after warm-up]; also with FSB_SAMPLE_TIME in the
+    /// environment, for plans without one
     #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = heading::TIME)]
     sample_time: Option<String>,
     /// Smallest difference that matters [default: 3%]
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
     theta: Option<String>,
-    /// Trace further blocks with eBPF to explain differences: waits by kernel stack, CPU, flushes; needs root
+    /// Trace further blocks with eBPF to explain differences: waits by kernel stack, CPU, flushes;
+    /// needs root
     #[arg(long, hide_short_help = true, help_heading = heading::TIME)]
     explain: bool,
     /// Make N complete runs, each with a new image and its own budget, and store them as a set
@@ -147,7 +152,8 @@ pub struct Arguments {
     #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
         conflicts_with_all = ["runs", "kernel", "root", "trace"])]
     on: Option<String>,
-    /// Measure shared directories from HOST[:RANKS],… at once: print and run mpirun with fsb-mpi, which gets the other options
+    /// Measure shared directories from HOST[:RANKS],… at once: print and run mpirun with fsb-mpi,
+    /// which gets the other options
     #[arg(long, value_name = "HOST", value_delimiter = ',', hide_short_help = true, help_heading = heading::MACHINE,
         conflicts_with_all = ["on", "resume"])]
     hosts: Vec<String>,
@@ -169,7 +175,8 @@ pub struct Arguments {
     /// Run workers as root
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     force_root_user: bool,
-    /// Keep trials that interference affected instead of retrying them; also with FSB_KEEP_AFFECTED in the environment
+    /// Keep trials that interference affected instead of retrying them; also with FSB_KEEP_AFFECTED
+    /// in the environment
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     keep_affected: bool,
     /// Measure although another fsb measures; both results are marked
@@ -206,31 +213,73 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
-    let hosts = arguments.on.as_deref().map(|text| Hosts::parse(text, arguments.sudo)).transpose()?;
-    let results = arguments.results.as_deref().map(ResultsPlace::parse).transpose()?;
+    let hosts = arguments
+        .on
+        .as_deref()
+        .map(|text| Hosts::parse(text, arguments.sudo))
+        .transpose()?;
+    let results = arguments
+        .results
+        .as_deref()
+        .map(ResultsPlace::parse)
+        .transpose()?;
     let results = results.as_ref();
     if let Some(directory) = &arguments.resume {
         if let Some(hosts) = &hosts {
             let (output, verbosity) = (Some(&arguments.output), arguments.verbosity);
-            let run = RemoteRun { hosts, directory, results, output, verbosity, turn, beside: None };
+            let run = RemoteRun {
+                hosts,
+                directory,
+                results,
+                output,
+                verbosity,
+                turn,
+                beside: None,
+            };
             return remote::resume(&arguments.wipe, &run);
         }
         if is_set(directory) {
-            let making =
-                Making { output: &arguments.output, verbosity: arguments.verbosity, turn, wipe: &arguments.wipe };
+            let making = Making {
+                output: &arguments.output,
+                verbosity: arguments.verbosity,
+                turn,
+                wipe: &arguments.wipe,
+            };
             return resume_set(directory, &making);
         }
-        return coordinator::resume(directory, &arguments.wipe, &arguments.output, arguments.verbosity, turn);
+        return coordinator::resume(
+            directory,
+            &arguments.wipe,
+            &arguments.output,
+            arguments.verbosity,
+            turn,
+        );
     }
-    let (output, verbosity, print_plan, out) =
-        (arguments.output.clone(), arguments.verbosity, arguments.print_plan, arguments.out.clone());
+    let (output, verbosity, print_plan, out) = (
+        arguments.output.clone(),
+        arguments.verbosity,
+        arguments.print_plan,
+        arguments.out.clone(),
+    );
     let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
     if let Some(hosts) = hosts.filter(|_| !print_plan) {
-        let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
-        let directory = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
+        let plan = file
+            .clone()
+            .resolve(coordinator::cpus(), coordinator::fresh_seed())?
+            .plan;
+        let directory =
+            out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
         let output = Some(&output);
-        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output, verbosity, turn, beside: None };
+        let run = RemoteRun {
+            hosts: &hosts,
+            directory: &directory,
+            results,
+            output,
+            verbosity,
+            turn,
+            beside: None,
+        };
         return remote::start(&file, &plan, &run);
     }
     #[cfg(feature = "vm")]
@@ -245,7 +294,17 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
                 ))
             }
         };
-        return start_set(&file, runs, &directory, &Making { output: &output, verbosity, turn, wipe: &wipe });
+        return start_set(
+            &file,
+            runs,
+            &directory,
+            &Making {
+                output: &output,
+                verbosity,
+                turn,
+                wipe: &wipe,
+            },
+        );
     }
     let cpus = coordinator::cpus_for(&file.controls);
     let has_seed = file.seed.is_some();
@@ -260,8 +319,11 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let mut printed = plan_file::print(plan)?;
         if !has_seed {
             // Each run of the plan chooses its own, as this one would.
-            printed =
-                printed.lines().filter(|line| !line.starts_with("seed = ")).map(|line| format!("{line}\n")).collect();
+            printed = printed
+                .lines()
+                .filter(|line| !line.starts_with("seed = "))
+                .map(|line| format!("{line}\n"))
+                .collect();
         }
         coordinator::check_plan(resolved)?;
         print_data(&printed)?;
@@ -274,45 +336,77 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
 /// Returns the shipped plan of that name; `None` for the name of a suite.
 fn plan_for_suite(name: &str) -> Option<&'static str> {
     let is_suite = suite::REGISTRY.iter().any(|suite| suite.name == name);
-    shipped_plan::find(&format!("{name}.toml")).filter(|_| !is_suite).map(|plan| plan.name)
+    shipped_plan::find(&format!("{name}.toml"))
+        .filter(|_| !is_suite)
+        .map(|plan| plan.name)
 }
 
 /// Returns the command line laid over the plan file, if one is named.
 fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
-    let (mut files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let (mut files, targets): (Vec<_>, Vec<_>) = arguments
+        .targets
+        .into_iter()
+        .partition(|text| is_plan(text));
     let mut suite = arguments.suite;
     // People ask for the suite of a program whose work a shipped plan measures.
     if let Some(plan) = suite.as_deref().and_then(plan_for_suite) {
-        let text = format!("note: '{}' is a plan: this is 'fsb run {plan}'", suite.take().unwrap_or_default());
+        let text = format!(
+            "note: '{}' is a plan: this is 'fsb run {plan}'",
+            suite.take().unwrap_or_default()
+        );
         notify(&notice::NAMED_PLAN, [("plan", plan.into())], &text);
         files.push(plan.to_owned());
     } else if let [file] = files.as_slice()
         && !Path::new(file).exists()
         && let Some(plan) = shipped_plan::find(file)
     {
-        let text = format!("note: no file {file} here: using the plan of that name that is shipped with fsb");
+        let text = format!(
+            "note: no file {file} here: using the plan of that name that is shipped with fsb"
+        );
         notify(&notice::NAMED_PLAN, [("plan", plan.name.into())], &text);
     }
     let under = match files.as_slice() {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
-        _ => return Err(exit::failure(&code::SEVERAL_PLANS, "more than one plan: name one .toml file")),
+        _ => {
+            return Err(exit::failure(
+                &code::SEVERAL_PLANS,
+                "more than one plan: name one .toml file",
+            ));
+        }
     };
     let (verify, check) = match arguments.verify {
         Some(check) if !check.is_empty() => (false, Some(check)),
         flag => (flag.is_some(), None),
     };
     // The programs of a virtual machine's root are its own.
-    let runs_here = arguments.on.is_none() && arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
-    let command = match (arguments.command.workload(check, runs_here)?, arguments.trace.workload()?) {
+    let runs_here = arguments.on.is_none()
+        && arguments
+            .place
+            .as_deref()
+            .is_none_or(|place| place != Place::Vm.name());
+    let command = match (
+        arguments.command.workload(check, runs_here)?,
+        arguments.trace.workload()?,
+    ) {
         (Some(_), Some(_)) => {
-            return Err(exit::failure(&code::CONFLICT, "--trace and a command exclude each other: give one of them"));
+            return Err(exit::failure(
+                &code::CONFLICT,
+                "--trace and a command exclude each other: give one of them",
+            ));
         }
         (command, trace) => command.or(trace),
     };
     let named = workloads(&arguments.workloads)?;
-    let background = arguments.background.as_deref().map(background).transpose()?;
-    let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty() || !named.is_empty();
+    let background = arguments
+        .background
+        .as_deref()
+        .map(background)
+        .transpose()?;
+    let says_what = suite.is_some()
+        || under.suite.is_some()
+        || !under.workloads.is_empty()
+        || !named.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (named, None),
         (Some(_), Some(_)) => {
@@ -334,10 +428,16 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
                 "--tree and a plan with workloads exclude each other: give one of them",
             ));
         }
-        (Some(tree), None) => work::tree_workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
+        (Some(tree), None) => {
+            work::tree_workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?
+        }
     };
     check_words(&targets, arguments.budget.as_deref())?;
-    check_units(arguments.budget.as_deref(), arguments.size, arguments.memory)?;
+    check_units(
+        arguments.budget.as_deref(),
+        arguments.size,
+        arguments.memory,
+    )?;
     check_values(&targets, &arguments.control)?;
     let over = PlanFile {
         workloads,
@@ -357,7 +457,11 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         explain: arguments.explain,
         verify,
         background,
-        identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
+        identity: Identity {
+            uid: arguments.uid,
+            gid: arguments.gid,
+            force_root: arguments.force_root_user,
+        },
         repetition: RepetitionFile {
             blocks: arguments.blocks,
             budget: arguments.budget,
@@ -368,24 +472,39 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
                 .or_else(|| std::env::var(SAMPLE_TIME).ok()),
         },
         place: arguments.place.as_deref().map(typed),
-        kernels: arguments.kernel.iter().map(|text| typed(&absolute(text))).collect(),
+        kernels: arguments
+            .kernel
+            .iter()
+            .map(|text| typed(&absolute(text)))
+            .collect(),
         memory: arguments.memory,
         cpus: arguments.cpus,
         root: arguments.root,
-        controls: arguments.control.iter().map(|text| control(text)).collect::<anyhow::Result<_>>()?,
+        controls: arguments
+            .control
+            .iter()
+            .map(|text| control(text))
+            .collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };
     Ok(over.over(under))
 }
 
-/// Refuses words that name no file system but mean something: a directory without its `./`, and the unit of a budget.
+/// Refuses words that name no file system but mean something: a directory without its `./`, and the
+/// unit of a budget.
 pub(super) fn check_words(targets: &[String], budget: Option<&str>) -> anyhow::Result<()> {
     targets.iter().try_for_each(|text| check_word(text, budget))
 }
 
 /// Refuses quantities whose unit is missing: a budget without one would be seconds, a size bytes.
-pub(super) fn check_units(budget: Option<&str>, size: Option<Bytes>, memory: Option<Bytes>) -> anyhow::Result<()> {
-    if let Some(budget) = budget.filter(|budget| budget.parse::<u64>().is_ok_and(|number| number > 0)) {
+pub(super) fn check_units(
+    budget: Option<&str>,
+    size: Option<Bytes>,
+    memory: Option<Bytes>,
+) -> anyhow::Result<()> {
+    if let Some(budget) =
+        budget.filter(|budget| budget.parse::<u64>().is_ok_and(|number| number > 0))
+    {
         return Err(exit::advised(
             &code::INVALID_VALUE,
             format!("--budget {budget} has no unit"),
@@ -407,12 +526,16 @@ pub(super) fn check_units(budget: Option<&str>, size: Option<Bytes>, memory: Opt
 /// Fewer bytes than this were written without their unit.
 const SMALLEST: u64 = 1 << 20;
 
-/// Refuses the value of a control that was written as a word of its own, as in `--control swap off`.
+/// Refuses the value of a control that was written as a word of its own, as in `--control swap
+/// off`.
 fn check_values(targets: &[String], controls: &[String]) -> anyhow::Result<()> {
     let bare = controls.iter().find(|text| !text.contains('='));
     let unknown = targets.iter().find(|text| {
-        text.parse::<Target>()
-            .is_ok_and(|target| target.file_system().is_some_and(|spec| fsb_testbed::fs::find(&spec.fs).is_err()))
+        text.parse::<Target>().is_ok_and(|target| {
+            target
+                .file_system()
+                .is_some_and(|spec| fsb_testbed::fs::find(&spec.fs).is_err())
+        })
     });
     match (bare, unknown) {
         (Some(name), Some(value)) if control::find(name).is_ok() => Err(exit::advised(
@@ -425,11 +548,14 @@ fn check_values(targets: &[String], controls: &[String]) -> anyhow::Result<()> {
 }
 
 fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
-    let is_word = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    let is_word = text
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
     if !is_word || text.is_empty() || text.starts_with('.') || fsb_testbed::fs::find(text).is_ok() {
         return Ok(());
     }
-    if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget}{text}")).is_ok()) {
+    if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget}{text}")).is_ok())
+    {
         return Err(exit::failure(
             &code::INVALID_VALUE,
             format!("--budget {budget} {text}: write it as one word: {budget}{text}"),
@@ -437,7 +563,9 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
     }
     let help = match std::fs::metadata(text) {
         Ok(found) if found.is_dir() => format!("to measure the directory, write ./{text}"),
-        Ok(_) => format!("{text} is a file: name a file system, a directory, or a plan that ends with .toml"),
+        Ok(_) => format!(
+            "{text} is a file: name a file system, a directory, or a plan that ends with .toml"
+        ),
         Err(_) if suite::REGISTRY.iter().any(|suite| suite.name == text) => {
             format!("to run the suite, write --suite {text}")
         }
@@ -446,14 +574,20 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
         }
         Err(_) => return Ok(()),
     };
-    Err(exit::advised(&fsb_model::error::UNKNOWN_FILE_SYSTEM, format!("unknown file system '{text}'"), help))
+    Err(exit::advised(
+        &fsb_model::error::UNKNOWN_FILE_SYSTEM,
+        format!("unknown file system '{text}'"),
+        help,
+    ))
 }
 
-/// A run may be resumed from another working directory: files that name a kernel must be found from there, both of
-/// `IMAGE:MODULES`.
+/// A run may be resumed from another working directory: files that name a kernel must be found from
+/// there, both of `IMAGE:MODULES`.
 fn absolute(text: &str) -> String {
     let path = |text: &str| match std::path::absolute(text) {
-        Ok(path) if vm::is_path(text) || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
+        Ok(path) if vm::is_path(text) || text.ends_with(".deb") => {
+            path.to_string_lossy().into_owned()
+        }
         _ => text.to_owned(),
     };
     text.split(':').map(path).collect::<Vec<_>>().join(":")
@@ -504,9 +638,18 @@ struct Making<'a> {
 }
 
 /// Makes a new set of runs of the plan in a directory.
-fn start_set(file: &PlanFile, runs: u32, directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
+fn start_set(
+    file: &PlanFile,
+    runs: u32,
+    directory: &Path,
+    making: &Making<'_>,
+) -> anyhow::Result<u8> {
     fsb_store::check_new(directory, &result_owner::result_owner())?;
-    let set = RunSet { schema: SET_SCHEMA.to_owned(), runs, seed: file.seed };
+    let set = RunSet {
+        schema: SET_SCHEMA.to_owned(),
+        runs,
+        seed: file.seed,
+    };
     make_runs(&set, Some(file), directory, making)
 }
 
@@ -519,15 +662,23 @@ fn is_set(directory: &Path) -> bool {
 fn resume_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
     const LARGEST: u64 = 1 << 20;
     let path = directory.join(SET_FILE);
-    let wrong = |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
-    let text = fsb_store::input::read(&path, LARGEST)
-        .map_err(|error| exit::failed_call(&code::INVALID_RUN_SET, &error, format!("{}: {error}", path.display())))?;
+    let wrong =
+        |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
+    let text = fsb_store::input::read(&path, LARGEST).map_err(|error| {
+        exit::failed_call(
+            &code::INVALID_RUN_SET,
+            &error,
+            format!("{}: {error}", path.display()),
+        )
+    })?;
     let set: RunSet = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if set.schema != SET_SCHEMA || !(1..=MOST_RUNS).contains(&set.runs) {
         return Err(wrong(format!("not a set of this version ({SET_SCHEMA})")));
     }
     if (1..=set.runs).all(|number| is_finished(&run_directory(directory, number))) {
-        return Err(wrong("every run is finished; fsb report DIR shows each".to_owned()));
+        return Err(wrong(
+            "every run is finished; fsb report DIR shows each".to_owned(),
+        ));
     }
     make_runs(&set, None, directory, making)
 }
@@ -541,7 +692,12 @@ fn is_finished(run: &Path) -> bool {
 }
 
 /// Makes the runs that are missing. Without a plan, the plan is that of the first run.
-fn make_runs(set: &RunSet, file: Option<&PlanFile>, directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
+fn make_runs(
+    set: &RunSet,
+    file: Option<&PlanFile>,
+    directory: &Path,
+    making: &Making<'_>,
+) -> anyhow::Result<u8> {
     let mut worst = exit::DONE;
     for number in 1..=set.runs {
         let path = run_directory(directory, number);
@@ -552,7 +708,13 @@ fn make_runs(set: &RunSet, file: Option<&PlanFile>, directory: &Path, making: &M
             say(&format!("run {number} of {}: {}", set.runs, path.display()));
         }
         let made = match path.join(RUN_FILE).is_file() {
-            true => coordinator::resume(&path, making.wipe, making.output, making.verbosity, making.turn),
+            true => coordinator::resume(
+                &path,
+                making.wipe,
+                making.output,
+                making.verbosity,
+                making.turn,
+            ),
             false => new_run(set, number, file, directory, making),
         };
         worst = worst.max(made.map_err(|error| unfinished(&error, set, directory))?);
@@ -572,25 +734,41 @@ fn new_run(
         Some(file) => file.clone(),
         None => plan_of_set(directory, making)?,
     };
-    file.seed = set.seed.map(|seed| seed.saturating_add(u64::from(number) - 1).min(i64::MAX as u64));
+    file.seed = set.seed.map(|seed| {
+        seed.saturating_add(u64::from(number) - 1)
+            .min(i64::MAX as u64)
+    });
     let cpus = coordinator::cpus_for(&file.controls);
     let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     vm::pin(&mut resolved.plan)?;
     let path = run_directory(directory, number);
     // The set is stored once its first run is known to be possible.
     let begun = || write_set(set, directory);
-    coordinator::start_in_set(resolved, &path, making.output, making.verbosity, making.turn, begun)
+    coordinator::start_in_set(
+        resolved,
+        &path,
+        making.output,
+        making.verbosity,
+        making.turn,
+        begun,
+    )
 }
 
 /// Returns the plan of the existing runs of a set.
 fn plan_of_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<PlanFile> {
     let runs = runs_of_set(directory);
-    let first = runs
-        .first()
-        .ok_or_else(|| exit::failure(&code::INVALID_RUN_SET, format!("{} holds no run yet", directory.display())))?;
+    let first = runs.first().ok_or_else(|| {
+        exit::failure(
+            &code::INVALID_RUN_SET,
+            format!("{} holds no run yet", directory.display()),
+        )
+    })?;
     let plan: Plan = Reader::open(first)?.record.plan;
     let file = plan_file::parse(&plan_file::print(&plan)?, "the plan of the set")?;
-    Ok(PlanFile { wipe: making.wipe.to_vec(), ..file })
+    Ok(PlanFile {
+        wipe: making.wipe.to_vec(),
+        ..file
+    })
 }
 
 fn write_set(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
@@ -606,7 +784,9 @@ fn write_set(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
 fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::Error {
     let mut message = format!("{error:#}");
     if is_set(directory) {
-        let finished = (1..=set.runs).filter(|number| is_finished(&run_directory(directory, *number))).count();
+        let finished = (1..=set.runs)
+            .filter(|number| is_finished(&run_directory(directory, *number)))
+            .count();
         let shown = directory.display();
         message += &format!(
             "\n{finished} of {} runs are finished; resume this one and make the others with:\n  fsb run --resume {shown}",
@@ -619,11 +799,16 @@ fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::
 /// Returns a table of the means of the runs and their differences.
 fn set_table(directory: &Path) -> anyhow::Result<String> {
     let mut summaries = Vec::new();
-    for path in runs_of_set(directory).iter().filter(|path| is_finished(path)) {
+    for path in runs_of_set(directory)
+        .iter()
+        .filter(|path| is_finished(path))
+    {
         let run = stored::read(path)?;
         summaries.push(results::summary_of_shown(&run.record, &run.trials));
     }
     let shown = directory.display();
     let table = series::screen(&summaries, 0);
-    Ok(format!("\n{table}set: {shown}; compare it with another: fsb compare old={shown} new=DIR\n"))
+    Ok(format!(
+        "\n{table}set: {shown}; compare it with another: fsb compare old={shown} new=DIR\n"
+    ))
 }

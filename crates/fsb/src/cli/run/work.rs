@@ -1,5 +1,5 @@
-//! Work that the command line describes: a command (`fsb run ext4 xfs --prepare 'rm -rf t' -- tar xf linux.tar`), a
-//! trace, or a tree.
+//! Work that the command line describes: a command (`fsb run ext4 xfs --prepare 'rm -rf t' -- tar
+//! xf linux.tar`), a trace, or a tree.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -67,7 +67,8 @@ pub struct CommandArguments {
     /// Share the network of this machine with commands
     #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
     network: bool,
-    /// Number to read from the output, as NAME=REGEX with one group or NAME=/JSON/POINTER; repeatable
+    /// Number to read from the output, as NAME=REGEX with one group or NAME=/JSON/POINTER;
+    /// repeatable
     #[arg(long, value_name = "METRIC", hide_short_help = true, help_heading = heading::COMMAND)]
     metric: Vec<String>,
     /// Better direction of --metric: higher or lower; one for all, or one for each
@@ -78,18 +79,35 @@ pub struct CommandArguments {
 impl CommandArguments {
     /// Returns whether no such option was given.
     fn is_empty(&self) -> bool {
-        let scripts = [&self.prepare, &self.setup, &self.cleanup, &self.cache, &self.durable];
-        let limits = [&self.time_limit, &self.process_limit, &self.file_limit, &self.memory_limit];
+        let scripts = [
+            &self.prepare,
+            &self.setup,
+            &self.cleanup,
+            &self.cache,
+            &self.durable,
+        ];
+        let limits = [
+            &self.time_limit,
+            &self.process_limit,
+            &self.file_limit,
+            &self.memory_limit,
+        ];
         scripts.iter().chain(&limits).all(|text| text.is_none())
             && !self.network
             && !self.reuse
-            && [&self.input, &self.writable, &self.metric, &self.better].iter().all(|list| list.is_empty())
+            && [&self.input, &self.writable, &self.metric, &self.better]
+                .iter()
+                .all(|list| list.is_empty())
             && self.ok_exit.is_empty()
     }
 
-    /// Returns the command as a workload, with the check of `--verify=CMD`; `None` without a command.
-    /// `runs_here` means that the command runs on this machine.
-    pub fn workload(self, verify: Option<String>, runs_here: bool) -> anyhow::Result<Option<WorkloadSpec>> {
+    /// Returns the command as a workload, with the check of `--verify=CMD`; `None` without a
+    /// command. `runs_here` means that the command runs on this machine.
+    pub fn workload(
+        self,
+        verify: Option<String>,
+        runs_here: bool,
+    ) -> anyhow::Result<Option<WorkloadSpec>> {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
                 true => Ok(None),
@@ -99,10 +117,18 @@ impl CommandArguments {
                 )),
             };
         }
-        let missing = || self.input.iter().find(|input| runs_here && !Path::new(input).exists());
+        let missing = || {
+            self.input
+                .iter()
+                .find(|input| runs_here && !Path::new(input).exists())
+        };
         if let Some(missing) = result_owner::looking(missing)? {
             let message = format!("--input {missing}: no such file or directory");
-            return Err(exit::failure_about(&code::UNREADABLE, [("path", missing.as_str().into())], message));
+            return Err(exit::failure_about(
+                &code::UNREADABLE,
+                [("path", missing.as_str().into())],
+                message,
+            ));
         }
         if self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
             check_program(&self.command)?;
@@ -151,7 +177,10 @@ impl CommandArguments {
             None | Some("yes") => {}
             Some("no") => add("durability", json!("none")),
             Some(other) => {
-                return Err(exit::failure(&code::INVALID_VALUE, format!("--durable {other}: say yes or no")));
+                return Err(exit::failure(
+                    &code::INVALID_VALUE,
+                    format!("--durable {other}: say yes or no"),
+                ));
             }
         }
         for (key, list) in [("input", self.input), ("writable", self.writable)] {
@@ -169,41 +198,66 @@ impl CommandArguments {
     }
 }
 
-/// Refuses a program that is named relative to the working directory: a command runs in the directory of each target,
-/// which is empty unless `--setup`, `--prepare` or `--input` puts something there.
+/// Refuses a program that is named relative to the working directory: a command runs in the
+/// directory of each target, which is empty unless `--setup`, `--prepare` or `--input` puts
+/// something there.
 fn check_program(command: &[String]) -> anyhow::Result<()> {
-    let first = command.first().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
-    let is_relative =
-        first.contains('/') && !first.starts_with('/') && !first.contains(['$', '`', '\'', '"', '~', '=']);
+    let first = command
+        .first()
+        .and_then(|line| line.split_whitespace().next())
+        .unwrap_or_default();
+    let is_relative = first.contains('/')
+        && !first.starts_with('/')
+        && !first.contains(['$', '`', '\'', '"', '~', '=']);
     if !is_relative {
         return Ok(());
     }
-    let here = std::path::absolute(first).ok().filter(|path| path.is_file());
+    let here = std::path::absolute(first)
+        .ok()
+        .filter(|path| path.is_file());
     let help = match here {
-        Some(path) => format!("name it as {}", path.canonicalize().unwrap_or(path).display()),
-        None => format!("name a program by its full path, or copy {first} into each target with --input"),
+        Some(path) => format!(
+            "name it as {}",
+            path.canonicalize().unwrap_or(path).display()
+        ),
+        None => format!(
+            "name a program by its full path, or copy {first} into each target with --input"
+        ),
     };
-    let message =
-        format!("{first}: the command runs in the directory of each target, and {first} is not there; {help}");
+    let message = format!(
+        "{first}: the command runs in the directory of each target, and {first} is not there; {help}"
+    );
     Err(exit::failure(&code::INVALID_VALUE, message))
 }
 
-/// Returns the arguments that name a file of the working directory, which is not in the directory of a target. The
-/// command may be about to make a file of the same name.
+/// Returns the arguments that name a file of the working directory, which is not in the directory
+/// of a target. The command may be about to make a file of the same name.
 fn files_here(command: &[String]) -> Vec<&str> {
-    let words = command.iter().flat_map(|line| line.split_whitespace()).skip(1);
-    let is_plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "-_.+/".contains(c));
-    let mut files: Vec<&str> = words.filter(is_plain).filter(|word| !word.starts_with(['/', '-', '.'])).collect();
+    let words = command
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .skip(1);
+    let is_plain = |word: &&str| {
+        word.chars()
+            .all(|c| c.is_alphanumeric() || "-_.+/".contains(c))
+    };
+    let mut files: Vec<&str> = words
+        .filter(is_plain)
+        .filter(|word| !word.starts_with(['/', '-', '.']))
+        .collect();
     files.retain(|word| Path::new(word).is_file());
     files.sort_unstable();
     files.dedup();
     files
 }
 
-/// Refuses a program that is not on PATH, before a target is formatted. A line for the shell may begin with a builtin.
+/// Refuses a program that is not on PATH, before a target is formatted. A line for the shell may
+/// begin with a builtin.
 fn check_on_path(command: &[String]) -> anyhow::Result<()> {
     let [first, ..] = command else { return Ok(()) };
-    let is_plain = first.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.+".contains(letter));
+    let is_plain = first
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_.+".contains(letter));
     if !is_plain || is_program(first) {
         return Ok(());
     }
@@ -217,7 +271,8 @@ fn check_on_path(command: &[String]) -> anyhow::Result<()> {
 /// Returns whether PATH has a program of that name.
 pub(in crate::cli) fn is_program(name: &str) -> bool {
     let executable = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(path)
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
     let directories = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&directories).any(|directory| executable(&directory.join(name)))
@@ -233,11 +288,18 @@ fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> 
         all if all.len() == metrics.len() => Ok(&all[at]),
         all => Err(exit::failure(
             &code::CONFLICT,
-            format!("--better: {} for {} of --metric: give one for all, or one for each", all.len(), metrics.len()),
+            format!(
+                "--better: {} for {} of --metric: give one for all, or one for each",
+                all.len(),
+                metrics.len()
+            ),
         )),
     };
     if metrics.is_empty() {
-        return Err(exit::failure(&code::MISSING, "--better needs --metric NAME=PATTERN"));
+        return Err(exit::failure(
+            &code::MISSING,
+            "--better needs --metric NAME=PATTERN",
+        ));
     }
     let each = metrics.iter().enumerate().map(|(at, text)| {
         let (name, pattern) = text.split_once('=').ok_or_else(|| {
@@ -246,7 +308,11 @@ fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> 
                 format!("--metric {text}: write NAME=PATTERN, such as 'tps=tps = ([0-9.]+)'"),
             )
         })?;
-        let key = if pattern.starts_with('/') { "pointer" } else { "pattern" };
+        let key = if pattern.starts_with('/') {
+            "pointer"
+        } else {
+            "pattern"
+        };
         Ok(json!({ "name": name, key: pattern, "better": way(at)? }))
     });
     each.collect()
@@ -274,7 +340,10 @@ impl TraceArguments {
         let Some(trace) = &self.trace else {
             return match self.pace.is_none() && !self.force {
                 true => Ok(None),
-                false => Err(exit::failure(&code::MISSING, "--pace and --force belong to a trace: --trace FILE")),
+                false => Err(exit::failure(
+                    &code::MISSING,
+                    "--pace and --force belong to a trace: --trace FILE",
+                )),
             };
         };
         if cfg!(not(feature = "traces")) {
@@ -285,9 +354,12 @@ impl TraceArguments {
             ));
         }
         let path = std::path::absolute(trace)?;
-        let path = path
-            .to_str()
-            .ok_or_else(|| exit::failure(&code::INVALID_VALUE, "--trace: its path is not text (UTF-8)"))?;
+        let path = path.to_str().ok_or_else(|| {
+            exit::failure(
+                &code::INVALID_VALUE,
+                "--trace: its path is not text (UTF-8)",
+            )
+        })?;
         let mut params = Params::new();
         params.insert("trace".to_owned(), json!(path));
         if let Some(pace) = &self.pace {
@@ -300,7 +372,8 @@ impl TraceArguments {
     }
 }
 
-// `--tree`: converts the shape of a directory, or the shape that another run recorded, to workloads.
+// `--tree`: converts the shape of a directory, or the shape that another run recorded, to
+// workloads.
 
 const WORKLOAD: &str = "filetree";
 /// The smallest size of the image, unless the user chooses another.
@@ -308,17 +381,35 @@ const USUAL_IMAGE: u64 = 2 << 30;
 
 /// Returns the workloads on the tree, and the size of an image that has room for the tree twice.
 pub(super) fn tree_workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes)> {
-    // Messages quote names of the tree, or text of a file that is not a run record: read with the invoking user's
-    // privileges.
-    let read = || if tree.is_dir() { recorded_shape(tree) } else { shape_of_run(tree) };
-    let (name, shape) = result_owner::result_owner().act(read).map_err(|error| failed(tree, &error))??;
+    // Messages quote names of the tree, or text of a file that is not a run record: read with the
+    // invoking user's privileges.
+    let read = || {
+        if tree.is_dir() {
+            recorded_shape(tree)
+        } else {
+            shape_of_run(tree)
+        }
+    };
+    let (name, shape) = result_owner::result_owner()
+        .act(read)
+        .map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
-        return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: the tree has no files", tree.display())));
+        return Err(exit::failure(
+            &code::INVALID_INPUT,
+            format!("--tree {}: the tree has no files", tree.display()),
+        ));
     }
     let text = shape.to_string();
     let one = |operation: &str, copy: Option<&str>| {
-        let params = [("operation", Some(operation)), ("copy", copy), ("tree", Some(&name)), ("shape", Some(&text))];
-        let params = params.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
+        let params = [
+            ("operation", Some(operation)),
+            ("copy", copy),
+            ("tree", Some(&name)),
+            ("shape", Some(&text)),
+        ];
+        let params = params
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
         WorkloadSpec::new(WORKLOAD, params.collect())
     };
     let workloads = vec![
@@ -329,7 +420,11 @@ pub(super) fn tree_workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, 
         one("delete", None),
     ];
     // Blocks, inodes and the file system's own metadata.
-    let needed: u64 = shape.sizes().map(|size| size.next_multiple_of(4096)).sum::<u64>() + shape.entries() * 4096;
+    let needed: u64 = shape
+        .sizes()
+        .map(|size| size.next_multiple_of(4096))
+        .sum::<u64>()
+        + shape.entries() * 4096;
     let image = (needed * 3).next_multiple_of(1 << 20).max(USUAL_IMAGE);
     Ok((workloads, Bytes(image)))
 }
@@ -338,7 +433,11 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     exit::failed_call(
         &code::UNREADABLE,
         error,
-        format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)),
+        format!(
+            "--tree: cannot read {}: {error}{}",
+            path.display(),
+            whose_rights(error)
+        ),
     )
 }
 
@@ -353,16 +452,20 @@ fn whose_rights(error: &io::Error) -> String {
     }
 }
 
-/// Returns the name and the shape of a directory; follows no links, and counts a file with several names once.
+/// Returns the name and the shape of a directory; follows no links, and counts a file with several
+/// names once.
 fn recorded_shape(root: &Path) -> anyhow::Result<(String, Shape)> {
     use std::os::unix::fs::MetadataExt;
     let mut shape = Shape::default();
     let mut left: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
-    // Copy programs that detect hard links copy a file with several names once; it is counted once here.
+    // Copy programs that detect hard links copy a file with several names once; it is counted once
+    // here.
     let mut known: HashMap<(u64, u64), ()> = HashMap::new();
     while let Some((path, number)) = left.pop() {
         let entries = fs::read_dir(&path).map_err(|error| failed(&path, &error))?;
-        let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| failed(&path, &error))?;
+        let mut entries: Vec<_> = entries
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed(&path, &error))?;
         // Sort, so that the shape does not depend on the order of the directory entries.
         entries.sort_by_key(fs::DirEntry::file_name);
         let mut inner = Vec::new();
@@ -372,30 +475,50 @@ fn recorded_shape(root: &Path) -> anyhow::Result<(String, Shape)> {
             if metadata.is_dir() {
                 inner.push((path, shape.add_directory(number)));
             } else if metadata.is_file() {
-                let seen = metadata.nlink() > 1 && known.insert((metadata.dev(), metadata.ino()), ()).is_some();
+                let seen = metadata.nlink() > 1
+                    && known.insert((metadata.dev(), metadata.ino()), ()).is_some();
                 if !seen {
                     shape.add_file(number, metadata.len());
                 }
             }
             if shape.entries() > MOST_ENTRIES as u64 {
-                let message = "holds more than a million files and directories: name a smaller directory";
-                return Err(exit::failure(&code::INVALID_INPUT, format!("--tree {}: it {message}", root.display())));
+                let message =
+                    "holds more than a million files and directories: name a smaller directory";
+                return Err(exit::failure(
+                    &code::INVALID_INPUT,
+                    format!("--tree {}: it {message}", root.display()),
+                ));
             }
         }
         // Reverse, so that the first one is popped next.
         left.extend(inner.into_iter().rev());
     }
     let whole = fs::canonicalize(root).map_err(|error| failed(root, &error))?;
-    let name = whole.file_name().map_or_else(|| "the root".to_owned(), |name| name.to_string_lossy().into_owned());
+    let name = whole.file_name().map_or_else(
+        || "the root".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    );
     // Messages print the name on one line.
-    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    let name = format!("{name} ({} files, {})", shape.files(), show_bytes(shape.bytes() as f64));
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    let name = format!(
+        "{name} ({} files, {})",
+        shape.files(),
+        show_bytes(shape.bytes() as f64)
+    );
     Ok((name, shape))
 }
 
 /// Returns the shape in the record of a run.
 fn shape_of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
-    let failed = |why: String| exit::failure(&code::INVALID_INPUT, format!("--tree {}: {why}", path.display()));
+    let failed = |why: String| {
+        exit::failure(
+            &code::INVALID_INPUT,
+            format!("--tree {}: {why}", path.display()),
+        )
+    };
     let read = fsb_store::input::read(path, LARGEST_RECORD);
     let text = read.map_err(|error| {
         let message = format!("--tree {}: cannot be read: {error}", path.display());
@@ -407,6 +530,10 @@ fn shape_of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
         let text = |key: &str| cell.workload.params.get(key).and_then(Value::as_str);
         Some((text("tree").unwrap_or("a tree").to_owned(), text("shape")?))
     });
-    let (name, shape) = found.ok_or_else(|| failed("that run recorded no shape of a tree".to_owned()))?;
-    Ok((name, shape.parse().map_err(|error| failed(format!("{error}")))?))
+    let (name, shape) =
+        found.ok_or_else(|| failed("that run recorded no shape of a tree".to_owned()))?;
+    Ok((
+        name,
+        shape.parse().map_err(|error| failed(format!("{error}")))?,
+    ))
 }

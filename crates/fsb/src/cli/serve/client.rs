@@ -22,15 +22,23 @@ pub(super) struct HelperClient {
 }
 
 impl HelperClient {
-    /// Returns the client of the helper at the other end of the stream. The form offers the permitted media.
+    /// Returns the client of the helper at the other end of the stream. The form offers the
+    /// permitted media.
     pub(super) fn new(stream: UnixStream, permitted: Permitted) -> io::Result<HelperClient> {
         let connection = Mutex::new(Connection::new(stream, LONGEST_REPLY)?);
-        Ok(HelperClient { permitted, connection, last: Mutex::new(None) })
+        Ok(HelperClient {
+            permitted,
+            connection,
+            last: Mutex::new(None),
+        })
     }
 
     /// Sends a request and returns the reply. A refusal is an error.
     fn ask(&self, request: &HelperRequest) -> Result<HelperReply, Problem> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let asked = connection.send(request).and_then(|()| connection.receive());
         match asked {
             Ok(Some(HelperReply::Refused { kind, why })) => Err(match kind {
@@ -41,7 +49,9 @@ impl HelperClient {
                 RefusalKind::Failed => Problem::Failed(why),
             }),
             Ok(Some(reply)) => Ok(reply),
-            Ok(None) | Err(_) => Err(Problem::Failed("The process that makes runs does not answer.".to_owned())),
+            Ok(None) | Err(_) => Err(Problem::Failed(
+                "The process that makes runs does not answer.".to_owned(),
+            )),
         }
     }
 
@@ -74,7 +84,9 @@ impl Runs for HelperClient {
     }
 
     fn start(&self, digest: &str) -> Result<(), Problem> {
-        self.change(&HelperRequest::Start { digest: digest.to_owned() })
+        self.change(&HelperRequest::Start {
+            digest: digest.to_owned(),
+        })
     }
 
     fn stop(&self) -> Result<(), Problem> {

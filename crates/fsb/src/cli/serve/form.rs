@@ -1,5 +1,5 @@
-//! The form of a new run, from the tables that declare file systems, media, suites, workloads and controls; and the plan
-//! that its answers make.
+//! The form of a new run, from the tables that declare file systems, media, suites, workloads and
+//! controls; and the plan that its answers make.
 
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault, ParameterGroup, ParameterKind};
 use fsb_model::Bytes;
@@ -27,26 +27,72 @@ const NO_WORKLOAD: &str = "the suite";
 
 /// Text fields: name, label, effect, default.
 const LINES: [(&str, &str, &str, &str); 7] = [
-    ("size", "Image size", "Size of the image; file sizes scale with it.", "2G"),
-    ("like_disk", "Size of the disk", "Size of the disk that slices imitate, in layout and behaviour.", "100G"),
-    ("budget", "Budget", "Time limit of the run, report included.", "5m"),
-    ("blocks", "Blocks", "Number of blocks; with a budget, those that fit.", "as the budget allows"),
-    ("precision", "Precision", "Add blocks until all intervals are within ± this share.", "none"),
-    ("theta", "Smallest difference", "Smallest difference that matters.", "3%"),
+    (
+        "size",
+        "Image size",
+        "Size of the image; file sizes scale with it.",
+        "2G",
+    ),
+    (
+        "like_disk",
+        "Size of the disk",
+        "Size of the disk that slices imitate, in layout and behaviour.",
+        "100G",
+    ),
+    (
+        "budget",
+        "Budget",
+        "Time limit of the run, report included.",
+        "5m",
+    ),
+    (
+        "blocks",
+        "Blocks",
+        "Number of blocks; with a budget, those that fit.",
+        "as the budget allows",
+    ),
+    (
+        "precision",
+        "Precision",
+        "Add blocks until all intervals are within ± this share.",
+        "none",
+    ),
+    (
+        "theta",
+        "Smallest difference",
+        "Smallest difference that matters.",
+        "3%",
+    ),
     ("seed", "Seed", "Seed of orders and data.", "random"),
 ];
 
 /// Checkboxes: name, label, effect.
 const FLAGS: [(&str, &str, &str); 5] = [
-    ("one_at_a_time", "One at a time", "Let targets take turns on the whole medium instead of sharing it."),
+    (
+        "one_at_a_time",
+        "One at a time",
+        "Let targets take turns on the whole medium instead of sharing it.",
+    ),
     (
         "mkfs_defaults",
         "Defaults of mkfs",
         "Let each mkfs program choose block size, inodes and journal by the size of its slice.",
     ),
-    ("risky", "Risky targets may win", "Let targets win that may lose synced data in a crash."),
-    ("explain", "Explain differences", "Trace further blocks with eBPF to explain differences; needs root."),
-    ("keep_affected", "Keep affected trials", "Keep trials that interference affected instead of retrying them."),
+    (
+        "risky",
+        "Risky targets may win",
+        "Let targets win that may lose synced data in a crash.",
+    ),
+    (
+        "explain",
+        "Explain differences",
+        "Trace further blocks with eBPF to explain differences; needs root.",
+    ),
+    (
+        "keep_affected",
+        "Keep affected trials",
+        "Keep trials that interference affected instead of retrying them.",
+    ),
 ];
 
 /// The answer of a checked checkbox.
@@ -55,7 +101,11 @@ const CHECKED: &str = "true";
 /// Returns the form with the answers so far.
 pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section> {
     let given = |name: &str| -> Vec<String> {
-        answers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
+        answers
+            .iter()
+            .filter(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+            .collect()
     };
     let field = |name: &str, label: &str, about: &str, kind: FieldKind| Field {
         name: name.to_owned(),
@@ -65,12 +115,25 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
         given: given(name),
     };
     let media = ["loop".to_owned(), "ram".to_owned()].into_iter();
-    let media = media.chain(permitted.wipe.iter().map(|device| device.display().to_string())).collect();
-    let directories = permitted.directories.iter().map(|directory| directory.display().to_string());
+    let media = media
+        .chain(
+            permitted
+                .wipe
+                .iter()
+                .map(|device| device.display().to_string()),
+        )
+        .collect();
+    let directories = permitted
+        .directories
+        .iter()
+        .map(|directory| directory.display().to_string());
     let directories: Vec<String> = directories.collect();
     let more = match directories.as_slice() {
         [] => "Separated by spaces, as for fsb run, such as ext4,data=journal.".to_owned(),
-        known => format!("Separated by spaces, as for fsb run, such as ext4,data=journal or {}.", known.join(" ")),
+        known => format!(
+            "Separated by spaces, as for fsb run, such as ext4,data=journal or {}.",
+            known.join(" ")
+        ),
     };
     let mut sections = vec![Section {
         title: "Targets".to_owned(),
@@ -82,11 +145,25 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
                 "fsb list file-systems describes them.",
                 FieldKind::Several(fs::REGISTRY.iter().map(|fs| fs.name().to_owned()).collect()),
             ),
-            field(MEDIUM, "Medium", "An image in a file, in memory, or a device of --wipe.", FieldKind::One(media)),
-            field(TARGETS, "Further targets", &more, FieldKind::Text(String::new())),
+            field(
+                MEDIUM,
+                "Medium",
+                "An image in a file, in memory, or a device of --wipe.",
+                FieldKind::One(media),
+            ),
+            field(
+                TARGETS,
+                "Further targets",
+                &more,
+                FieldKind::Text(String::new()),
+            ),
         ],
     }];
-    let all = std::iter::once(NO_WORKLOAD).chain(fsb_engine::workload::REGISTRY.iter().map(|workload| workload.name()));
+    let all = std::iter::once(NO_WORKLOAD).chain(
+        fsb_engine::workload::REGISTRY
+            .iter()
+            .map(|workload| workload.name()),
+    );
     let all = all.map(str::to_owned).collect();
     sections.push(Section {
         title: "Work".to_owned(),
@@ -96,21 +173,41 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
                 SUITE,
                 "Suite",
                 "A named list of workloads: fsb list suites describes them.",
-                FieldKind::One(suite::REGISTRY.iter().map(|suite| suite.name.to_owned()).collect()),
+                FieldKind::One(
+                    suite::REGISTRY
+                        .iter()
+                        .map(|suite| suite.name.to_owned())
+                        .collect(),
+                ),
             ),
-            field(WORKLOAD, "Workload", "A single workload instead of the suite.", FieldKind::One(all)),
+            field(
+                WORKLOAD,
+                "Workload",
+                "A single workload instead of the suite.",
+                FieldKind::One(all),
+            ),
         ],
     });
     let workload = given(WORKLOAD).pop().unwrap_or_default();
-    if let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == workload) {
+    if let Some(workload) = fsb_engine::workload::REGISTRY
+        .iter()
+        .find(|known| known.name() == workload)
+    {
         sections.extend(parameters(workload.parameters(), &field));
     }
-    let lines = LINES
-        .iter()
-        .map(|(name, label, about, example)| field(name, label, about, FieldKind::Text((*example).to_owned())));
+    let lines = LINES.iter().map(|(name, label, about, example)| {
+        field(name, label, about, FieldKind::Text((*example).to_owned()))
+    });
     let place = FieldKind::One(vec!["host".to_owned(), "vm".to_owned()]);
-    let place = field(PLACE, "Place", "On this machine, or in a virtual machine.", place);
-    let flags = FLAGS.iter().map(|(name, label, about)| field(name, label, about, FieldKind::Flag));
+    let place = field(
+        PLACE,
+        "Place",
+        "On this machine, or in a virtual machine.",
+        place,
+    );
+    let flags = FLAGS
+        .iter()
+        .map(|(name, label, about)| field(name, label, about, FieldKind::Flag));
     sections.push(Section {
         title: "Options".to_owned(),
         about: String::new(),
@@ -119,7 +216,12 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
     let control = |control: &&dyn control::Control| {
         let values: Vec<&str> = control.values().iter().map(|value| value.name).collect();
         let about = format!("{}: {}", control.about(), values.join(", "));
-        field(&format!("{CONTROL}{}", control.name()), control.name(), &about, FieldKind::Text(values[0].to_owned()))
+        field(
+            &format!("{CONTROL}{}", control.name()),
+            control.name(),
+            &about,
+            FieldKind::Text(values[0].to_owned()),
+        )
     };
     sections.push(Section {
         title: "Controls".to_owned(),
@@ -130,25 +232,40 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
 }
 
 /// Returns the parameters of a workload, under the headings of their groups.
-fn parameters(mut parameters: Vec<Parameter>, field: &dyn Fn(&str, &str, &str, FieldKind) -> Field) -> Vec<Section> {
-    parameters.retain(|parameter| parameter.group != ParameterGroup::Resolved && is_offered(&parameter.kind));
+fn parameters(
+    mut parameters: Vec<Parameter>,
+    field: &dyn Fn(&str, &str, &str, FieldKind) -> Field,
+) -> Vec<Section> {
+    parameters.retain(|parameter| {
+        parameter.group != ParameterGroup::Resolved && is_offered(&parameter.kind)
+    });
     parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
     let mut sections: Vec<Section> = Vec::new();
     for parameter in parameters {
         let title = format!("Parameters: {}", parameter.group.title());
         if sections.last().is_none_or(|section| section.title != title) {
-            sections.push(Section { title, about: String::new(), fields: Vec::new() });
+            sections.push(Section {
+                title,
+                about: String::new(),
+                fields: Vec::new(),
+            });
         }
         let default = match (&parameter.default, parameter.default_text()) {
             (ParameterDefault::Required(example), _) => format!("required, such as {example}"),
             (_, Some(text)) => text.into_owned(),
             (_, None) => "none".to_owned(),
         };
-        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+        let needs = parameter
+            .needs
+            .map_or_else(String::new, |needs| format!("; {needs}"));
         let about = format!("{}: {}{needs}", parameter.about, parameter.values());
         let words = |words: &[&str]| {
             let default = format!("default: {default}");
-            FieldKind::One(std::iter::once(default).chain(words.iter().map(|word| (*word).to_owned())).collect())
+            FieldKind::One(
+                std::iter::once(default)
+                    .chain(words.iter().map(|word| (*word).to_owned()))
+                    .collect(),
+            )
         };
         let kind = match &parameter.kind {
             ParameterKind::Word(all) => words(all),
@@ -156,7 +273,12 @@ fn parameters(mut parameters: Vec<Parameter>, field: &dyn Fn(&str, &str, &str, F
             _ => FieldKind::Text(default),
         };
         if let Some(section) = sections.last_mut() {
-            section.fields.push(field(&format!("{PARAMETER}{}", parameter.name), parameter.name, &about, kind));
+            section.fields.push(field(
+                &format!("{PARAMETER}{}", parameter.name),
+                parameter.name,
+                &about,
+                kind,
+            ));
         }
     }
     sections
@@ -182,9 +304,19 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
             SUITE => file.suite = Some(text()),
             WORKLOAD => workload = value,
             PLACE => file.place = Some(typed(value)),
-            "size" => file.size = Some(value.parse::<Bytes>().map_err(|error| format!("size: {error}"))?),
+            "size" => {
+                file.size = Some(
+                    value
+                        .parse::<Bytes>()
+                        .map_err(|error| format!("size: {error}"))?,
+                )
+            }
             "like_disk" => {
-                file.like_disk = Some(value.parse::<Bytes>().map_err(|error| format!("like_disk: {error}"))?)
+                file.like_disk = Some(
+                    value
+                        .parse::<Bytes>()
+                        .map_err(|error| format!("like_disk: {error}"))?,
+                )
             }
             "budget" => repetition.budget = Some(text()),
             "blocks" => repetition.blocks = Some(number(name, value)?),
@@ -203,9 +335,14 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
             },
         }
     }
-    let medium = if medium.is_empty() { String::new() } else { format!("@{medium}") };
+    let medium = if medium.is_empty() {
+        String::new()
+    } else {
+        format!("@{medium}")
+    };
     // The null file system has no medium.
-    let on_medium = |name: &&str| match fs::find(name).is_ok_and(|fs| fs.home() == fs::Home::Device) {
+    let on_medium = |name: &&str| match fs::find(name).is_ok_and(|fs| fs.home() == fs::Home::Device)
+    {
         true => format!("{name}{medium}"),
         false => (*name).to_owned(),
     };
@@ -214,7 +351,8 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
     file.targets = targets.map(|target| typed(&target)).collect();
     if !workload.is_empty() {
         file.suite = None;
-        file.workloads = workloads(&[format!("{workload}{parameters}")]).map_err(|error| error.to_string())?;
+        file.workloads =
+            workloads(&[format!("{workload}{parameters}")]).map_err(|error| error.to_string())?;
     } else if !parameters.is_empty() {
         return Err("choose the workload that the parameters are for".to_owned());
     }
@@ -223,11 +361,17 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
 }
 
 fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, String> {
-    value.parse().map_err(|_| format!("{name}: '{value}' is not a number"))
+    value
+        .parse()
+        .map_err(|_| format!("{name}: '{value}' is not a number"))
 }
 
 fn is_checked(name: &str, value: &str) -> Result<bool, String> {
-    if value == CHECKED { Ok(true) } else { Err(format!("{name}: '{value}' is not {CHECKED}")) }
+    if value == CHECKED {
+        Ok(true)
+    } else {
+        Err(format!("{name}: '{value}' is not {CHECKED}"))
+    }
 }
 
 #[cfg(test)]
@@ -235,17 +379,28 @@ mod tests {
     use super::*;
 
     fn answers(pairs: &[(&str, &str)]) -> Answers {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn every_field_of_the_form_sets_something_in_the_plan() {
         let chosen = answers(&[(WORKLOAD, "read")]);
-        let permitted = Permitted { wipe: vec!["/dev/sdx".into()], ..Permitted::default() };
+        let permitted = Permitted {
+            wipe: vec!["/dev/sdx".into()],
+            ..Permitted::default()
+        };
         let mut fields = 0;
-        for field in sections(&permitted, &chosen).into_iter().flat_map(|section| section.fields) {
+        for field in sections(&permitted, &chosen)
+            .into_iter()
+            .flat_map(|section| section.fields)
+        {
             let value = match &field.kind {
-                FieldKind::Several(values) | FieldKind::One(values) => values.last().unwrap().clone(),
+                FieldKind::Several(values) | FieldKind::One(values) => {
+                    values.last().unwrap().clone()
+                }
                 FieldKind::Flag => CHECKED.to_owned(),
                 FieldKind::Text(_) => match field.name.as_str() {
                     TARGETS => "other=null",
@@ -263,7 +418,11 @@ mod tests {
             let before = plan(&given).unwrap();
             given.push((field.name.clone(), value.clone()));
             let after = plan(&given).unwrap_or_else(|why| panic!("{}={value}: {why}", field.name));
-            assert!(after != before || field.name == WORKLOAD, "{}={value}: {before}", field.name);
+            assert!(
+                after != before || field.name == WORKLOAD,
+                "{}={value}: {before}",
+                field.name
+            );
             fields += 1;
         }
         assert!(fields > 30, "{fields}");

@@ -1,5 +1,5 @@
-//! The helper of `fsb serve --allow-runs`: it has the rights of the user who started the server, and runs the plans that
-//! were shown. It answers the web process, which has no rights of root.
+//! The helper of `fsb serve --allow-runs`: it has the rights of the user who started the server,
+//! and runs the plans that were shown. It answers the web process, which has no rights of root.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -34,7 +34,10 @@ const PLANS: usize = 16;
 const REQUESTS: usize = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 /// The interval at which the helper checks for signals and for the end of the run.
-const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 /// The time limit for the web process to complete a message and to accept a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time after which the helper kills a run that does not end with the server.
@@ -78,18 +81,40 @@ impl<'r> Helper<'r> {
     /// # Errors
     ///
     /// A path of `--wipe` is not a block device.
-    pub(super) fn new(permitted: Permitted, reports: &'r dyn Reports) -> Result<Helper<'r>, String> {
+    pub(super) fn new(
+        permitted: Permitted,
+        reports: &'r dyn Reports,
+    ) -> Result<Helper<'r>, String> {
         let number = |path: &PathBuf| match device_number(path) {
             Some(number) => Ok((path.clone(), number)),
-            None => Err(format!("--wipe {}: this is not a block device", path.display())),
+            None => Err(format!(
+                "--wipe {}: this is not a block device",
+                path.display()
+            )),
         };
-        let devices = permitted.wipe.iter().map(number).collect::<Result<_, _>>()?;
+        let devices = permitted
+            .wipe
+            .iter()
+            .map(number)
+            .collect::<Result<_, _>>()?;
         let (plans, pace) = (VecDeque::new(), Pace::default());
-        Ok(Helper { permitted, devices, reports, plans, pace, run: None })
+        Ok(Helper {
+            permitted,
+            devices,
+            reports,
+            plans,
+            pace,
+            run: None,
+        })
     }
 
-    /// Answers requests until the web process ends or a signal comes. Then ends the run, if there is one.
-    pub(super) fn serve(&mut self, mut connection: Connection, signals: &Signals) -> io::Result<()> {
+    /// Answers requests until the web process ends or a signal comes. Then ends the run, if there
+    /// is one.
+    pub(super) fn serve(
+        &mut self,
+        mut connection: Connection,
+        signals: &Signals,
+    ) -> io::Result<()> {
         let served = self.answer_all(&mut connection, signals);
         self.finish();
         served
@@ -108,7 +133,9 @@ impl<'r> Helper<'r> {
             };
             self.reap();
             if ready {
-                let Some(request) = connection.receive()? else { return Ok(()) };
+                let Some(request) = connection.receive()? else {
+                    return Ok(());
+                };
                 let reply = self.answer(request, Instant::now());
                 connection.send(&reply)?;
             }
@@ -136,10 +163,12 @@ impl<'r> Helper<'r> {
             }
             HelperRequest::Status => HelperReply::Status(self.status()),
             HelperRequest::Report => match &self.run {
-                Some(run) if run.status.is_some() => match self.reports.run(run.watched.directory()) {
-                    Ok(page) => HelperReply::Report { page },
-                    Err(why) => HelperReply::refused(RefusalKind::Missing, why),
-                },
+                Some(run) if run.status.is_some() => {
+                    match self.reports.run(run.watched.directory()) {
+                        Ok(page) => HelperReply::Report { page },
+                        Err(why) => HelperReply::refused(RefusalKind::Missing, why),
+                    }
+                }
                 _ => HelperReply::refused(RefusalKind::Missing, "No run has ended yet."),
             },
         }
@@ -150,13 +179,16 @@ impl<'r> Helper<'r> {
         let file = plan_file::parse(text, "the plan").map_err(|error| error.to_string())?;
         let file = self.permitted.complete(file)?;
         let cpus = coordinator::cpus_for(&file.controls);
-        let mut resolved = file.resolve(cpus, coordinator::fresh_seed()).map_err(|error| error.to_string())?;
+        let mut resolved = file
+            .resolve(cpus, coordinator::fresh_seed())
+            .map_err(|error| error.to_string())?;
         fsb_runner::vm::pin(&mut resolved.plan).map_err(|error| error.to_string())?;
         let wipe = self.permitted.check(&resolved.plan)?;
         resolved.plan.wipe.clone_from(&wipe);
         let text = plan_file::print(&resolved.plan).map_err(|error| error.to_string())?;
         let name = coordinator::run_name(&resolved.plan);
-        let (record, work, warnings) = coordinator::checked(resolved).map_err(|error| format!("{error:#}"))?;
+        let (record, work, warnings) =
+            coordinator::checked(resolved).map_err(|error| format!("{error:#}"))?;
         let Expected { blocks, time, .. } = schedule::expected(&record, &work);
         let time = match record.plan.repetition.budget() {
             Some(budget) => format!("The run takes at most {}.", show_duration(budget)),
@@ -169,13 +201,23 @@ impl<'r> Helper<'r> {
         let planned = Planned {
             digest: digest(&text),
             cases: record.cells.iter().map(|cell| cell.label.clone()).collect(),
-            targets: record.plan.targets.iter().map(|target| target.name.clone()).collect(),
+            targets: record
+                .plan
+                .targets
+                .iter()
+                .map(|target| target.name.clone())
+                .collect(),
             time,
             warnings: warnings.iter().map(warning_text).collect(),
             text: text.clone(),
         };
         self.plans.retain(|kept| kept.digest != planned.digest);
-        self.plans.push_back(KeptPlan { digest: planned.digest.clone(), text, wipe, name });
+        self.plans.push_back(KeptPlan {
+            digest: planned.digest.clone(),
+            text,
+            wipe,
+            name,
+        });
         if self.plans.len() > PLANS {
             self.plans.pop_front();
         }
@@ -188,10 +230,16 @@ impl<'r> Helper<'r> {
             return HelperReply::refused(RefusalKind::Busy, "A run is measured already.");
         }
         let Some(plan) = self.plans.iter().find(|plan| plan.digest == digest) else {
-            return HelperReply::refused(RefusalKind::Missing, "This plan is not known any more: show it again.");
+            return HelperReply::refused(
+                RefusalKind::Missing,
+                "This plan is not known any more: show it again.",
+            );
         };
         if let Some(moved) = plan.wipe.iter().find(|path| !self.is_same_device(path)) {
-            let why = format!("{} is another device than when the server started.", moved.display());
+            let why = format!(
+                "{} is another device than when the server started.",
+                moved.display()
+            );
             return HelperReply::refused(RefusalKind::Invalid, why);
         }
         match spawn(plan) {
@@ -199,19 +247,25 @@ impl<'r> Helper<'r> {
                 self.run = Some(run);
                 HelperReply::Done
             }
-            Err(error) => HelperReply::refused(RefusalKind::Failed, format!("The run could not be started: {error}")),
+            Err(error) => HelperReply::refused(
+                RefusalKind::Failed,
+                format!("The run could not be started: {error}"),
+            ),
         }
     }
 
     fn is_same_device(&self, path: &Path) -> bool {
         let number = device_number(path);
-        self.devices.iter().any(|(named, known)| named == path && Some(*known) == number)
+        self.devices
+            .iter()
+            .any(|(named, known)| named == path && Some(*known) == number)
     }
 
     /// Stops the run as Ctrl-C does.
     fn stop(&mut self) {
         if let Some(run) = self.run.as_ref().filter(|run| run.status.is_none()) {
-            // The run leads a process group of its own. The signal does nothing if the run has ended meanwhile.
+            // The run leads a process group of its own. The signal does nothing if the run has
+            // ended meanwhile.
             let _ = kill_process_group(Pid::from_child(&run.child), Signal::INT);
         }
     }
@@ -243,20 +297,26 @@ impl<'r> Helper<'r> {
 
     fn status(&mut self) -> RunStatus {
         self.reap();
-        let Some(run) = &mut self.run else { return RunStatus::default() };
+        let Some(run) = &mut self.run else {
+            return RunStatus::default();
+        };
         RunStatus {
             is_running: run.status.is_none(),
             directory: run.watched.directory().display().to_string(),
             // The run makes its directory after it has checked the plan.
             live: run.watched.look().ok(),
-            error: run.status.map(|status| error_of(&mut run.messages, status)).unwrap_or_default(),
+            error: run
+                .status
+                .map(|status| error_of(&mut run.messages, status))
+                .unwrap_or_default(),
         }
     }
 }
 
 /// Starts a run of exactly the text that the page showed.
 fn spawn(plan: &KeptPlan) -> io::Result<StartedRun> {
-    // Under sudo, the run reads the plan with the rights of the invoking user, who must not be able to change it.
+    // Under sudo, the run reads the plan with the rights of the invoking user, who must not be able
+    // to change it.
     let directory = tempfile::Builder::new().prefix("fsb-serve-").tempdir()?;
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
     let path = directory.path().join("plan.toml");
@@ -265,14 +325,29 @@ fn spawn(plan: &KeptPlan) -> io::Result<StartedRun> {
     let out = std::path::absolute(results::default_directory(&plan.name))?;
     let messages = tempfile::tempfile()?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg("run").arg(&path).arg("--out").arg(&out).args(["--quiet", "--message-format=json"]);
+    command
+        .arg("run")
+        .arg(&path)
+        .arg("--out")
+        .arg(&out)
+        .args(["--quiet", "--message-format=json"]);
     for device in &plan.wipe {
         command.arg("--wipe").arg(device);
     }
     // In a process group of its own the run gets no Ctrl-C: the server gets it and stops the run.
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages.try_clone()?);
+    command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(messages.try_clone()?);
     let child = command.spawn()?;
-    Ok(StartedRun { child, status: None, messages, watched: WatchedRun::new(&out, WIDTH), _plan: directory })
+    Ok(StartedRun {
+        child,
+        status: None,
+        messages,
+        watched: WatchedRun::new(&out, WIDTH),
+        _plan: directory,
+    })
 }
 
 /// Returns the error of a run that has ended, from its messages; empty if it has none.
@@ -282,7 +357,9 @@ fn error_of(messages: &mut File, status: ExitStatus) -> String {
     let read = messages.seek(io::SeekFrom::Start(length.saturating_sub(MESSAGES)));
     let _ = read.and_then(|_| messages.take(MESSAGES).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
-    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let mut messages = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let error = messages.rfind(|message| message.level == Level::Error);
     match (error, status.signal()) {
         (Some(error), _) => error.message,
@@ -299,7 +376,10 @@ fn device_number(path: &Path) -> Option<u64> {
 
 /// Returns the SHA-256 of a text in hexadecimal.
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The times of the last requests.
@@ -309,7 +389,11 @@ struct Pace(VecDeque<Instant>);
 impl Pace {
     /// Returns whether the limit permits another request, and counts it.
     fn permits(&mut self, now: Instant) -> bool {
-        while self.0.front().is_some_and(|then| now.duration_since(*then) >= MINUTE) {
+        while self
+            .0
+            .front()
+            .is_some_and(|then| now.duration_since(*then) >= MINUTE)
+        {
             self.0.pop_front();
         }
         let permits = self.0.len() < REQUESTS;
@@ -337,11 +421,23 @@ mod tests {
     }
 
     fn helper() -> Helper<'static> {
-        Helper::new(Permitted { images: ".".into(), ..Permitted::default() }, &NoReports).unwrap()
+        Helper::new(
+            Permitted {
+                images: ".".into(),
+                ..Permitted::default()
+            },
+            &NoReports,
+        )
+        .unwrap()
     }
 
     fn plan(helper: &mut Helper<'_>, text: &str) -> HelperReply {
-        helper.answer(HelperRequest::Plan { text: text.to_owned() }, Instant::now())
+        helper.answer(
+            HelperRequest::Plan {
+                text: text.to_owned(),
+            },
+            Instant::now(),
+        )
     }
 
     fn kind(reply: &HelperReply) -> Option<RefusalKind> {
@@ -354,20 +450,35 @@ mod tests {
     #[test]
     fn a_plan_is_kept_as_it_was_shown_and_its_digest_is_that_of_the_text() {
         let mut helper = helper();
-        let HelperReply::Planned(planned) = plan(&mut helper, "targets = ['null']\nseed = 7\n") else { panic!() };
+        let HelperReply::Planned(planned) = plan(&mut helper, "targets = ['null']\nseed = 7\n")
+        else {
+            panic!()
+        };
         assert_eq!(planned.digest, digest(&planned.text));
-        assert_eq!((planned.targets.as_slice(), planned.cases.len()), (&["null".to_owned()][..], 12));
+        assert_eq!(
+            (planned.targets.as_slice(), planned.cases.len()),
+            (&["null".to_owned()][..], 12)
+        );
         assert_eq!(planned.time, "The run takes at most 5 min 00 s.");
         let kept = &helper.plans[0];
         assert_eq!((&kept.text, kept.wipe.len()), (&planned.text, 0));
-        let again = plan_file::parse(&planned.text, "p").unwrap().resolve(coordinator::cpus(), 1).unwrap();
-        assert_eq!(plan_file::print(&again.plan).unwrap(), planned.text, "it resolves to itself");
+        let again = plan_file::parse(&planned.text, "p")
+            .unwrap()
+            .resolve(coordinator::cpus(), 1)
+            .unwrap();
+        assert_eq!(
+            plan_file::print(&again.plan).unwrap(),
+            planned.text,
+            "it resolves to itself"
+        );
     }
 
     #[test]
     fn only_plans_that_were_shown_start_and_old_ones_are_forgotten() {
         let mut helper = helper();
-        let start = |digest: &str| HelperRequest::Start { digest: digest.to_owned() };
+        let start = |digest: &str| HelperRequest::Start {
+            digest: digest.to_owned(),
+        };
         let reply = helper.answer(start(&digest("targets = ['null']\n")), Instant::now());
         assert_eq!(kind(&reply), Some(RefusalKind::Missing));
         for seed in 0..=PLANS {
@@ -375,7 +486,12 @@ mod tests {
             assert_eq!(kind(&reply), None, "{reply:?}");
         }
         assert_eq!(helper.plans.len(), PLANS);
-        assert!(helper.plans.iter().all(|kept| !kept.text.contains("seed = 0\n")));
+        assert!(
+            helper
+                .plans
+                .iter()
+                .all(|kept| !kept.text.contains("seed = 0\n"))
+        );
     }
 
     #[test]
@@ -388,11 +504,20 @@ mod tests {
             "budget",
             "targets = ['ext5']\n",
         ] {
-            assert_eq!(kind(&plan(&mut helper, wrong)), Some(RefusalKind::Invalid), "{wrong}");
+            assert_eq!(
+                kind(&plan(&mut helper, wrong)),
+                Some(RefusalKind::Invalid),
+                "{wrong}"
+            );
         }
         assert!(helper.plans.is_empty());
-        let named = Permitted { wipe: vec!["/dev/null".into()], ..Permitted::default() };
-        assert!(Helper::new(named, &NoReports).is_err_and(|why| why.contains("not a block device")));
+        let named = Permitted {
+            wipe: vec!["/dev/null".into()],
+            ..Permitted::default()
+        };
+        assert!(
+            Helper::new(named, &NoReports).is_err_and(|why| why.contains("not a block device"))
+        );
     }
 
     #[test]
@@ -402,8 +527,17 @@ mod tests {
         for _ in 0..REQUESTS {
             assert_eq!(helper.answer(HelperRequest::Stop, start), HelperReply::Done);
         }
-        assert_eq!(kind(&helper.answer(HelperRequest::Stop, start)), Some(RefusalKind::TooMany));
-        assert_eq!(helper.answer(HelperRequest::Status, start), HelperReply::Status(RunStatus::default()));
-        assert_eq!(helper.answer(HelperRequest::Stop, start + MINUTE), HelperReply::Done);
+        assert_eq!(
+            kind(&helper.answer(HelperRequest::Stop, start)),
+            Some(RefusalKind::TooMany)
+        );
+        assert_eq!(
+            helper.answer(HelperRequest::Status, start),
+            HelperReply::Status(RunStatus::default())
+        );
+        assert_eq!(
+            helper.answer(HelperRequest::Stop, start + MINUTE),
+            HelperReply::Done
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The messages between the web process and the helper: one JSON object a line, a request and its reply.
+//! The messages between the web process and the helper: one JSON object a line, a request and its
+//! reply.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -78,7 +79,10 @@ pub(super) enum RefusalKind {
 impl HelperReply {
     /// Returns a refusal.
     pub(super) fn refused(kind: RefusalKind, why: impl Into<String>) -> HelperReply {
-        HelperReply::Refused { kind, why: why.into() }
+        HelperReply::Refused {
+            kind,
+            why: why.into(),
+        }
     }
 }
 
@@ -92,7 +96,11 @@ pub(super) struct Connection {
 impl Connection {
     /// Returns an end that receives messages of at most `longest` bytes.
     pub(super) fn new(stream: UnixStream, longest: u64) -> io::Result<Connection> {
-        Ok(Connection { writer: stream.try_clone()?, reader: BufReader::new(stream), longest })
+        Ok(Connection {
+            writer: stream.try_clone()?,
+            reader: BufReader::new(stream),
+            longest,
+        })
     }
 
     /// Limits the time of each call that waits for the other end.
@@ -115,11 +123,16 @@ impl Connection {
     /// The connection is broken, or the message is too long or not one of the protocol.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut line = Vec::new();
-        (&mut self.reader).take(self.longest).read_until(b'\n', &mut line)?;
+        (&mut self.reader)
+            .take(self.longest)
+            .read_until(b'\n', &mut line)?;
         match line.last() {
             None => Ok(None),
             Some(b'\n') => Ok(Some(serde_json::from_slice(&line)?)),
-            Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the message has no end")),
+            Some(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the message has no end",
+            )),
         }
     }
 
@@ -143,13 +156,21 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let mut web = Connection::new(one, LONGEST_REPLY).unwrap();
         let mut helper = Connection::new(other, 200).unwrap();
-        let request = HelperRequest::Plan { text: "targets = ['null']\n".to_owned() };
+        let request = HelperRequest::Plan {
+            text: "targets = ['null']\n".to_owned(),
+        };
         web.send(&request).unwrap();
         web.send(&HelperRequest::Stop).unwrap();
         assert_eq!(helper.receive::<HelperRequest>().unwrap(), Some(request));
         assert!(helper.has_buffered());
-        assert_eq!(helper.receive::<HelperRequest>().unwrap(), Some(HelperRequest::Stop));
-        web.send(&HelperRequest::Start { digest: "0".repeat(300) }).unwrap();
+        assert_eq!(
+            helper.receive::<HelperRequest>().unwrap(),
+            Some(HelperRequest::Stop)
+        );
+        web.send(&HelperRequest::Start {
+            digest: "0".repeat(300),
+        })
+        .unwrap();
         assert!(helper.receive::<HelperRequest>().is_err(), "it is too long");
         drop((web, helper));
         for wrong in [
@@ -166,6 +187,12 @@ mod tests {
         }
         let (one, other) = UnixStream::pair().unwrap();
         drop(one);
-        assert_eq!(Connection::new(other, 200).unwrap().receive::<HelperRequest>().unwrap(), None);
+        assert_eq!(
+            Connection::new(other, 200)
+                .unwrap()
+                .receive::<HelperRequest>()
+                .unwrap(),
+            None
+        );
     }
 }

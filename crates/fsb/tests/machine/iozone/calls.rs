@@ -1,4 +1,5 @@
-//! The system calls are those of real IOzone 3.471: phases, sizes, offsets, flags, and the places of fsync and close.
+//! The system calls are those of real IOzone 3.471: phases, sizes, offsets, flags, and the places
+//! of fsync and close.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +17,13 @@ const THEIRS: &str = "/mnt/test";
 /// Returns the command of a trace and the recorded calls.
 fn theirs(name: &str) -> (String, String) {
     let text = std::fs::read_to_string(testdata("iozone-strace").join(name)).unwrap();
-    let command = text.lines().next().unwrap().strip_prefix("# iozone ").unwrap().to_owned();
+    let command = text
+        .lines()
+        .next()
+        .unwrap()
+        .strip_prefix("# iozone ")
+        .unwrap()
+        .to_owned();
     (command, text)
 }
 
@@ -31,7 +38,11 @@ fn ours(directory: &Path, command: &str) -> String {
         .args(command.replace(THEIRS, root).split_whitespace())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(log).unwrap();
     text
@@ -42,13 +53,32 @@ fn agree(name: &str) {
     let (command, text) = theirs(name);
     let directory = scratch();
     let mut theirs = in_time(&text, THEIRS);
-    let mut ours = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let mut ours = in_time(
+        &ours(directory.path(), &command),
+        directory.path().to_str().unwrap(),
+    );
     sort_random(&mut theirs);
     sort_random(&mut ours);
-    assert!(theirs.len() > 10, "{name}: the trace of the real tool was not understood");
-    if let Some(at) = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours) {
-        let around = |events: &[Event]| format!("{:#?}", &events[at.saturating_sub(2)..events.len().min(at + 3)]);
-        panic!("{name}, call {at}: IOzone\n{}\nfsb\n{}", around(&theirs), around(&ours));
+    assert!(
+        theirs.len() > 10,
+        "{name}: the trace of the real tool was not understood"
+    );
+    if let Some(at) = theirs
+        .iter()
+        .zip(&ours)
+        .position(|(theirs, ours)| theirs != ours)
+    {
+        let around = |events: &[Event]| {
+            format!(
+                "{:#?}",
+                &events[at.saturating_sub(2)..events.len().min(at + 3)]
+            )
+        };
+        panic!(
+            "{name}, call {at}: IOzone\n{}\nfsb\n{}",
+            around(&theirs),
+            around(&ours)
+        );
     }
     assert_eq!(
         theirs.len(),
@@ -79,8 +109,8 @@ same_calls! {
     o_sync "osync.strace"
 }
 
-/// The calls of a process of throughput mode, however soon it was stopped. After it opened its file, it read or wrote
-/// `records` records from the start on, and then made the calls `after`.
+/// The calls of a process of throughput mode, however soon it was stopped. After it opened its
+/// file, it read or wrote `records` records from the start on, and then made the calls `after`.
 #[derive(Debug, PartialEq)]
 struct Member {
     file: String,
@@ -92,27 +122,49 @@ struct Member {
 
 fn member(events: &[Event]) -> Option<Member> {
     let (first, rest) = events.split_first()?;
-    let moved = rest.iter().take_while(|event| matches!(event.call, Call::Read { .. } | Call::Write { .. })).count();
+    let moved = rest
+        .iter()
+        .take_while(|event| matches!(event.call, Call::Read { .. } | Call::Write { .. }))
+        .count();
     for (at, event) in rest[..moved].iter().enumerate() {
-        let (Call::Read { offset, length } | Call::Write { offset, length }) = event.call else { unreachable!() };
+        let (Call::Read { offset, length } | Call::Write { offset, length }) = event.call else {
+            unreachable!()
+        };
         assert_eq!((offset, length), (at as u64 * 65_536, 65_536), "{event:?}");
     }
     matches!(first.call, Call::Open(..)).then(|| Member {
         file: first.file.clone(),
         open: first.call.clone(),
-        reads: matches!(rest.first(), Some(Event { call: Call::Read { .. }, .. })),
+        reads: matches!(
+            rest.first(),
+            Some(Event {
+                call: Call::Read { .. },
+                ..
+            })
+        ),
         records: moved,
-        after: rest[moved..].iter().map(|event| event.call.clone()).collect(),
+        after: rest[moved..]
+            .iter()
+            .map(|event| event.call.clone())
+            .collect(),
     })
 }
 
 /// Returns each phase of each file, and the removals at the end.
 fn members(text: &str, root: &str) -> (Vec<Member>, Vec<String>) {
     let processes = parse(text, root);
-    let mut members: Vec<Member> = processes.iter().filter_map(|events| member(events)).collect();
-    // Stable: phases of one file stay in order, regardless of which process of a phase was seen first.
+    let mut members: Vec<Member> = processes
+        .iter()
+        .filter_map(|events| member(events))
+        .collect();
+    // Stable: phases of one file stay in order, regardless of which process of a phase was seen
+    // first.
     members.sort_by(|a, b| a.file.cmp(&b.file));
-    let removed = processes.concat().into_iter().filter(|event| event.call == Call::Unlink).map(|event| event.file);
+    let removed = processes
+        .concat()
+        .into_iter()
+        .filter(|event| event.call == Call::Unlink)
+        .map(|event| event.file);
     (members, removed.collect())
 }
 
@@ -139,7 +191,18 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
         let calls = |program: &Path, first: &[&str]| {
             let log = directory.path().with_extension("strace");
             let strace = Command::new("timeout")
-                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", &format!("{TRACED},fcntl"), "-o"])
+                .args([
+                    "60",
+                    "strace",
+                    "-f",
+                    "-s",
+                    "0",
+                    "-e",
+                    "signal=none",
+                    "-e",
+                    &format!("{TRACED},fcntl"),
+                    "-o",
+                ])
                 .arg(&log)
                 .arg(program)
                 .args(first)
@@ -158,13 +221,16 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
             (events, text.matches("F_SETLKW").count())
         };
         let (theirs, ours) = (calls(tool, &[]), calls(Path::new(FSB), &["iozone"]));
-        assert!(theirs.0.len() > 10, "{line}: the trace of the real tool was not understood");
+        assert!(
+            theirs.0.len() > 10,
+            "{line}: the trace of the real tool was not understood"
+        );
         assert_eq!(ours, theirs, "{line}");
     }
 }
 
-/// Returns the transfers of asynchronous modes: their direction and offset. Threads of the C library make them in an
-/// order of their own.
+/// Returns the transfers of asynchronous modes: their direction and offset. Threads of the C
+/// library make them in an order of their own.
 fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
     let before = format!(", {record}, ");
     let mut found: Vec<(bool, u64)> = log
@@ -175,8 +241,12 @@ fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
             if line.contains(&format!(", {record})")) && line.contains(" read(") {
                 return Some((true, 0));
             }
-            let (_, rest) = line.split_once(&before).filter(|_| reads || line.contains("pwrite64"))?;
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (_, rest) = line
+                .split_once(&before)
+                .filter(|_| reads || line.contains("pwrite64"))?;
+            let digits = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len());
             Some((reads, rest[..digits].parse().ok()?))
         })
         .collect();
@@ -194,7 +264,18 @@ fn asynchronous_modes_move_what_the_tool_itself_moves() {
         let moved = |program: &Path, first: &[&str]| {
             let log = directory.path().with_extension("strace");
             let strace = Command::new("timeout")
-                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", "trace=read,pread64,pwrite64", "-o"])
+                .args([
+                    "60",
+                    "strace",
+                    "-f",
+                    "-s",
+                    "0",
+                    "-e",
+                    "signal=none",
+                    "-e",
+                    "trace=read,pread64,pwrite64",
+                    "-o",
+                ])
                 .arg(&log)
                 .arg(program)
                 .args(first)
@@ -209,7 +290,8 @@ fn asynchronous_modes_move_what_the_tool_itself_moves() {
             transfers(&text, "16384")
         };
         let ours = moved(Path::new(FSB), &["iozone"]);
-        // Each of four operations transfers each of sixteen records once, and two read the first one before.
+        // Each of four operations transfers each of sixteen records once, and two read the first
+        // one before.
         let mut expected: Vec<_> = [false, true]
             .into_iter()
             .flat_map(|reads| (0..16).flat_map(move |record| [(reads, record * 16_384); 2]))
@@ -232,19 +314,26 @@ fn throughput_mode() {
     let (command, text) = theirs("throughput.strace");
     let directory = scratch();
     let (theirs, their_removals) = members(&text, THEIRS);
-    let (ours, our_removals) = members(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let (ours, our_removals) = members(
+        &ours(directory.path(), &command),
+        directory.path().to_str().unwrap(),
+    );
     assert_eq!(theirs.len(), 8);
     assert_eq!(our_removals, their_removals);
     assert_eq!(ours.len(), theirs.len());
     for (theirs, ours) in theirs.iter().zip(ours) {
         let creates = matches!(&ours.open, Call::Open(flags, _) if flags.contains("O_CREAT"));
-        // The phase that creates the file completes it for the other phases. Each of those ends for all processes when
-        // the first one is done.
+        // The phase that creates the file completes it for the other phases. Each of those ends for
+        // all processes when the first one is done.
         if creates {
             assert_eq!((ours.records, theirs.records), (4, 4));
         }
         // A process that was stopped before its first record does not show its direction.
-        let reads = if ours.records == 0 { theirs.reads } else { ours.reads };
+        let reads = if ours.records == 0 {
+            theirs.reads
+        } else {
+            ours.reads
+        };
         let expected = Member {
             file: theirs.file.clone(),
             open: theirs.open.clone(),
@@ -261,7 +350,10 @@ fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
     needs!(program "strace");
     let (command, _) = theirs("02-random-read-write.strace");
     let directory = scratch();
-    let events = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let events = in_time(
+        &ours(directory.path(), &command),
+        directory.path().to_str().unwrap(),
+    );
     let start = events.iter().position(
         |event| matches!(&event.call, Call::Open(flags, _) if flags.contains("O_CREAT") && flags.contains("O_RDWR")),
     );
@@ -281,9 +373,10 @@ fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
     assert_ne!(sorted, reads);
 }
 
-// System calls on files under test, from a trace of strace, in a form that real IOzone and fsb can be compared in.
-// Seeks are offsets here, not calls: a read after a seek and a pread are the same. Comments in the code name the
-// other differences that are ignored; `docs/methods/iozone.md` describes them for users.
+// System calls on files under test, from a trace of strace, in a form that real IOzone and fsb can
+// be compared in. Seeks are offsets here, not calls: a read after a seek and a pread are the same.
+// Comments in the code name the other differences that are ignored; `docs/methods/iozone.md`
+// describes them for users.
 
 /// A call on a file under test.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -316,7 +409,8 @@ enum Call {
     },
 }
 
-/// A call, its file, and the index of its descriptor among the open ones of the process (0 for the oldest).
+/// A call, its file, and the index of its descriptor among the open ones of the process (0 for the
+/// oldest).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Event {
     file: String,
@@ -326,11 +420,14 @@ struct Event {
 
 /// Returns the calls of each process, in the order of their first call.
 fn parse(text: &str, root: &str) -> Vec<Vec<Event>> {
-    timed(text, root).into_iter().map(|events| events.into_iter().map(|(_, event)| event).collect()).collect()
+    timed(text, root)
+        .into_iter()
+        .map(|events| events.into_iter().map(|(_, event)| event).collect())
+        .collect()
 }
 
-/// Returns the calls of all processes in the order of time: a worker of fsb uses the files, and its coordinator removes
-/// them.
+/// Returns the calls of all processes in the order of time: a worker of fsb uses the files, and its
+/// coordinator removes them.
 fn in_time(text: &str, root: &str) -> Vec<Event> {
     let mut events = timed(text, root).concat();
     events.sort_by_key(|(line, _)| *line);
@@ -342,7 +439,11 @@ fn timed(text: &str, root: &str) -> Vec<Vec<(usize, Event)>> {
     let mut order: Vec<String> = Vec::new();
     let mut processes: BTreeMap<String, Process> = BTreeMap::new();
     let mut lines: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.starts_with('#'))
+    {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let (id, rest) = line.split_at(digits);
         if !order.iter().any(|known| known == id) {
@@ -350,9 +451,20 @@ fn timed(text: &str, root: &str) -> Vec<Vec<(usize, Event)>> {
         }
         let process = processes.entry(id.to_owned()).or_default();
         process.line(rest.trim_start(), root);
-        lines.entry(id.to_owned()).or_default().resize(process.events.len(), number);
+        lines
+            .entry(id.to_owned())
+            .or_default()
+            .resize(process.events.len(), number);
     }
-    let events = |id: String| Some(lines.remove(&id)?.into_iter().zip(processes.remove(&id)?.events).collect());
+    let events = |id: String| {
+        Some(
+            lines
+                .remove(&id)?
+                .into_iter()
+                .zip(processes.remove(&id)?.events)
+                .collect(),
+        )
+    };
     order.into_iter().filter_map(events).collect()
 }
 
@@ -372,13 +484,27 @@ impl Process {
             self.unfinished = begun.to_owned();
             return;
         }
-        let resumed = line.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
-        let whole = resumed.map_or_else(|| line.to_owned(), |(_, rest)| format!("{}{rest}", self.unfinished));
-        let Some((call, result)) = whole.rsplit_once(" = ") else { return };
-        let Some((name, arguments)) = call.trim_end().split_once('(') else { return };
-        let arguments: Vec<&str> = arguments.strip_suffix(')').unwrap_or(arguments).split(", ").collect();
+        let resumed = line
+            .strip_prefix("<... ")
+            .and_then(|rest| rest.split_once(" resumed>"));
+        let whole = resumed.map_or_else(
+            || line.to_owned(),
+            |(_, rest)| format!("{}{rest}", self.unfinished),
+        );
+        let Some((call, result)) = whole.rsplit_once(" = ") else {
+            return;
+        };
+        let Some((name, arguments)) = call.trim_end().split_once('(') else {
+            return;
+        };
+        let arguments: Vec<&str> = arguments
+            .strip_suffix(')')
+            .unwrap_or(arguments)
+            .split(", ")
+            .collect();
         let value = result.split_whitespace().next().unwrap_or_default();
-        // IOzone closes a descriptor twice and seeks before the start of the file: both calls fail and change nothing.
+        // IOzone closes a descriptor twice and seeks before the start of the file: both calls fail
+        // and change nothing.
         if !value.starts_with('-') {
             self.call(name, &arguments, value, root);
         }
@@ -389,7 +515,11 @@ impl Process {
             "openat" | "open" | "creat" => self.opened(name, arguments, value, root),
             "unlink" | "unlinkat" => {
                 if let Some(file) = arguments.iter().find_map(|argument| under(argument, root)) {
-                    self.events.push(Event { file, descriptor: 0, call: Call::Unlink });
+                    self.events.push(Event {
+                        file,
+                        descriptor: 0,
+                        call: Call::Unlink,
+                    });
                 }
             }
             "msync" | "munmap" => self.mapped(name, arguments),
@@ -399,29 +529,54 @@ impl Process {
     }
 
     fn opened(&mut self, name: &str, arguments: &[&str], value: &str, root: &str) {
-        let arguments = if name == "openat" { &arguments[1..] } else { arguments };
-        let Some(file) = under(arguments[0], root) else { return };
+        let arguments = if name == "openat" {
+            &arguments[1..]
+        } else {
+            arguments
+        };
+        let Some(file) = under(arguments[0], root) else {
+            return;
+        };
         let (flags, mode) = match name {
             "creat" => ("O_WRONLY|O_CREAT|O_TRUNC", arguments.get(1)),
             _ => (arguments[1], arguments.get(2)),
         };
         // Ignore close-on-exec flags, and the flag that the C library adds for large files.
-        let flags: BTreeSet<String> =
-            flags.split('|').filter(|flag| !["O_CLOEXEC", "O_LARGEFILE"].contains(flag)).map(str::to_owned).collect();
-        let mode = mode.filter(|_| flags.contains("O_CREAT")).map(|mode| (*mode).to_owned());
+        let flags: BTreeSet<String> = flags
+            .split('|')
+            .filter(|flag| !["O_CLOEXEC", "O_LARGEFILE"].contains(flag))
+            .map(str::to_owned)
+            .collect();
+        let mode = mode
+            .filter(|_| flags.contains("O_CREAT"))
+            .map(|mode| (*mode).to_owned());
         self.open.insert(value.parse().unwrap(), (file, 0));
         self.push(value.parse().unwrap(), Call::Open(flags, mode));
     }
 
     fn push(&mut self, descriptor: i64, call: Call) {
-        let Some((file, _)) = self.open.get(&descriptor) else { return };
-        let place = self.open.keys().position(|known| *known == descriptor).unwrap();
-        self.events.push(Event { file: file.clone(), descriptor: place, call });
+        let Some((file, _)) = self.open.get(&descriptor) else {
+            return;
+        };
+        let place = self
+            .open
+            .keys()
+            .position(|known| *known == descriptor)
+            .unwrap();
+        self.events.push(Event {
+            file: file.clone(),
+            descriptor: place,
+            call,
+        });
     }
 
     fn on_descriptor(&mut self, name: &str, arguments: &[&str], value: &str) {
-        let Ok(descriptor) = arguments[0].parse::<i64>() else { return };
-        let Some((_, place)) = self.open.get_mut(&descriptor) else { return };
+        let Ok(descriptor) = arguments[0].parse::<i64>() else {
+            return;
+        };
+        let Some((_, place)) = self.open.get_mut(&descriptor) else {
+            return;
+        };
         let value: u64 = value.parse().unwrap_or(0);
         let at = *place;
         let explicit = || arguments[3].parse().unwrap();
@@ -433,13 +588,25 @@ impl Process {
             "read" | "write" => {
                 *place += value;
                 if name == "read" {
-                    Call::Read { offset: at, length: value }
+                    Call::Read {
+                        offset: at,
+                        length: value,
+                    }
                 } else {
-                    Call::Write { offset: at, length: value }
+                    Call::Write {
+                        offset: at,
+                        length: value,
+                    }
                 }
             }
-            "pread64" => Call::Read { offset: explicit(), length: value },
-            "pwrite64" => Call::Write { offset: explicit(), length: value },
+            "pread64" => Call::Read {
+                offset: explicit(),
+                length: value,
+            },
+            "pwrite64" => Call::Write {
+                offset: explicit(),
+                length: value,
+            },
             "fsync" => Call::Fsync,
             "ftruncate" => Call::Truncate(arguments[1].parse().unwrap()),
             "close" => Call::Close,
@@ -452,31 +619,57 @@ impl Process {
     }
 
     fn maps_in(&mut self, arguments: &[&str], address: &str) {
-        let Ok(descriptor) = arguments[4].parse::<i64>() else { return };
-        let Some((file, _)) = self.open.get(&descriptor).cloned() else { return };
+        let Ok(descriptor) = arguments[4].parse::<i64>() else {
+            return;
+        };
+        let Some((file, _)) = self.open.get(&descriptor).cloned() else {
+            return;
+        };
         let length = arguments[1].parse().unwrap();
         self.maps.push((address.to_owned(), length, file));
         let (access, sharing) = (arguments[2].to_owned(), arguments[3].to_owned());
-        self.push(descriptor, Call::Map { length, access, sharing });
+        self.push(
+            descriptor,
+            Call::Map {
+                length,
+                access,
+                sharing,
+            },
+        );
     }
 
     /// Handles msync and munmap; ignores memory that is not mapped from a file under test.
     fn mapped(&mut self, name: &str, arguments: &[&str]) {
         let length: u64 = arguments[1].parse().unwrap();
-        let (address, same) = (arguments[0], |known: &str| known == "ADDR" || known == arguments[0]);
+        let (address, same) = (arguments[0], |known: &str| {
+            known == "ADDR" || known == arguments[0]
+        });
         let within = |(start, size, _): &&(String, u64, String)| {
-            same(start) || hex(address).zip(hex(start)).is_some_and(|(at, start)| (start..start + size).contains(&at))
+            same(start)
+                || hex(address)
+                    .zip(hex(start))
+                    .is_some_and(|(at, start)| (start..start + size).contains(&at))
         };
-        let Some((_, size, file)) = self.maps.iter().find(within).cloned() else { return };
+        let Some((_, size, file)) = self.maps.iter().find(within).cloned() else {
+            return;
+        };
         let call = match name {
-            "msync" => Call::Msync { length, flags: arguments[2].to_owned() },
+            "msync" => Call::Msync {
+                length,
+                flags: arguments[2].to_owned(),
+            },
             _ if length == size => Call::Unmap { length },
             _ => return,
         };
         if matches!(call, Call::Unmap { .. }) {
-            self.maps.retain(|(start, size, _)| !(same(start) && *size == length));
+            self.maps
+                .retain(|(start, size, _)| !(same(start) && *size == length));
         }
-        self.events.push(Event { file, descriptor: 0, call });
+        self.events.push(Event {
+            file,
+            descriptor: 0,
+            call,
+        });
     }
 }
 
@@ -484,24 +677,29 @@ fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// Returns the name below `root`, if the argument is a path there. The directory itself is not one: the tool tries
-/// O_DIRECT there on a file without a name, before anything is measured.
+/// Returns the name below `root`, if the argument is a path there. The directory itself is not one:
+/// the tool tries O_DIRECT there on a file without a name, before anything is measured.
 fn under(argument: &str, root: &str) -> Option<String> {
     let path = argument.strip_prefix('"')?.strip_suffix('"')?;
     let name = path.strip_prefix(root)?.trim_start_matches('/');
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Sorts the transfers of random passes: each visits every record once, in an order of IOzone or of fsb. Such a pass
-/// opens the file for reading and writing, creates it, and does not sync it first.
+/// Sorts the transfers of random passes: each visits every record once, in an order of IOzone or of
+/// fsb. Such a pass opens the file for reading and writing, creates it, and does not sync it first.
 fn sort_random(events: &mut [Event]) {
     let mut at = 0;
     while at < events.len() {
         let random = matches!(&events[at].call, Call::Open(flags, _) if flags.contains("O_RDWR") && flags.contains("O_CREAT"))
-            && events.get(at + 1).is_some_and(|event| is_transfer(&event.call));
+            && events
+                .get(at + 1)
+                .is_some_and(|event| is_transfer(&event.call));
         at += 1;
         if random {
-            let length = events[at..].iter().take_while(|event| is_transfer(&event.call)).count();
+            let length = events[at..]
+                .iter()
+                .take_while(|event| is_transfer(&event.call))
+                .count();
             events[at..at + length].sort_by(|a, b| a.call.cmp(&b.call));
         }
     }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::iozone::*;
-use crate::common::{Running, expect_code, expect_error, expect_refusals, scratch, stderr, wait_until};
+use crate::common::{
+    Running, expect_code, expect_error, expect_refusals, scratch, stderr, wait_until,
+};
 
 /// Returns the path of real traces and outputs.
 fn testdata(path: &str) -> PathBuf {
@@ -20,19 +22,30 @@ fn testdata(path: &str) -> PathBuf {
 /// Returns the words of a command, with its files in the current directory.
 fn local(command: &str) -> String {
     let words = command.split_whitespace().skip(1);
-    words.map(|word| word.trim_start_matches("/mnt/test/").trim_start_matches("m/")).collect::<Vec<_>>().join(" ")
+    words
+        .map(|word| {
+            word.trim_start_matches("/mnt/test/")
+                .trim_start_matches("m/")
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the lines that must agree, with measured numbers made equal.
 fn comparable(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
-        let own = line.contains("Revision") || line.contains("Build:") || line.starts_with("\tRun began:");
-        let names =
-            line.contains("Contributors") || line.starts_with("\t             ") || line.contains("is not IOzone");
-        let command = line.starts_with("\tCommand line used:") || line.starts_with("\tTime Resolution");
+        let own = line.contains("Revision")
+            || line.contains("Build:")
+            || line.starts_with("\tRun began:");
+        let names = line.contains("Contributors")
+            || line.starts_with("\t             ")
+            || line.contains("is not IOzone");
+        let command =
+            line.starts_with("\tCommand line used:") || line.starts_with("\tTime Resolution");
         // A clock with microseconds is too coarse for some numbers, and IOzone prints that.
-        let coarse = line.starts_with("Timer resolution is poor") || line.starts_with("reported inaccurate");
+        let coarse =
+            line.starts_with("Timer resolution is poor") || line.starts_with("reported inaccurate");
         if !(own || names || command || coarse || line.contains("Without the stonewall")) {
             lines.push(masked(line));
         }
@@ -43,25 +56,46 @@ fn comparable(text: &str) -> Vec<String> {
 
 fn masked(line: &str) -> String {
     let throughput = ["Children see", "Parent sees", "Min ", "Max ", "Avg "];
-    if let (Some((before, after)), true) =
-        (line.split_once("= "), throughput.iter().any(|start| line.trim_start().starts_with(start)))
-    {
+    if let (Some((before, after)), true) = (
+        line.split_once("= "),
+        throughput
+            .iter()
+            .any(|start| line.trim_start().starts_with(start)),
+    ) {
         // Right-aligned in ten places, or as wide as it is: `= 4263913.00 kB/sec`.
         let number = after.trim_start().split(' ').next().unwrap_or_default();
         let end = after.find(number).unwrap_or(0) + number.len();
-        assert!(end >= 10 && number.len() > 3 && number.as_bytes()[number.len() - 3] == b'.', "{line}");
+        assert!(
+            end >= 10 && number.len() > 3 && number.as_bytes()[number.len() - 3] == b'.',
+            "{line}"
+        );
         return format!("{before}= #{}", &after[end..]);
     }
     let words: Vec<&str> = line.split_whitespace().collect();
-    let is_row = words.len() > 2 && words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_row = words.len() > 2
+        && words
+            .iter()
+            .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     if is_row {
-        // The sizes with their columns, the count of the numbers after them, and the trailing blanks.
+        // The sizes with their columns, the count of the numbers after them, and the trailing
+        // blanks.
         let blanks = line.len() - line.trim_end().len();
-        return format!("{} + {} numbers + {blanks} blanks, {} wide", &line[..24], words.len() - 2, line.len());
+        return format!(
+            "{} + {} numbers + {blanks} blanks, {} wide",
+            &line[..24],
+            words.len() - 2,
+            line.len()
+        );
     }
     match words.split_first() {
-        Some((file, values)) if file.starts_with('"') && values.iter().all(|value| value.parse::<f64>().is_ok()) => {
-            format!("{file} + {} values{}", values.len(), if line.ends_with(' ') { " " } else { "" })
+        Some((file, values))
+            if file.starts_with('"') && values.iter().all(|value| value.parse::<f64>().is_ok()) =>
+        {
+            format!(
+                "{file} + {} values{}",
+                values.len(),
+                if line.ends_with(' ') { " " } else { "" }
+            )
         }
         _ => line.to_owned(),
     }
@@ -69,7 +103,10 @@ fn masked(line: &str) -> String {
 
 fn agrees(directory: &Path, name: &str) {
     let theirs = std::fs::read_to_string(testdata("tool-output").join(name)).unwrap();
-    let command = theirs.lines().find_map(|line| line.trim().strip_prefix("Command line used: ")).unwrap();
+    let command = theirs
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Command line used: "))
+        .unwrap();
     let ours = done(directory, &local(command));
     let (theirs, ours) = (comparable(&theirs), comparable(&ours));
     for (theirs, ours) in theirs.iter().zip(&ours) {
@@ -105,11 +142,25 @@ impl Mounted {
             let output = Command::new(program).args(arguments).output().unwrap();
             assert!(output.status.success(), "{program}: {}", stderr(&output));
         };
-        run("truncate", &["-s", &format!("{megabytes}M"), image.to_str().unwrap()]);
-        run("mkfs.ext4", &["-q", "-O", "^has_journal", image.to_str().unwrap()]);
+        run(
+            "truncate",
+            &["-s", &format!("{megabytes}M"), image.to_str().unwrap()],
+        );
+        run(
+            "mkfs.ext4",
+            &["-q", "-O", "^has_journal", image.to_str().unwrap()],
+        );
         std::fs::create_dir(directory.path().join("mnt")).unwrap();
         let mounted = Mounted(directory);
-        run("mount", &["-o", "loop,noatime", image.to_str().unwrap(), mounted.point().to_str().unwrap()]);
+        run(
+            "mount",
+            &[
+                "-o",
+                "loop,noatime",
+                image.to_str().unwrap(),
+                mounted.point().to_str().unwrap(),
+            ],
+        );
         mounted
     }
 
@@ -120,7 +171,10 @@ impl Mounted {
     fn options(&self) -> String {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let point = self.point();
-        let line = mounts.lines().find(|line| line.split(' ').nth(1) == point.to_str()).unwrap_or_default();
+        let line = mounts
+            .lines()
+            .find(|line| line.split(' ').nth(1) == point.to_str())
+            .unwrap_or_default();
         line.split(' ').nth(3).unwrap_or_default().to_owned()
     }
 }
@@ -134,7 +188,10 @@ impl Drop for Mounted {
 fn mounts() -> Result<(), String> {
     fsb_testkit::root()?;
     fsb_testkit::programs(&["mkfs.ext4"])?;
-    Path::new("/dev/loop-control").exists().then_some(()).ok_or_else(|| "loop devices".to_owned())
+    Path::new("/dev/loop-control")
+        .exists()
+        .then_some(())
+        .ok_or_else(|| "loop devices".to_owned())
 }
 
 #[test]
@@ -167,13 +224,21 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
     let mounted = Mounted::new(16);
     let point = mounted.point();
     done(&point, "-i 0 -w -s 64 -r 4 -f there");
-    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(&point).status().unwrap();
+    let status = Command::new("mount")
+        .args(["-o", "remount,ro"])
+        .arg(&point)
+        .status()
+        .unwrap();
     assert!(status.success());
     let shown = point.canonicalize().unwrap();
     for line in ["-s 64 -i 0 -f x", "-a -g 64 -f x", "-t 2 -s 64 -i 0 -F x y"] {
         let output = iozone_json(&point, line);
         let error = expect_error(&output, 2, "directory/unusable");
-        assert_eq!(error["fields"]["path"], shown.to_str().unwrap(), "{line}: {error}");
+        assert_eq!(
+            error["fields"]["path"],
+            shown.to_str().unwrap(),
+            "{line}: {error}"
+        );
         assert!(output.stdout.is_empty(), "{line}");
     }
     expect_code(&iozone(&point, "-s 64 -r 4 -i 0 -f there"), 2);
@@ -182,8 +247,8 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
     assert_eq!(listing(&point), ["lost+found", "there"]);
 }
 
-/// Another process fills the file system after the check. A store into a mapping has no error to return: the kernel
-/// sends a signal, which must not end the program before it removes the file.
+/// Another process fills the file system after the check. A store into a mapping has no error to
+/// return: the kernel sends a signal, which must not end the program before it removes the file.
 #[test]
 fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
     needs!(mounts());
@@ -198,7 +263,9 @@ fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
         let point = mounted.point();
         let line = format!("iozone {means} --repeat-until 1h -r 64k -i 0 -+n {files}");
         let running = Running::start(&point, &line.split_whitespace().collect::<Vec<_>>());
-        wait_until("the file is there", Duration::from_secs(20), || point.join("f").exists());
+        wait_until("the file is there", Duration::from_secs(20), || {
+            point.join("f").exists()
+        });
         let ended = AtomicBool::new(false);
         let output = std::thread::scope(|scope| {
             scope.spawn(|| fill(&point.join("other"), &ended));
@@ -208,8 +275,15 @@ fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
         });
         expect_code(&output, 3);
         // The last record before the end may have been written in part.
-        let told = ["No space left on device (ENOSPC)", "or the file system is full"];
-        assert!(told.iter().any(|told| stderr(&output).contains(told)), "{means}: {}", stderr(&output));
+        let told = [
+            "No space left on device (ENOSPC)",
+            "or the file system is full",
+        ];
+        assert!(
+            told.iter().any(|told| stderr(&output).contains(told)),
+            "{means}: {}",
+            stderr(&output)
+        );
         assert_eq!(listing(&point), ["lost+found", "other"], "{means}");
     }
 }
@@ -231,11 +305,30 @@ fn fill(path: &Path, ended: &AtomicBool) {
 fn a_file_system_in_memory_is_never_unmounted() {
     needs!(root);
     let directory = scratch();
-    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
+    let mount = |arguments: &[&str]| {
+        std::process::Command::new(arguments[0])
+            .args(&arguments[1..])
+            .status()
+            .unwrap()
+    };
     let point = directory.path().to_str().unwrap();
-    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", point]).success());
+    assert!(
+        mount(&[
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            "size=1m,mode=755",
+            "none",
+            point
+        ])
+        .success()
+    );
     std::fs::write(directory.path().join("other"), "other").unwrap();
-    let output = iozone_json(std::path::Path::new("/"), &format!("-U {point} -s 64 -i 0 -f {point}/f"));
+    let output = iozone_json(
+        std::path::Path::new("/"),
+        &format!("-U {point} -s 64 -i 0 -f {point}/f"),
+    );
     let left = listing(directory.path());
     assert!(mount(&["umount", point]).success());
     expect_error(&output, 2, "iozone/invalid-options");

@@ -44,16 +44,38 @@ fn a_killed_coordinator_takes_the_guest_and_its_disk_along() {
     let kernel = needs!(kernel());
     let before = traces();
     let scratch = scratch();
-    let mut coordinator =
-        Coordinator(run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run"]).spawn().unwrap());
-    wait_until("a trial in the guest", LONG, || !trials(&scratch.path().join("run")).is_empty());
-    assert_eq!(qemu().len(), 1, "{:#?}", trials(&scratch.path().join("run")));
+    let mut coordinator = Coordinator(
+        run(
+            scratch.path(),
+            &kernel,
+            &["ext4", "--blocks", "50", "--out", "run"],
+        )
+        .spawn()
+        .unwrap(),
+    );
+    wait_until("a trial in the guest", LONG, || {
+        !trials(&scratch.path().join("run")).is_empty()
+    });
+    assert_eq!(
+        qemu().len(),
+        1,
+        "{:#?}",
+        trials(&scratch.path().join("run"))
+    );
     coordinator.0.kill().unwrap();
     coordinator.0.wait().unwrap();
     expect_no_traces(&before);
     assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
-    let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left.len(), 2, "only the plan and the run directory: {left:?}");
+    let left: Vec<_> = std::fs::read_dir(scratch.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(
+        left.len(),
+        2,
+        "only the plan and the run directory: {left:?}"
+    );
 }
 
 #[test]
@@ -62,19 +84,47 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
     let before = traces();
     let (home, binary) = (super::runs::home_of_nobody(), public_copy());
     std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
-    // The limit applies to one user namespace, so it affects no other user. If user namespaces are not allowed on the
-    // machine, the test need not set it.
+    // The limit applies to one user namespace, so it affects no other user. If user namespaces are
+    // not allowed on the machine, the test need not set it.
     let limit = "if [ \"$1\" = limited ]; then echo 0 > /proc/sys/user/max_user_namespaces || exit 9; fi; shift; \
                  unshare --user true 2>/dev/null && exit 9; \
                  exec setpriv --ambient-caps=-all --inh-caps=-all -- \"$@\"";
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
     let own = ["unshare", "--user", "--map-current-user", "--keep-caps"];
-    let may = Command::new("setpriv").args(nobody).args(own).arg("true").output().unwrap().status.success();
+    let may = Command::new("setpriv")
+        .args(nobody)
+        .args(own)
+        .arg("true")
+        .output()
+        .unwrap()
+        .status
+        .success();
     let mut command = Command::new("setpriv");
     command.args(nobody).args(own.iter().filter(|_| may));
-    command.args(["sh", "-c", limit, "sh", if may { "limited" } else { "refused" }]).arg(binary.path());
-    command.args(["run", "tiny.toml", "ext4", "--kernel", &kernel, "--blocks", "50", "--out", "run"]);
-    command.current_dir(home.path()).env("HOME", home.path()).env("XDG_CACHE_HOME", home.path().join("cache"));
+    command
+        .args([
+            "sh",
+            "-c",
+            limit,
+            "sh",
+            if may { "limited" } else { "refused" },
+        ])
+        .arg(binary.path());
+    command.args([
+        "run",
+        "tiny.toml",
+        "ext4",
+        "--kernel",
+        &kernel,
+        "--blocks",
+        "50",
+        "--out",
+        "run",
+    ]);
+    command
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env("XDG_CACHE_HOME", home.path().join("cache"));
     let mut coordinator = Coordinator(command.spawn().unwrap());
     let run = home.path().join("run");
     wait_until("a trial in the guest", LONG, || {
@@ -100,26 +150,49 @@ fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
     lose_qemu(Signal::STOP);
 }
 
-/// Sends QEMU a signal after the first measured trial, and expects the run to continue with another guest.
+/// Sends QEMU a signal after the first measured trial, and expects the run to continue with another
+/// guest.
 fn lose_qemu(signal: Signal) {
     let kernel = needs!(kernel());
     let before = traces();
     let scratch = scratch();
     let directory = scratch.path().join("run");
-    let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--blocks", "2", "--out", "run"]);
+    let mut command = run(
+        scratch.path(),
+        &kernel,
+        &["ext4", "ext2", "--blocks", "2", "--out", "run"],
+    );
     let mut coordinator = Coordinator(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
     // Both targets are measured before the next case, which is still to come.
-    let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
+    let measured = || {
+        trials(&directory)
+            .iter()
+            .filter(|trial| trial["phase"] == "measured")
+            .count()
+    };
     wait_until("the first measured trial", LONG, || measured() >= 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
     send(victims[0], signal);
     assert_eq!(coordinator.0.wait().unwrap().code(), Some(4));
     let trials = trials(&directory);
-    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
+    let failed: Vec<_> = trials
+        .iter()
+        .filter(|trial| trial["outcome"] == "failed")
+        .collect();
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
-    assert_eq!(failed[0]["error_code"], "trial/guest-stopped", "{}", failed[0]["error"]);
-    assert!(trials.iter().any(|trial| trial["block"] == 2 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
+    assert_eq!(
+        failed[0]["error_code"], "trial/guest-stopped",
+        "{}",
+        failed[0]["error"]
+    );
+    assert!(
+        trials
+            .iter()
+            .any(|trial| trial["block"] == 2 && trial["outcome"] == "ok"),
+        "{:?}",
+        outcomes(&directory)
+    );
     expect_no_traces(&before);
 }
 
@@ -129,7 +202,10 @@ fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
     let before = traces();
     let scratch = scratch();
     let arguments = ["ext4", "--blocks", "2", "--out", "run"];
-    let output = run(scratch.path(), &kernel, &arguments).env("FSB_VM_FAULT", "panic").output().unwrap();
+    let output = run(scratch.path(), &kernel, &arguments)
+        .env("FSB_VM_FAULT", "panic")
+        .output()
+        .unwrap();
     expect_code(&output, 4);
     let trials = trials(&scratch.path().join("run"));
     assert!(
@@ -138,17 +214,29 @@ fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
         outcomes(&scratch.path().join("run")),
         stderr(&output)
     );
-    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
-    assert!(failed.len() >= 2, "the rest of the block: {}", stderr(&output));
+    let failed: Vec<_> = trials
+        .iter()
+        .filter(|trial| trial["outcome"] == "failed")
+        .collect();
+    assert!(
+        failed.len() >= 2,
+        "the rest of the block: {}",
+        stderr(&output)
+    );
     for trial in failed {
         assert_eq!(trial["error_code"], "trial/guest-stopped", "{trial:#}");
     }
-    assert!(stderr(&output).matches(&kernel).count() >= 2, "{}", stderr(&output));
+    assert!(
+        stderr(&output).matches(&kernel).count() >= 2,
+        "{}",
+        stderr(&output)
+    );
     expect_no_traces(&before);
 }
 
-// Disks that fail under a target in a guest: errors in a sample, a disk that dies, one with a log of its writes, one
-// that fills up. Each fault costs the trials of its target, which report it; the others continue.
+// Disks that fail under a target in a guest: errors in a sample, a disk that dies, one with a log
+// of its writes, one that fills up. Each fault costs the trials of its target, which report it; the
+// others continue.
 
 const FAULTS: &str = r#"
 name = "faults"
@@ -182,28 +270,57 @@ fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
     let kernel = needs!(kernel());
     let scratch = scratch();
     std::fs::write(scratch.path().join("faults.toml"), FAULTS).unwrap();
-    let arguments = ["run", "faults.toml", "--kernel", &kernel, "-q", "--seed", "1", "--out", "run"];
-    let output = command(scratch.path(), &arguments).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let arguments = [
+        "run",
+        "faults.toml",
+        "--kernel",
+        &kernel,
+        "-q",
+        "--seed",
+        "1",
+        "--out",
+        "run",
+    ];
+    let output = command(scratch.path(), &arguments)
+        .env("XDG_CACHE_HOME", cache())
+        .output()
+        .unwrap();
     expect_code(&output, 4);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let made = trials(&scratch.path().join("run"));
     let of = |target: &str| -> Vec<(String, String)> {
-        let own = made.iter().filter(|trial| trial["target"] == target && trial["phase"] == "measured");
-        own.map(|trial| (text(&trial["outcome"]), text(&trial["errno"]))).collect()
+        let own = made
+            .iter()
+            .filter(|trial| trial["target"] == target && trial["phase"] == "measured");
+        own.map(|trial| (text(&trial["outcome"]), text(&trial["errno"])))
+            .collect()
     };
     for target in ["sound", "logged"] {
         assert_eq!(of(target).len(), 2, "{target}");
-        assert!(of(target).iter().all(|(outcome, _)| outcome == "ok"), "{target}: {:?}", of(target));
+        assert!(
+            of(target).iter().all(|(outcome, _)| outcome == "ok"),
+            "{target}: {:?}",
+            of(target)
+        );
     }
     for target in ["holes", "dying", "few"] {
-        let lost: Vec<_> = of(target).into_iter().filter(|(outcome, _)| outcome == "failed").collect();
+        let lost: Vec<_> = of(target)
+            .into_iter()
+            .filter(|(outcome, _)| outcome == "failed")
+            .collect();
         assert!(!lost.is_empty(), "{target}");
         if target == "few" {
             assert!(lost.iter().all(|(_, errno)| errno == "ENOSPC"), "{lost:?}");
         } else {
             // The words are those of mkfs.
-            let own = made.iter().filter(|trial| trial["target"] == target && trial["outcome"] == "failed");
-            assert!(own.into_iter().all(|trial| text(&trial["error"]).contains("Input/output error")), "{target}");
+            let own = made
+                .iter()
+                .filter(|trial| trial["target"] == target && trial["outcome"] == "failed");
+            assert!(
+                own.into_iter()
+                    .all(|trial| text(&trial["error"]).contains("Input/output error")),
+                "{target}"
+            );
         }
     }
     assert!(scratch.path().join("run/report.html").exists());
@@ -215,7 +332,8 @@ fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
 /// A number of modules large enough that a test always interrupts their unpacking.
 const MODULES: usize = 20_000;
 
-/// Builds a package with `count` modules and an image that reports a release, like the kernel of a PC.
+/// Builds a package with `count` modules and an image that reports a release, like the kernel of a
+/// PC.
 fn package(directory: &Path, count: usize) -> PathBuf {
     let tree = directory.join("tree");
     let modules = tree.join("lib/modules/6.1.0-1-amd64/kernel");
@@ -235,7 +353,11 @@ fn package(directory: &Path, count: usize) -> PathBuf {
                    Description: none\n";
     std::fs::write(tree.join("DEBIAN/control"), control).unwrap();
     let file = directory.join("k.deb");
-    let built = Command::new("dpkg-deb").args(["-Znone", "--build"]).args([&tree, &file]).output().unwrap();
+    let built = Command::new("dpkg-deb")
+        .args(["-Znone", "--build"])
+        .args([&tree, &file])
+        .output()
+        .unwrap();
     assert!(built.status.success(), "{}", stderr(&built));
     file
 }
@@ -246,7 +368,8 @@ fn write_old_run(directory: &Path) {
         "name": "old", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 1}}, "seed": 1,
         "size": 1 << 20, "dir": "/var/tmp", "theta": 0.03, "in": "vm", "kernels": ["0.0.1"],
     });
-    let record = serde_json::json!({"schema": "fsbench/run/1", "name": "old", "plan": plan, "cells": []});
+    let record =
+        serde_json::json!({"schema": "fsbench/run/1", "name": "old", "plan": plan, "cells": []});
     std::fs::create_dir(directory).unwrap();
     std::fs::write(directory.join("run.json"), record.to_string()).unwrap();
     std::fs::write(directory.join("trials.jsonl"), "").unwrap();
@@ -256,7 +379,10 @@ fn write_old_run(directory: &Path) {
 fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_next_use() {
     needs!(program "dpkg-deb");
     let scratch = scratch();
-    let (file, home) = (package(scratch.path(), MODULES), scratch.path().join("cache"));
+    let (file, home) = (
+        package(scratch.path(), MODULES),
+        scratch.path().join("cache"),
+    );
     let kernels = home.join("fsb/kernels");
     let left = || std::fs::read_dir(&kernels).map_or(0, |entries| entries.count());
     let fsb = |arguments: &[&str]| {
@@ -265,7 +391,9 @@ fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_ne
         command
     };
     let file = file.to_str().unwrap();
-    let run = ["run", "ext4", "--in", "vm", "--kernel", file, "--out", "run"];
+    let run = [
+        "run", "ext4", "--in", "vm", "--kernel", file, "--out", "run",
+    ];
     let fetch = ["kernel", "fetch", file];
     let list = || expect_code(&fsb(&["kernel", "list"]).output().unwrap(), 0);
     let resume = || {
@@ -284,8 +412,16 @@ fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_ne
         let mut child = fsb(arguments).spawn().unwrap();
         wait_until("the unpacking", LONG, || left() == 1);
         kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), code, "{arguments:?}, {signal:?}");
-        assert_eq!(left(), usize::from(code.is_none()), "{arguments:?}, {signal:?}");
+        assert_eq!(
+            child.wait().unwrap().code(),
+            code,
+            "{arguments:?}, {signal:?}"
+        );
+        assert_eq!(
+            left(),
+            usize::from(code.is_none()),
+            "{arguments:?}, {signal:?}"
+        );
         if code.is_none() {
             uses.next().expect("a use for each")();
             assert_eq!(left(), 0);
@@ -305,15 +441,25 @@ fn once_a_package_is_unpacked_a_signal_ends_a_run_that_has_not_begun() {
     for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
         let path = programs.join(name);
         std::fs::write(&path, "#!/bin/sh\ntouch asked\nexec sleep 20\n").unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
     }
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        programs.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let asked = scratch.path().join("asked");
     // The first time fsb unpacks the package, the second time it is unpacked already.
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let arguments = ["run", "ext4", "--in", "vm", "--memory", "128M", "--out", "run", "--kernel"];
+        let arguments = [
+            "run", "ext4", "--in", "vm", "--memory", "128M", "--out", "run", "--kernel",
+        ];
         let mut command = command(scratch.path(), &arguments);
-        command.arg(&file).env("XDG_CACHE_HOME", scratch.path().join("cache")).env("PATH", &path);
+        command
+            .arg(&file)
+            .env("XDG_CACHE_HOME", scratch.path().join("cache"))
+            .env("PATH", &path);
         let mut child = command.spawn().unwrap();
         wait_until("the checks", LONG, || asked.exists());
         kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();

@@ -1,4 +1,5 @@
-//! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans are tiny.
+//! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans
+//! are tiny.
 
 mod killed;
 mod runs;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use crate::common::*;
 
-/// A plan with one small cell of each kind that a sequential trial needs: a durable one, a cold one.
+/// A plan with one small cell of each kind that a sequential trial needs: a durable one, a cold
+/// one.
 pub const PLAN: &str = "
 name = 'tiny'
 in = 'vm'
@@ -32,58 +34,73 @@ block_size = '256K'
 cache = 'cold'
 ";
 
-/// Returns the directory of the kernels and the initramfs of these tests: fetched once, kept below the target
-/// directory.
+/// Returns the directory of the kernels and the initramfs of these tests: fetched once, kept below
+/// the target directory.
 pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache")
 }
 
-/// Returns the release of a kernel that guests can boot, which is fetched if there is none yet. The error names the
-/// missing requirement: root, QEMU or Debian's archive.
+/// Returns the release of a kernel that guests can boot, which is fetched if there is none yet. The
+/// error names the missing requirement: root, QEMU or Debian's archive.
 pub fn kernel() -> Result<String, String> {
     static KERNEL: OnceLock<Result<String, String>> = OnceLock::new();
     fsb_testkit::root()?;
     fsb_testkit::programs(&["qemu-system-x86_64"])?;
     // The variable may name a package that is on this machine already.
-    let package = || std::env::var("FSB_TEST_KERNEL_PACKAGE").unwrap_or_else(|_| "linux-image-amd64".to_owned());
-    let kernel = KERNEL.get_or_init(|| fetched(&cache()).map_or_else(|| fetch(&package(), &cache()), Ok)).clone();
+    let package = || {
+        std::env::var("FSB_TEST_KERNEL_PACKAGE").unwrap_or_else(|_| "linux-image-amd64".to_owned())
+    };
+    let kernel = KERNEL
+        .get_or_init(|| fetched(&cache()).map_or_else(|| fetch(&package(), &cache()), Ok))
+        .clone();
     kernel.map_err(|why| format!("a kernel: {why}"))
 }
 
 pub fn fetched(cache: &Path) -> Option<String> {
     let kernels = std::fs::read_dir(cache.join("fsb/kernels")).ok()?;
-    let names = kernels.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).max()
+    let names = kernels
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+        .max()
 }
 
 pub fn fetch(package: &str, cache: &Path) -> Result<String, String> {
     std::fs::create_dir_all(cache).map_err(|error| error.to_string())?;
-    let output = command(Path::new("/"), &["kernel", "fetch", package]).env("XDG_CACHE_HOME", cache).output();
+    let output = command(Path::new("/"), &["kernel", "fetch", package])
+        .env("XDG_CACHE_HOME", cache)
+        .output();
     let output = output.map_err(|error| error.to_string())?;
-    fetched(cache).filter(|_| output.status.success()).ok_or_else(|| stderr(&output))
+    fetched(cache)
+        .filter(|_| output.status.success())
+        .ok_or_else(|| stderr(&output))
 }
 
 /// Returns the command `fsb run PLAN ARGUMENTS` with a kernel of these tests, in `directory`.
 pub fn run(directory: &Path, kernel: &str, arguments: &[&str]) -> Command {
     std::fs::write(directory.join("tiny.toml"), PLAN).expect("the plan is written");
     let mut command = command(directory, &["run", "tiny.toml", "--kernel", kernel]);
-    command.args(arguments).env("XDG_CACHE_HOME", cache()).env("FSB_MESSAGE_FORMAT", "json");
+    command
+        .args(arguments)
+        .env("XDG_CACHE_HOME", cache())
+        .env("FSB_MESSAGE_FORMAT", "json");
     command
 }
 
 /// The time limit of anything in an emulated guest on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Returns the cache of the kernel that only one test uses. Other tests must boot the same kernel whether or not it
-/// exists.
+/// Returns the cache of the kernel that only one test uses. Other tests must boot the same kernel
+/// whether or not it exists.
 fn other_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache-other")
 }
 
-/// Runs the program in an environment where `hidden` is not executable, whether or not it is installed.
+/// Runs the program in an environment where `hidden` is not executable, whether or not it is
+/// installed.
 fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
-    let shell =
-        "if program=$(command -v \"$1\"); then mount --bind /dev/null \"$program\" || exit 9; fi; shift; exec \"$@\"";
+    let shell = "if program=$(command -v \"$1\"); then mount --bind /dev/null \"$program\" || exit 9; fi; shift; exec \"$@\"";
     Command::new("unshare")
         .args(["-m", "sh", "-c", shell, "sh", hidden, FSB])
         .args(arguments)
@@ -94,7 +111,8 @@ fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
         .expect("unshare runs")
 }
 
-/// Links a fetched kernel's modules into `place`, with an index that lacks the modules at `gone`. Returns `place`.
+/// Links a fetched kernel's modules into `place`, with an index that lacks the modules at `gone`.
+/// Returns `place`.
 fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
     std::fs::create_dir_all(place).unwrap();
     std::os::unix::fs::symlink(kernel.join("modules/kernel"), place.join("kernel")).unwrap();
@@ -102,7 +120,11 @@ fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
         let _ = std::fs::copy(kernel.join("modules").join(name), place.join(name));
     }
     let all = std::fs::read_to_string(kernel.join("modules/modules.dep")).unwrap();
-    let kept: String = all.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect();
+    let kept: String = all
+        .lines()
+        .filter(|line| !line.contains(gone))
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert!(kept.len() < all.len(), "{gone} was there");
     std::fs::write(place.join("modules.dep"), kept).unwrap();
     place.to_owned()
@@ -111,26 +133,45 @@ fn modules_without(gone: &str, kernel: &Path, place: &Path) -> PathBuf {
 /// Returns the target and the outcome of the trials of a run.
 fn outcomes(run: &Path) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    trials(run).iter().map(|trial| (text(&trial["target"]), text(&trial["outcome"]))).collect()
+    trials(run)
+        .iter()
+        .map(|trial| (text(&trial["target"]), text(&trial["outcome"])))
+        .collect()
 }
 
-// Requests for a virtual machine that cannot run are refused before anything starts, with the next step.
+// Requests for a virtual machine that cannot run are refused before anything starts, with the next
+// step.
 
 #[test]
 fn a_missing_program_names_its_package() {
     let kernel = needs!(kernel());
     let scratch = scratch();
-    let arguments = ["run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run"];
+    let arguments = [
+        "run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run",
+    ];
     let refused = without("qemu-system-x86_64", scratch.path(), &arguments);
     let missing = |output: &Output, program: &str, package: &str| {
         let error = expect_error(output, 3, "testbed/tool-missing");
-        assert_eq!((&error["fields"]["program"], &error["fields"]["package"]), (&program.into(), &package.into()));
-        assert!(error["help"].as_str().unwrap().contains(&format!("apt-get install {package}")), "{error}");
+        assert_eq!(
+            (&error["fields"]["program"], &error["fields"]["package"]),
+            (&program.into(), &package.into())
+        );
+        assert!(
+            error["help"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("apt-get install {package}")),
+            "{error}"
+        );
     };
     missing(&refused, "qemu-system-x86_64", "qemu-system-x86");
     let refused = without("mkfs.ext4", scratch.path(), &arguments);
     missing(&refused, "mkfs.ext4", "e2fsprogs");
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing was begun");
+    assert_eq!(
+        std::fs::read_dir(scratch.path()).unwrap().count(),
+        0,
+        "nothing was begun"
+    );
 }
 
 #[test]
@@ -138,7 +179,13 @@ fn a_kernel_that_cannot_serve_is_refused() {
     let kernel = needs!(kernel());
     let scratch = scratch();
     let refused = |kernel: &str, targets: &[&str]| {
-        run(scratch.path(), kernel, &[targets, &["--out", "run"]].concat()).output().unwrap()
+        run(
+            scratch.path(),
+            kernel,
+            &[targets, &["--out", "run"]].concat(),
+        )
+        .output()
+        .unwrap()
     };
     let error = expect_error(&refused("99.9", &["ext4"]), 3, "kernel/not-found");
     assert_eq!(error["fields"]["kernel"], "99.9");
@@ -157,20 +204,37 @@ fn a_kernel_that_cannot_serve_is_refused() {
 fn a_printed_plan_names_the_kernel_that_was_found() {
     let kernel = needs!(kernel());
     let scratch = scratch();
-    let printed = |kernel: &str| run(scratch.path(), kernel, &["ext4", "--print-plan"]).output().unwrap();
+    let printed = |kernel: &str| {
+        run(scratch.path(), kernel, &["ext4", "--print-plan"])
+            .output()
+            .unwrap()
+    };
     let begun = kernel.split('-').next().unwrap();
     let output = printed(begun);
     expect_code(&output, 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("kernel = [\"{kernel}\"]")));
-    for (invalid, help) in [("/etc/passwd", "bzImage"), ("/etc", "IMAGE:/etc"), ("", "fsb kernel list")] {
+    for (invalid, help) in [
+        ("/etc/passwd", "bzImage"),
+        ("/etc", "IMAGE:/etc"),
+        ("", "fsb kernel list"),
+    ] {
         let error = expect_error(&printed(invalid), 2, "kernel/invalid");
         assert!(error["help"].as_str().unwrap().contains(help), "{error}");
     }
     // The image alone, at another path: fsb uses the fetched modules.
     let image = scratch.path().join("bzImage");
-    std::fs::copy(cache().join("fsb/kernels").join(&kernel).join("vmlinuz"), &image).unwrap();
+    std::fs::copy(
+        cache().join("fsb/kernels").join(&kernel).join("vmlinuz"),
+        &image,
+    )
+    .unwrap();
     expect_code(&printed(image.to_str().unwrap()), 0);
-    std::fs::File::options().write(true).open(&image).unwrap().set_len(1 << 20).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&image)
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
     expect_error(&printed(image.to_str().unwrap()), 3, "kernel/incomplete");
 }
 
@@ -178,10 +242,20 @@ fn a_printed_plan_names_the_kernel_that_was_found() {
 fn memory_that_is_not_there_or_not_enough_is_refused() {
     let kernel = needs!(kernel());
     let scratch = scratch();
-    let refused = |memory: &str| run(scratch.path(), &kernel, &["ext4", "--out", "run", "--memory", memory]).output();
+    let refused = |memory: &str| {
+        run(
+            scratch.path(),
+            &kernel,
+            &["ext4", "--out", "run", "--memory", memory],
+        )
+        .output()
+    };
     for (memory, help) in [("1P", "smaller --memory"), ("32M", "give --memory")] {
         let error = expect_error(&refused(memory).unwrap(), 3, "machine/no-memory");
-        assert!(error["fields"]["needed_bytes"].as_u64() > Some(32 << 20), "{error}");
+        assert!(
+            error["fields"]["needed_bytes"].as_u64() > Some(32 << 20),
+            "{error}"
+        );
         assert!(error["help"].as_str().unwrap().contains(help), "{error}");
     }
 }

@@ -13,24 +13,38 @@ use serde_json::Value;
 
 use crate::common::compare::*;
 use crate::common::{
-    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, message, rewrite_trials,
-    scratch, stderr, stdout, text_of, trials, write_trials,
+    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, message,
+    rewrite_trials, scratch, stderr, stdout, text_of, trials, write_trials,
 };
 use output::check;
 
-/// Runs a comparison that must fail with this error code. Returns the message with its causes, for a snapshot.
+/// Runs a comparison that must fail with this error code. Returns the message with its causes, for
+/// a snapshot.
 fn refused(directory: &Path, arguments: &[&str], code: &str) -> String {
-    text_of(&fails(directory, &[&["compare"], arguments].concat(), 2, code))
+    text_of(&fails(
+        directory,
+        &[&["compare"], arguments].concat(),
+        2,
+        code,
+    ))
 }
 
 /// Returns the names of the sets.
 fn names(document: &Value) -> Vec<&str> {
-    document["sets"].as_array().expect("sets").iter().filter_map(|set| set["name"].as_str()).collect()
+    document["sets"]
+        .as_array()
+        .expect("sets")
+        .iter()
+        .filter_map(|set| set["name"].as_str())
+        .collect()
 }
 
 /// Returns the number of files of a set.
 fn files(document: &Value, set: usize) -> usize {
-    document["sets"][set]["files"].as_array().expect("files").len()
+    document["sets"][set]["files"]
+        .as_array()
+        .expect("files")
+        .len()
 }
 
 // Sets that the arguments name.
@@ -48,14 +62,33 @@ fn copies(directory: &Path, names: &[&str]) {
 #[test]
 fn files_directories_and_quoted_patterns_make_the_same_set() {
     let scratch = scratch();
-    copies(scratch.path(), &["d/f_1.iozone", "d/f_2.iozone", "d/f_10.iozone"]);
-    let ways = ["a=d", "a=d/", "a=d/f_*.iozone", "a=d/*", "a=*/f_*", "a=d/f_1.iozone,d/f_2.iozone,d/f_10.iozone"];
+    copies(
+        scratch.path(),
+        &["d/f_1.iozone", "d/f_2.iozone", "d/f_10.iozone"],
+    );
+    let ways = [
+        "a=d",
+        "a=d/",
+        "a=d/f_*.iozone",
+        "a=d/*",
+        "a=*/f_*",
+        "a=d/f_1.iozone,d/f_2.iozone,d/f_10.iozone",
+    ];
     for way in ways {
         let (document, _) = compare(scratch.path(), &[way, &set("b", "iozone-2010/ext4")]);
-        let found: Vec<&str> =
-            document["sets"][0]["files"].as_array().unwrap().iter().filter_map(|file| file.as_str()).collect();
-        let ends = found.iter().zip(["f_1.iozone", "f_2.iozone", "f_10.iozone"]);
-        assert!(found.len() == 3 && ends.clone().all(|(file, end)| file.ends_with(end)), "{way}: {found:?}");
+        let found: Vec<&str> = document["sets"][0]["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|file| file.as_str())
+            .collect();
+        let ends = found
+            .iter()
+            .zip(["f_1.iozone", "f_2.iozone", "f_10.iozone"]);
+        assert!(
+            found.len() == 3 && ends.clone().all(|(file, end)| file.ends_with(end)),
+            "{way}: {found:?}"
+        );
     }
 }
 
@@ -63,10 +96,24 @@ fn files_directories_and_quoted_patterns_make_the_same_set() {
 fn a_quoted_tilde_is_the_home_directory() {
     let scratch = scratch();
     copies(scratch.path(), &["home/d/f_1.iozone", "home/d/f_2.iozone"]);
-    let mut fsb = command(scratch.path(), &["compare", "--format", "json", "a=~/d/f_*.iozone,~/d/f_1.iozone"]);
-    let output = fsb.env("HOME", scratch.path().join("home")).output().unwrap();
+    let mut fsb = command(
+        scratch.path(),
+        &[
+            "compare",
+            "--format",
+            "json",
+            "a=~/d/f_*.iozone,~/d/f_1.iozone",
+        ],
+    );
+    let output = fsb
+        .env("HOME", scratch.path().join("home"))
+        .output()
+        .unwrap();
     expect_code(&output, 0);
-    assert_eq!(files(&serde_json::from_slice(&output.stdout).unwrap(), 0), 2);
+    assert_eq!(
+        files(&serde_json::from_slice(&output.stdout).unwrap(), 0),
+        2
+    );
 }
 
 #[test]
@@ -74,14 +121,26 @@ fn names_are_derived_where_none_is_given() {
     let scratch = scratch();
     copies(
         scratch.path(),
-        &["one/r/ext4/a.iozone", "two/r/ext4/a.iozone", "xfs_1.iozone", "xfs_2.iozone", "x.y.iozone"],
+        &[
+            "one/r/ext4/a.iozone",
+            "two/r/ext4/a.iozone",
+            "xfs_1.iozone",
+            "xfs_2.iozone",
+            "x.y.iozone",
+        ],
     );
     for (arguments, expected) in [
         (&["one/r/ext4", "xfs_*.iozone"][..], &["ext4", "xfs"][..]),
         (&["one/r/ext4", "two/r/ext4"], &["one/r/ext4", "two/r/ext4"]),
         (&["ext4=one/r/ext4", "two/r/ext4"], &["ext4", "r/ext4"]),
-        (&["xfs_1.iozone,xfs_2.iozone", "x.y.iozone"], &["xfs", "x.y"]),
-        (&["one/r/ext4/*.iozone", "new kernel=two/r/ext4/*"], &["ext4", "new kernel"]),
+        (
+            &["xfs_1.iozone,xfs_2.iozone", "x.y.iozone"],
+            &["xfs", "x.y"],
+        ),
+        (
+            &["one/r/ext4/*.iozone", "new kernel=two/r/ext4/*"],
+            &["ext4", "new kernel"],
+        ),
     ] {
         let (document, _) = compare(scratch.path(), arguments);
         assert_eq!(names(&document), expected, "{arguments:?}");
@@ -91,37 +150,76 @@ fn names_are_derived_where_none_is_given() {
 #[test]
 fn several_bare_files_are_sets_of_their_own_with_the_quoted_form() {
     let scratch = scratch();
-    copies(scratch.path(), &["xfs1.iozone", "xfs2.iozone", "ext4_1.iozone", "ext4_2.iozone"]);
-    let files = ["xfs1.iozone", "xfs2.iozone", "ext4_1.iozone", "ext4_2.iozone"];
+    copies(
+        scratch.path(),
+        &[
+            "xfs1.iozone",
+            "xfs2.iozone",
+            "ext4_1.iozone",
+            "ext4_2.iozone",
+        ],
+    );
+    let files = [
+        "xfs1.iozone",
+        "xfs2.iozone",
+        "ext4_1.iozone",
+        "ext4_2.iozone",
+    ];
     let (document, bare) = compare(scratch.path(), &files);
     assert_eq!(names(&document), ["xfs1", "xfs2", "ext4_1", "ext4_2"]);
     let (document, quoted) = compare(scratch.path(), &["xfs=xfs*.iozone", "ext4=ext4_*.iozone"]);
-    assert_eq!((names(&document), self::files(&document, 0)), (vec!["xfs", "ext4"], 2));
-    assert_messages("compare_bare_files", scratch.path(), &format!("bare:\n{bare}\n\nquoted:\n{quoted}\n"));
+    assert_eq!(
+        (names(&document), self::files(&document, 0)),
+        (vec!["xfs", "ext4"], 2)
+    );
+    assert_messages(
+        "compare_bare_files",
+        scratch.path(),
+        &format!("bare:\n{bare}\n\nquoted:\n{quoted}\n"),
+    );
 }
 
 #[test]
 fn a_name_twice_is_refused_and_a_file_twice_is_read_once() {
     let scratch = scratch();
     copies(scratch.path(), &["a.iozone", "b.iozone"]);
-    refused(scratch.path(), &["x=a.iozone", "x=b.iozone"], "compare/invalid-set");
-    refused(scratch.path(), &["a.iozone", "./a.iozone"], "compare/invalid-set");
+    refused(
+        scratch.path(),
+        &["x=a.iozone", "x=b.iozone"],
+        "compare/invalid-set",
+    );
+    refused(
+        scratch.path(),
+        &["a.iozone", "./a.iozone"],
+        "compare/invalid-set",
+    );
     std::os::unix::fs::symlink("a.iozone", scratch.path().join("link.iozone")).unwrap();
     let mut all = String::new();
-    for way in ["x=a.iozone,a.iozone", "x=a.iozone,./a.iozone", "x=a.iozone,link.iozone", "x=a.iozone,a.*"] {
+    for way in [
+        "x=a.iozone,a.iozone",
+        "x=a.iozone,./a.iozone",
+        "x=a.iozone,link.iozone",
+        "x=a.iozone,a.*",
+    ] {
         let (document, warnings) = compare(scratch.path(), &[way, "b.iozone"]);
         assert_eq!(files(&document, 0), 1, "{way}");
         all += &format!("{way}:\n{warnings}\n\n");
     }
     let (document, warnings) = compare(scratch.path(), &["x=a.iozone", "y=a.iozone"]);
     assert_messages("compare_same_files", scratch.path(), &(all + &warnings));
-    assert_eq!(document["operations"][0]["estimate"]["against"]["y"]["ratio"], 1.0);
+    assert_eq!(
+        document["operations"][0]["estimate"]["against"]["y"]["ratio"],
+        1.0
+    );
 }
 
 #[test]
 fn paths_may_hold_equals_signs_commas_spaces_and_bytes_that_are_no_text() {
     let scratch = scratch();
-    copies(scratch.path(), &["n=1,m=2/a b.iozone", "k=v.iozone", "c,d.iozone"]);
+    copies(
+        scratch.path(),
+        &["n=1,m=2/a b.iozone", "k=v.iozone", "c,d.iozone"],
+    );
     for (argument, name) in [
         ("n=1,m=2", "n=1,m=2"),
         ("./k=v.iozone", "k=v"),
@@ -129,20 +227,38 @@ fn paths_may_hold_equals_signs_commas_spaces_and_bytes_that_are_no_text() {
         ("set=k=v.iozone", "set"),
         ("set=c,d.iozone,k=v.iozone", "set"),
     ] {
-        assert_eq!(names(&compare(scratch.path(), &[argument]).0), [name], "{argument}");
+        assert_eq!(
+            names(&compare(scratch.path(), &[argument]).0),
+            [name],
+            "{argument}"
+        );
     }
     assert_eq!(files(&compare(scratch.path(), &["*=v.iozone"]).0, 0), 1);
     let odd = OsStr::from_bytes(b"odd-\xff.iozone");
-    fs::copy(testdata("iozone-2010/xfs/xfs1.iozone"), scratch.path().join(odd)).unwrap();
-    let output = command(scratch.path(), &["compare", "--format", "json"]).arg(odd).output().unwrap();
+    fs::copy(
+        testdata("iozone-2010/xfs/xfs1.iozone"),
+        scratch.path().join(odd),
+    )
+    .unwrap();
+    let output = command(scratch.path(), &["compare", "--format", "json"])
+        .arg(odd)
+        .output()
+        .unwrap();
     expect_code(&output, 0);
 }
 
 #[test]
 fn a_directory_with_results_of_several_tools_is_refused_with_the_list() {
     let scratch = scratch();
-    copies(scratch.path(), &["mixed/run.iozone", "mixed/sub/run.iozone"]);
-    fs::copy(testdata("tool-output/fio-3.33.json"), scratch.path().join("mixed/fio.json")).unwrap();
+    copies(
+        scratch.path(),
+        &["mixed/run.iozone", "mixed/sub/run.iozone"],
+    );
+    fs::copy(
+        testdata("tool-output/fio-3.33.json"),
+        scratch.path().join("mixed/fio.json"),
+    )
+    .unwrap();
     let refusal = refused(scratch.path(), &["mixed"], "compare/invalid-set");
     assert_messages("compare_several_tools", scratch.path(), &refusal);
     let (document, _) = compare(scratch.path(), &["mixed/*.iozone"]);
@@ -166,9 +282,15 @@ fn each_system_of_a_file_is_a_set() {
     }
     for (arguments, expected) in [
         (&["both/composite.xml"][..], &["disk", "ram"][..]),
-        (&["old=both", "new=both/composite.xml"], &["old/disk", "old/ram", "new/disk", "new/ram"]),
+        (
+            &["old=both", "new=both/composite.xml"],
+            &["old/disk", "old/ram", "new/disk", "new/ram"],
+        ),
         (&["one", "two"], &["disk", "ram"]),
-        (&["two/composite.xml", "three/composite.xml"], &["two/composite/ram", "three/composite/ram"]),
+        (
+            &["two/composite.xml", "three/composite.xml"],
+            &["two/composite/ram", "three/composite/ram"],
+        ),
         (&["disk=one", "ram=two"], &["disk", "ram"]),
         (&["all=one/composite.xml,two/composite.xml"], &["all"]),
         (&["both/composite.xml,two/composite.xml"], &["disk", "ram"]),
@@ -177,7 +299,12 @@ fn each_system_of_a_file_is_a_set() {
         assert_eq!(names(&document), expected, "{arguments:?}");
     }
     let document = check(scratch.path(), &["both"]);
-    let runs: Vec<_> = document["sets"].as_array().unwrap().iter().map(|set| set["runs"].as_u64()).collect();
+    let runs: Vec<_> = document["sets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|set| set["runs"].as_u64())
+        .collect();
     assert_eq!(runs, [Some(3), Some(3)]);
 }
 
@@ -186,13 +313,18 @@ fn without(text: &str, system: &str) -> String {
     let start = format!("      <Entry>\n        <Identifier>{system}</Identifier>");
     let mut parts = text.split(&start);
     let head = parts.next().unwrap().to_owned();
-    parts.fold(head, |kept, part| kept + part.split_once("</Entry>\n").unwrap().1)
+    parts.fold(head, |kept, part| {
+        kept + part.split_once("</Entry>\n").unwrap().1
+    })
 }
 
 #[test]
 fn unknown_files_in_a_directory_are_left_out_with_a_note() {
     let scratch = scratch();
-    copies(scratch.path(), &["d/run.iozone", "d/.hidden.iozone", "d/sub/run.iozone"]);
+    copies(
+        scratch.path(),
+        &["d/run.iozone", "d/.hidden.iozone", "d/sub/run.iozone"],
+    );
     for (name, content) in [("notes.txt", "five runs on Monday"), ("empty", "")] {
         fs::write(scratch.path().join("d").join(name), content).unwrap();
     }
@@ -208,11 +340,24 @@ fn unknown_files_in_a_directory_are_left_out_with_a_note() {
 #[test]
 fn the_baseline_is_the_first_set_unless_another_is_named() {
     let scratch = scratch();
-    let sets = [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")];
-    assert_eq!(compare(scratch.path(), &[&sets[0], &sets[1]]).0["baseline"], "xfs");
+    let sets = [
+        set("xfs", "iozone-2010/xfs"),
+        set("ext4", "iozone-2010/ext4"),
+    ];
+    assert_eq!(
+        compare(scratch.path(), &[&sets[0], &sets[1]]).0["baseline"],
+        "xfs"
+    );
     let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1], "--baseline", "ext4"]);
-    assert_eq!((&document["baseline"], names(&document)), (&"ext4".into(), vec!["xfs", "ext4"]));
-    refused(scratch.path(), &[&sets[0], &sets[1], "--baseline", "exf4"], "compare/unknown-set");
+    assert_eq!(
+        (&document["baseline"], names(&document)),
+        (&"ext4".into(), vec!["xfs", "ext4"])
+    );
+    refused(
+        scratch.path(),
+        &[&sets[0], &sets[1], "--baseline", "exf4"],
+        "compare/unknown-set",
+    );
 }
 
 #[test]
@@ -223,7 +368,11 @@ fn the_tools_are_listed() {
     let text = crate::common::stdout(&output);
     let known = fsb_compat::TOOLS.iter().map(|tool| tool.name);
     for tool in known {
-        assert!(text.lines().any(|line| line.starts_with(&format!("{tool} "))), "{tool} in {text}");
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with(&format!("{tool} "))),
+            "{tool} in {text}"
+        );
     }
     assert!(stderr(&output).is_empty());
 }
@@ -237,18 +386,41 @@ fn measure(directory: &Path, out: &str, targets: &[&str], seed: &str) {
 
 /// Runs the plan that the directory has.
 fn measure_plan(directory: &Path, out: &str, targets: &[&str], seed: &str) {
-    let fixed = ["run", "fast.toml", "--out", out, "-q", "--seed", seed, "--blocks", "5"];
+    let fixed = [
+        "run",
+        "fast.toml",
+        "--out",
+        out,
+        "-q",
+        "--seed",
+        seed,
+        "--blocks",
+        "5",
+    ];
     expect_code(&fsb(directory, &[&fixed[..], targets].concat()), 0);
 }
 
 #[test]
 fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
     let scratch = scratch();
-    measure(scratch.path(), "one", &["a=null", "b=null,slowdown=100%"], "1");
-    measure(scratch.path(), "two", &["a=null", "b=null,slowdown=100%"], "2");
+    measure(
+        scratch.path(),
+        "one",
+        &["a=null", "b=null,slowdown=100%"],
+        "1",
+    );
+    measure(
+        scratch.path(),
+        "two",
+        &["a=null", "b=null,slowdown=100%"],
+        "2",
+    );
     let method = |document: &serde_json::Value, set: &str| {
         let estimate = &document["operations"][0]["estimate"]["against"][set];
-        (estimate["method"].as_str().unwrap().to_owned(), estimate["n"].as_u64().unwrap())
+        (
+            estimate["method"].as_str().unwrap().to_owned(),
+            estimate["n"].as_u64().unwrap(),
+        )
     };
     let (document, _) = compare(scratch.path(), &["one"]);
     assert_eq!(names(&document), ["a", "b"]);
@@ -262,14 +434,28 @@ fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
     // Two runs with one name are one set for each target, compared run by run.
     let (document, _) = compare(scratch.path(), &["both=one,two"]);
     let paired = ("paired_runs".to_owned(), 2);
-    assert_eq!((names(&document), method(&document, "both/b")), (vec!["both/a", "both/b"], paired));
+    assert_eq!(
+        (names(&document), method(&document, "both/b")),
+        (vec!["both/a", "both/b"], paired)
+    );
     let ratio = |document: &serde_json::Value, set: &str, at: usize| {
-        document["operations"][at]["estimate"]["against"][set]["ratio"].as_f64().unwrap().ln()
+        document["operations"][at]["estimate"]["against"][set]["ratio"]
+            .as_f64()
+            .unwrap()
+            .ln()
     };
     let halves = ["one", "two"].map(|run| ratio(&compare(scratch.path(), &[run]).0, "b", 0));
     assert!((ratio(&document, "both/b", 0) - (halves[0] + halves[1]) / 2.0).abs() < 1e-9);
-    refused(scratch.path(), &[&format!("x=one,{}", &set("x", "iozone-2010/xfs")[2..])], "compare/invalid-set");
-    refused(scratch.path(), &["one", "-o", "one/run.json"], "arguments/conflict");
+    refused(
+        scratch.path(),
+        &[&format!("x=one,{}", &set("x", "iozone-2010/xfs")[2..])],
+        "compare/invalid-set",
+    );
+    refused(
+        scratch.path(),
+        &["one", "-o", "one/run.json"],
+        "arguments/conflict",
+    );
 }
 
 #[test]
@@ -280,7 +466,8 @@ fn controls_that_differ_are_named() {
     }
     let hold = |run: &str, control: Option<[&str; 2]>| {
         let path = scratch.path().join(run).join("run.json");
-        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut record: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let controls = record["controls"].as_object_mut().unwrap();
         controls.remove("idle");
         if let Some([requested, observed]) = control {
@@ -292,9 +479,17 @@ fn controls_that_differ_are_named() {
     let said = || compare(scratch.path(), &["one", "two"]).0["warnings"].to_string();
     hold("one", None);
     hold("two", Some(["keep", "idle processors sleep"]));
-    assert!(!said().contains("idle"), "who knew no control kept it: {}", said());
+    assert!(
+        !said().contains("idle"),
+        "who knew no control kept it: {}",
+        said()
+    );
     hold("two", Some(["auto", "idle processors poll"]));
-    assert!(said().contains("with another idle (two: idle processors poll; one: not recorded)"), "{}", said());
+    assert!(
+        said().contains("with another idle (two: idle processors poll; one: not recorded)"),
+        "{}",
+        said()
+    );
     hold("one", Some(["auto", "idle processors poll"]));
     assert!(!said().contains("idle"), "{}", said());
 }
@@ -303,7 +498,12 @@ fn controls_that_differ_are_named() {
 fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
     let scratch = scratch();
     fast_suite(scratch.path());
-    measure_plan(scratch.path(), "run", &["a=null", "b=null,slowdown=100%"], "7");
+    measure_plan(
+        scratch.path(),
+        "run",
+        &["a=null", "b=null,slowdown=100%"],
+        "7",
+    );
     let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
     expect_code(&report, 0);
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -311,19 +511,36 @@ fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 12);
     let operations = document["operations"].as_array().unwrap();
-    let mut order: Vec<_> = operations.iter().map(|operation| &operation["workload"]).collect();
+    let mut order: Vec<_> = operations
+        .iter()
+        .map(|operation| &operation["workload"])
+        .collect();
     order.dedup();
-    assert!(order.into_iter().eq(rows.iter().map(|row| &row["workload"])), "not in the plan's order");
+    assert!(
+        order
+            .into_iter()
+            .eq(rows.iter().map(|row| &row["workload"])),
+        "not in the plan's order"
+    );
     for row in rows {
         let is_row = |operation: &&serde_json::Value| {
             operation["workload"] == row["workload"] && operation["metric"] == row["metric"]
         };
         let operation = operations.iter().find(is_row).unwrap();
-        let ours = operation["estimate"]["against"]["b"]["ratio"].as_f64().unwrap();
+        let ours = operation["estimate"]["against"]["b"]["ratio"]
+            .as_f64()
+            .unwrap();
         let theirs = row["cells"][1]["against"]["ratio"].as_f64().unwrap();
-        assert!((ours / theirs - 1.0).abs() < 1e-9, "{}: {ours} and {theirs}", row["workload"]);
-        let verdicts =
-            [&operation["estimate"]["against"]["b"], &row["cells"][1]["against"]].map(|found| &found["verdict"]);
+        assert!(
+            (ours / theirs - 1.0).abs() < 1e-9,
+            "{}: {ours} and {theirs}",
+            row["workload"]
+        );
+        let verdicts = [
+            &operation["estimate"]["against"]["b"],
+            &row["cells"][1]["against"],
+        ]
+        .map(|found| &found["verdict"]);
         assert_eq!(verdicts[0], verdicts[1], "{}", row["workload"]);
     }
 }
@@ -332,29 +549,46 @@ fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
 fn cells_that_differ_in_sizes_only_are_a_grid() {
     let scratch = scratch();
     let cell = |name: &str, size: &str, block: &str| {
-        format!("[[workload]]\nname = '{name}'\nfile_size = '{size}'\nblock_size = '{block}'\ncache = 'warm'\n")
+        format!(
+            "[[workload]]\nname = '{name}'\nfile_size = '{size}'\nblock_size = '{block}'\ncache = 'warm'\n"
+        )
     };
-    let mut plan = "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n".to_owned();
+    let mut plan =
+        "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n".to_owned();
     for (size, block) in [("1M", "128K"), ("2M", "256K"), ("1M", "256K")] {
-        plan += &cell("read", size, block).replace("cache", &format!("label = 'read {block} of {size}, warm'\ncache"));
+        plan += &cell("read", size, block).replace(
+            "cache",
+            &format!("label = 'read {block} of {size}, warm'\ncache"),
+        );
     }
-    let unlabelled = "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n".to_owned()
-        + &["64K", "128K", "256K"].map(|block| cell("read", "1M", block)).concat();
+    let unlabelled = "[controls]\nguest-memory = 'off'\n[repetition]\nsample_time = '1ms'\n"
+        .to_owned()
+        + &["64K", "128K", "256K"]
+            .map(|block| cell("read", "1M", block))
+            .concat();
     for (name, text, workloads) in [("labelled", &plan, 3), ("grid", &unlabelled, 1)] {
         let file = format!("{name}.toml");
         fs::write(scratch.path().join(&file), text).unwrap();
-        let run = ["run", &file, "a=null", "b=null", "--blocks", "5", "--out", name, "-q", "--seed", "1"];
+        let run = [
+            "run", &file, "a=null", "b=null", "--blocks", "5", "--out", name, "-q", "--seed", "1",
+        ];
         expect_code(&fsb(scratch.path(), &run), 0);
         let (document, _) = compare(scratch.path(), &[name]);
         let operations = document["operations"].as_array().unwrap().iter();
-        let rates: Vec<_> = operations.filter(|operation| operation["metric"] == "throughput").collect();
+        let rates: Vec<_> = operations
+            .filter(|operation| operation["metric"] == "throughput")
+            .collect();
         assert_eq!(rates.len(), workloads, "{name}");
     }
     let (document, _) = compare(scratch.path(), &["grid"]);
     let grid = &document["operations"][0];
     assert_eq!(grid["workload"], "read, warm");
-    let sizes: Vec<u64> =
-        grid["by_record_size"].as_array().unwrap().iter().filter_map(|slice| slice["bytes"].as_u64()).collect();
+    let sizes: Vec<u64> = grid["by_record_size"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|slice| slice["bytes"].as_u64())
+        .collect();
     assert_eq!(sizes, [65536, 131072, 262144]);
     assert_eq!(grid["grid"]["against"]["b"]["cells"], 3);
 }
@@ -363,10 +597,16 @@ fn cells_that_differ_in_sizes_only_are_a_grid() {
 fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
     let scratch = scratch();
     measure(scratch.path(), "run", &["a=null", "b=null"], "5");
-    let label = trials(&scratch.path().join("run"))[0]["workload"].as_str().unwrap().to_owned();
+    let label = trials(&scratch.path().join("run"))[0]["workload"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut lines = Vec::new();
     for mut trial in trials(&scratch.path().join("run")) {
-        if trial["target"] == "b" && trial["phase"] == "measured" && trial["workload"] == label.as_str() {
+        if trial["target"] == "b"
+            && trial["phase"] == "measured"
+            && trial["workload"] == label.as_str()
+        {
             match trial["block"].as_u64().unwrap() {
                 1 => (trial["outcome"], trial["error"]) = ("failed".into(), "no space".into()),
                 2 => (trial["outcome"], trial["error"]) = ("invalid".into(), "not cold".into()),
@@ -389,24 +629,35 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
     write_trials(&scratch.path().join("run"), &lines);
     let (document, warnings) = compare(scratch.path(), &["run"]);
     // A run on a busy machine may have more warnings.
-    let of_target: Vec<&str> = warnings.lines().filter(|warning| warning.starts_with("run, b: ")).collect();
+    let of_target: Vec<&str> = warnings
+        .lines()
+        .filter(|warning| warning.starts_with("run, b: "))
+        .collect();
     assert_messages("compare_left_out", scratch.path(), &of_target.join("\n"));
     let mut operations = document["operations"].as_array().unwrap().iter();
     let first = |operation: &&serde_json::Value| {
-        operation["workload"].as_str().unwrap().starts_with(&label) && operation["better"] == "higher"
+        operation["workload"].as_str().unwrap().starts_with(&label)
+            && operation["better"] == "higher"
     };
     let pooled = &operations.find(first).unwrap()["classic"]["sets"]["b"];
-    assert_eq!(pooled["n"], 3, "five blocks but for the failed and the invalid one");
-    assert_eq!(pooled["max"], 1e30, "the second attempt of block 4, and nothing of what was superseded in block 3");
+    assert_eq!(
+        pooled["n"], 3,
+        "five blocks but for the failed and the invalid one"
+    );
+    assert_eq!(
+        pooled["max"], 1e30,
+        "the second attempt of block 4, and nothing of what was superseded in block 3"
+    );
     assert!(pooled["median"].as_f64().unwrap() < 1e20);
 }
 
 #[test]
 fn run_directories_that_cannot_be_read_are_refused() {
     let scratch = scratch();
-    for (name, text, code) in
-        [("newer", "{\"schema\": \"fsbench/run/3\"}", "store/newer"), ("broken", "{", "store/syntax")]
-    {
+    for (name, text, code) in [
+        ("newer", "{\"schema\": \"fsbench/run/3\"}", "store/newer"),
+        ("broken", "{", "store/syntax"),
+    ] {
         fs::create_dir(scratch.path().join(name)).unwrap();
         fs::write(scratch.path().join(name).join("run.json"), text).unwrap();
         refused(scratch.path(), &[name], code);
@@ -416,12 +667,18 @@ fn run_directories_that_cannot_be_read_are_refused() {
 // The comparison of 2011: its printed figure to the last digit, and SciPy's numbers on real files.
 
 /// Walks SciPy's values and compares each with the value of fsb.
-fn differences(path: &str, expected: &Value, found: &Value, checked: &mut usize, wrong: &mut Vec<String>) {
+fn differences(
+    path: &str,
+    expected: &Value,
+    found: &Value,
+    checked: &mut usize,
+    wrong: &mut Vec<String>,
+) {
     match expected {
         Value::Object(entries) => {
-            entries
-                .iter()
-                .for_each(|(key, value)| differences(&format!("{path}/{key}"), value, &found[key], checked, wrong));
+            entries.iter().for_each(|(key, value)| {
+                differences(&format!("{path}/{key}"), value, &found[key], checked, wrong)
+            });
         }
         Value::Array(items) => {
             assert_eq!(Some(items.len()), found.as_array().map(Vec::len), "{path}");
@@ -446,32 +703,57 @@ fn expect_scipy(sets: &[String], expected: &str, least: usize) {
     let scratch = scratch();
     let arguments: Vec<&str> = sets.iter().map(String::as_str).collect();
     let (document, _) = compare(scratch.path(), &arguments);
-    let expected: Value = serde_json::from_str(&std::fs::read_to_string(testdata(expected)).unwrap()).unwrap();
+    let expected: Value =
+        serde_json::from_str(&std::fs::read_to_string(testdata(expected)).unwrap()).unwrap();
     let (mut checked, mut wrong) = (0, Vec::new());
     for entry in expected["operations"].as_array().unwrap() {
         let name = entry["operation"].as_str().unwrap();
-        differences(name, entry, operation(&document, name), &mut checked, &mut wrong);
+        differences(
+            name,
+            entry,
+            operation(&document, name),
+            &mut checked,
+            &mut wrong,
+        );
     }
-    assert_eq!(expected["operations"].as_array().unwrap().len(), document["operations"].as_array().unwrap().len());
+    assert_eq!(
+        expected["operations"].as_array().unwrap().len(),
+        document["operations"].as_array().unwrap().len()
+    );
     assert!(checked >= least, "{checked}");
-    assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {checked}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn scipy_agrees_on_the_files_of_2010() {
-    let sets = [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")];
+    let sets = [
+        set("xfs", "iozone-2010/xfs"),
+        set("ext4", "iozone-2010/ext4"),
+    ];
     expect_scipy(&sets, "expected/classic-iozone-2010.json", 14_000);
 }
 
 #[test]
 fn scipy_agrees_on_files_of_another_version_with_other_sizes() {
-    let sets = [set("ext3", "iozone-here/ext3"), set("ext4", "iozone-here/ext4")];
+    let sets = [
+        set("ext3", "iozone-here/ext3"),
+        set("ext4", "iozone-here/ext4"),
+    ];
     expect_scipy(&sets, "expected/classic-iozone-here.json", 9_000);
 }
 
 #[test]
 fn scipy_agrees_on_three_sets_that_overlap_in_part() {
-    let sets = [set("xfs", "iozone-2010/xfs"), set("old", "iozone-2010/ext4"), set("new", "iozone-here/ext4")];
+    let sets = [
+        set("xfs", "iozone-2010/xfs"),
+        set("old", "iozone-2010/ext4"),
+        set("new", "iozone-here/ext4"),
+    ];
     expect_scipy(&sets, "expected/classic-three-sets.json", 600);
 }
 
@@ -482,17 +764,27 @@ fn measure_base(directory: &Path) {
     measure(directory, "base/run", &["a=null", "b=null"], "1");
 }
 
-/// Copies the run. The rates of the copy are `speed` times those of the first block, with a random factor that depends
-/// on `luck` and workload. No trial of the copy is affected by interference.
-fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, record: impl FnOnce(&mut Value)) {
+/// Copies the run. The rates of the copy are `speed` times those of the first block, with a random
+/// factor that depends on `luck` and workload. No trial of the copy is affected by interference.
+fn copy(
+    directory: &Path,
+    name: &str,
+    luck: u64,
+    speed: impl Fn(&str) -> f64,
+    record: impl FnOnce(&mut Value),
+) {
     let (from, to) = (directory.join("base/run"), directory.join(name));
     fs::create_dir_all(&to).unwrap();
-    let mut stored: Value = serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    let mut stored: Value =
+        serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
     record(&mut stored);
     fs::write(to.join("run.json"), stored.to_string()).unwrap();
     let mut lines = Vec::new();
     for mut trial in trials(&from) {
-        let (label, block) = (trial["workload"].as_str().unwrap().len() as u64, trial["block"].as_u64().unwrap());
+        let (label, block) = (
+            trial["workload"].as_str().unwrap().len() as u64,
+            trial["block"].as_u64().unwrap(),
+        );
         let target = trial["target"].as_str().unwrap().to_owned();
         let spread = |number: u64| (number % 7) as f64 / 7.0 - 0.5;
         let own = u64::from(target.as_bytes()[0]);
@@ -508,11 +800,23 @@ fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, re
     write_trials(&to, &lines);
 }
 
-/// Makes copies `old1`, `old2` … and `new1`, `new2` …; `speed` returns the speed of each target in the new ones.
-fn both_sides(directory: &Path, runs: u64, speed: impl Fn(&str) -> f64, record: impl Fn(&mut Value)) {
+/// Makes copies `old1`, `old2` … and `new1`, `new2` …; `speed` returns the speed of each target in
+/// the new ones.
+fn both_sides(
+    directory: &Path,
+    runs: u64,
+    speed: impl Fn(&str) -> f64,
+    record: impl Fn(&mut Value),
+) {
     for number in 1..=runs {
         copy(directory, &format!("old{number}"), number, |_| 1.0, |_| ());
-        copy(directory, &format!("new{number}"), number + 4, &speed, &record);
+        copy(
+            directory,
+            &format!("new{number}"),
+            number + 4,
+            &speed,
+            &record,
+        );
     }
 }
 
@@ -526,7 +830,14 @@ fn gate(directory: &Path, old: &str, new: &str, more: &[&str]) -> Output {
 fn slower(output: &Output) -> Vec<String> {
     let failed = message(output, "warning/gate-failed");
     let sets = failed["fields"]["slower"].as_array().expect("sets").iter();
-    sets.map(|set| format!("{} < {}", set["set"].as_str().unwrap(), set["baseline"].as_str().unwrap())).collect()
+    sets.map(|set| {
+        format!(
+            "{} < {}",
+            set["set"].as_str().unwrap(),
+            set["baseline"].as_str().unwrap()
+        )
+    })
+    .collect()
 }
 
 /// Returns the reason why the gate could not decide.
@@ -536,7 +847,10 @@ fn undecided(output: &Output) -> Value {
 
 /// Returns the output with wrapped lines joined.
 fn unwrapped(output: &Output) -> String {
-    stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
+    stdout(output)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 const THREE: [&str; 2] = ["old1,old2,old3", "new1,new2,new3"];
@@ -545,7 +859,12 @@ const THREE: [&str; 2] = ["old1,old2,old3", "new1,new2,new3"];
 fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     let scratch = scratch();
     measure_base(scratch.path());
-    both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    both_sides(
+        scratch.path(),
+        1,
+        |target| if target == "b" { 0.6 } else { 1.0 },
+        |_| (),
+    );
     let output = gate(scratch.path(), "old1", "new1", &[]);
     expect_code(&output, 2);
     assert_eq!(undecided(&output)["reason"], "one_run");
@@ -554,17 +873,32 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     assert!(shown.starts_with("Target by target: "), "{shown}");
     // Five blocks of one run judge its targets, which the table shows.
     let within = "only targets of one run are judged";
-    assert!(shown.contains(&format!("All sets: 3 workloads, {unknown}; {within}.")), "{shown}");
-    assert!(shown.contains(&format!("new/b against old/b, in these runs (n = 1): not judged, {unknown}")), "{shown}");
+    assert!(
+        shown.contains(&format!("All sets: 3 workloads, {unknown}; {within}.")),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(&format!(
+            "new/b against old/b, in these runs (n = 1): not judged, {unknown}"
+        )),
+        "{shown}"
+    );
     let output = gate(scratch.path(), "old1", "new1", &["--between", "2%"]);
     expect_code(&output, 1);
     assert_eq!(slower(&output), ["new/b < old/b"]);
-    assert!(unwrapped(&output).contains("2 % between runs as stated"), "{}", unwrapped(&output));
+    assert!(
+        unwrapped(&output).contains("2 % between runs as stated"),
+        "{}",
+        unwrapped(&output)
+    );
     // If nothing is known, a gate does not pass.
     let output = gate(scratch.path(), "old1", "new1", &["--between", "100%"]);
     expect_code(&output, 2);
     let open = undecided(&output);
-    assert_eq!((&open["reason"], &open["undecided"], &open["unjudged"]), (&"undecided".into(), &6.into(), &0.into()));
+    assert_eq!(
+        (&open["reason"], &open["undecided"], &open["unjudged"]),
+        (&"undecided".into(), &6.into(), &0.into())
+    );
     assert!(open["possible"].as_f64().unwrap() > 1.0, "{open}");
 }
 
@@ -573,13 +907,27 @@ fn sets_without_a_common_case_are_not_called_described() {
     let scratch = scratch();
     measure_base(scratch.path());
     for (name, workload) in [("written", "write 1M, durable"), ("read", "read 1M, cold")] {
-        copy(scratch.path(), name, 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+        copy(
+            scratch.path(),
+            name,
+            1,
+            |target| if target == "b" { 0.6 } else { 1.0 },
+            |_| (),
+        );
         let run = scratch.path().join(name);
-        let kept: Vec<Value> = trials(&run).into_iter().filter(|trial| trial["workload"] == workload).collect();
+        let kept: Vec<Value> = trials(&run)
+            .into_iter()
+            .filter(|trial| trial["workload"] == workload)
+            .collect();
         write_trials(&run, &kept);
     }
     let shown = unwrapped(&fsb(scratch.path(), &["compare", "written", "read"]));
-    assert!(shown.starts_with("No workload is in all sets. In these runs, written/a is fastest at 1 of 2"), "{shown}");
+    assert!(
+        shown.starts_with(
+            "No workload is in all sets. In these runs, written/a is fastest at 1 of 2"
+        ),
+        "{shown}"
+    );
     assert!(!shown.contains("All sets"), "{shown}");
 }
 
@@ -587,19 +935,44 @@ fn sets_without_a_common_case_are_not_called_described() {
 fn three_runs_on_each_side_are_judged_as_three_values() {
     let scratch = scratch();
     measure_base(scratch.path());
-    both_sides(scratch.path(), 3, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    both_sides(
+        scratch.path(),
+        3,
+        |target| if target == "b" { 0.6 } else { 1.0 },
+        |_| (),
+    );
     let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 1);
     assert_eq!(slower(&output), ["new/b < old/b"]);
     let shown = unwrapped(&output);
-    assert!(shown.contains("new/b against old/b, in these runs (n = 3): slower at "), "{shown}");
-    assert!(shown.contains("is detectable (median of 3 comparisons)"), "{shown}");
-    let document = check(scratch.path(), &[&format!("old={}", THREE[0]), &format!("new={}", THREE[1])]);
-    let sizes = |set: usize| (document["sets"][set]["runs"].as_u64(), document["sets"][set]["blocks"].as_u64());
+    assert!(
+        shown.contains("new/b against old/b, in these runs (n = 3): slower at "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("is detectable (median of 3 comparisons)"),
+        "{shown}"
+    );
+    let document = check(
+        scratch.path(),
+        &[&format!("old={}", THREE[0]), &format!("new={}", THREE[1])],
+    );
+    let sizes = |set: usize| {
+        (
+            document["sets"][set]["runs"].as_u64(),
+            document["sets"][set]["blocks"].as_u64(),
+        )
+    };
     assert_eq!(sizes(0), (Some(3), Some(15)));
     let estimate = &document["operations"][0]["estimate"]["against"]["new/a"];
-    assert_eq!((&estimate["method"], &estimate["n"]), (&"welch".into(), &3.into()));
-    assert!(estimate["power"]["detectable"].as_f64().unwrap() < 0.2, "{estimate}");
+    assert_eq!(
+        (&estimate["method"], &estimate["n"]),
+        (&"welch".into(), &3.into())
+    );
+    assert!(
+        estimate["power"]["detectable"].as_f64().unwrap() < 0.2,
+        "{estimate}"
+    );
     let output = gate(scratch.path(), THREE[0], "old1,old2,new1", &[]);
     expect_code(&output, 2);
     assert_eq!(undecided(&output)["reason"], "common_data");
@@ -618,7 +991,12 @@ fn a_gate_passes_only_if_a_slowdown_of_theta_is_excluded_everywhere() {
     let excluded = passed["excluded"].as_f64().unwrap();
     assert!((0.001..0.1).contains(&excluded), "{passed}");
     // The same runs exclude no slowdown of less than that.
-    let output = gate(scratch.path(), old, new, &["--theta", &format!("{}%", excluded * 50.0)]);
+    let output = gate(
+        scratch.path(),
+        old,
+        new,
+        &["--theta", &format!("{}%", excluded * 50.0)],
+    );
     expect_code(&output, 2);
     assert_eq!(undecided(&output)["reason"], "undecided");
     // A case that the new runs have no value of is not passed either.
@@ -633,7 +1011,13 @@ fn a_gate_passes_only_if_a_slowdown_of_theta_is_excluded_everywhere() {
     let output = gate(scratch.path(), old, new, &["--theta", "10%"]);
     expect_code(&output, 2);
     let missing = undecided(&output)["missing"].clone();
-    assert_eq!(missing, serde_json::json!(["new/a at create 4K files, durable", "new/b at create 4K files, durable"]));
+    assert_eq!(
+        missing,
+        serde_json::json!([
+            "new/a at create 4K files, durable",
+            "new/b at create 4K files, durable"
+        ])
+    );
 }
 
 #[test]
@@ -641,17 +1025,26 @@ fn a_target_that_the_new_runs_lack_is_not_passed() {
     let scratch = scratch();
     measure_base(scratch.path());
     let without_b = |record: &mut Value| {
-        record["plan"]["targets"].as_array_mut().unwrap().retain(|target| target["name"] != "b");
+        record["plan"]["targets"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|target| target["name"] != "b");
     };
     both_sides(scratch.path(), 3, |_| 1.0, without_b);
     for number in 1..=3 {
         let run = scratch.path().join(format!("new{number}"));
-        let kept: Vec<Value> = trials(&run).into_iter().filter(|trial| trial["target"] != "b").collect();
+        let kept: Vec<Value> = trials(&run)
+            .into_iter()
+            .filter(|trial| trial["target"] != "b")
+            .collect();
         write_trials(&run, &kept);
     }
     let output = gate(scratch.path(), THREE[0], THREE[1], &["--theta", "10%"]);
     expect_code(&output, 2);
-    assert_eq!(undecided(&output)["missing"], serde_json::json!(["new/b at every workload"]));
+    assert_eq!(
+        undecided(&output)["missing"],
+        serde_json::json!(["new/b at every workload"])
+    );
     // The other way round, the baseline has nothing to compare it with.
     let output = gate(scratch.path(), THREE[1], THREE[0], &["--theta", "10%"]);
     expect_code(&output, 0);
@@ -664,27 +1057,40 @@ fn the_gate_refuses_runs_of_low_trust_by_name() {
     both_sides(scratch.path(), 3, |_| 0.6, |_| ());
     let path = scratch.path().join("new2/run.json");
     let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    record["warnings"] = serde_json::json!([{ "kind": "concurrent", "run": "process 7", "more": 0 }]);
+    record["warnings"] =
+        serde_json::json!([{ "kind": "concurrent", "run": "process 7", "more": 0 }]);
     fs::write(&path, record.to_string()).unwrap();
     let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);
-    assert_eq!(undecided(&output), serde_json::json!({ "reason": "low_trust", "runs": ["new2"] }));
+    assert_eq!(
+        undecided(&output),
+        serde_json::json!({ "reason": "low_trust", "runs": ["new2"] })
+    );
 }
 
 #[test]
 fn sides_of_different_sessions_need_the_variation_between_sessions() {
     let scratch = scratch();
     measure_base(scratch.path());
-    both_sides(scratch.path(), 3, |_| 0.6, |record| record["segments"][0]["boot_id"] = "another boot".into());
+    both_sides(
+        scratch.path(),
+        3,
+        |_| 0.6,
+        |record| record["segments"][0]["boot_id"] = "another boot".into(),
+    );
     let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);
     assert_eq!(undecided(&output)["reason"], "no_shared_session");
-    expect_code(&gate(scratch.path(), THREE[0], THREE[1], &["--between", "2%"]), 1);
+    expect_code(
+        &gate(scratch.path(), THREE[0], THREE[1], &["--between", "2%"]),
+        1,
+    );
     // Three runs in each of three sessions show the variation between sessions.
     for number in 1..=3 {
         for side in ["old", "new"] {
             let path = scratch.path().join(format!("{side}{number}/run.json"));
-            let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let mut record: Value =
+                serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
             record["segments"][0]["boot_id"] = format!("{side} {number}").into();
             fs::write(&path, record.to_string()).unwrap();
         }
@@ -696,22 +1102,47 @@ fn sides_of_different_sessions_need_the_variation_between_sessions() {
 fn earlier_runs_of_the_plan_judge_ratios_of_targets() {
     let scratch = scratch();
     measure_base(scratch.path());
-    both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    both_sides(
+        scratch.path(),
+        1,
+        |target| if target == "b" { 0.6 } else { 1.0 },
+        |_| (),
+    );
     let ratio = |output: &Output| {
         let shown = unwrapped(output);
-        shown.split_once("difference in differences").expect("the ratios").1.to_owned()
+        shown
+            .split_once("difference in differences")
+            .expect("the ratios")
+            .1
+            .to_owned()
     };
     let judged = "new/b over new/a against old/b over old/a, in these runs (n = 1): slower at ";
     let output = gate(scratch.path(), "old1", "new1", &[]);
     assert!(!ratio(&output).contains(judged), "{}", ratio(&output));
     for number in 1..=4 {
-        copy(scratch.path(), &format!("earlier{number}"), number + 9, |_| 1.0, |_| ());
+        copy(
+            scratch.path(),
+            &format!("earlier{number}"),
+            number + 9,
+            |_| 1.0,
+            |_| (),
+        );
     }
-    copy(scratch.path(), "elsewhere", 1, |_| 1.0, |record| record["host"]["cpu"] = "another processor".into());
+    copy(
+        scratch.path(),
+        "elsewhere",
+        1,
+        |_| 1.0,
+        |record| record["host"]["cpu"] = "another processor".into(),
+    );
     let output = gate(scratch.path(), "old1", "new1", &[]);
     expect_code(&output, 2);
     assert!(ratio(&output).contains(judged), "{}", ratio(&output));
-    assert!(ratio(&output).contains("in 4 earlier runs"), "{}", ratio(&output));
+    assert!(
+        ratio(&output).contains("in 4 earlier runs"),
+        "{}",
+        ratio(&output)
+    );
 }
 
 #[test]
@@ -730,40 +1161,75 @@ fn conditions_that_differ_stand_before_any_number() {
     let output = fsb(scratch.path(), &["compare", "old1", "new1"]);
     expect_code(&output, 0);
     let shown = unwrapped(&output);
-    assert!(shown.starts_with("warning: the runs differ in the kernel release (old1: "), "{shown}");
+    assert!(
+        shown.starts_with("warning: the runs differ in the kernel release (old1: "),
+        "{shown}"
+    );
     // Standard error has it as well.
     compare(scratch.path(), &["old1", "new1"]);
     let document = check(scratch.path(), &["old1", "new1", "--between", "5%"]);
     let conditions = document["conditions"].as_array().unwrap();
-    assert_eq!(conditions.len(), 1, "features are known of one side only: {conditions:?}");
+    assert_eq!(
+        conditions.len(),
+        1,
+        "features are known of one side only: {conditions:?}"
+    );
     assert_eq!(conditions[0]["condition"], "kernel");
-    assert_eq!(conditions[0]["observed"][1], serde_json::json!({"runs": ["new1"], "value": ["7.7.7"]}));
+    assert_eq!(
+        conditions[0]["observed"][1],
+        serde_json::json!({"runs": ["new1"], "value": ["7.7.7"]})
+    );
 }
 
 #[test]
 fn three_results_of_another_tool_on_each_side_are_judged() {
     let scratch = scratch();
     let runs = |name: &str, file: &str| {
-        let files: Vec<String> =
-            (1..=3).map(|run| set("", &format!("iozone-2010/{file}{run}.iozone"))[1..].to_owned()).collect();
+        let files: Vec<String> = (1..=3)
+            .map(|run| set("", &format!("iozone-2010/{file}{run}.iozone"))[1..].to_owned())
+            .collect();
         format!("{name}={}", files.join(","))
     };
     let sets = [runs("xfs", "xfs/xfs"), runs("ext4", "ext4/ext4_")];
     let output = fsb(scratch.path(), &["compare", &sets[0], &sets[1]]);
     expect_code(&output, 0);
     let shown = unwrapped(&output);
-    assert!(shown.contains("Only 3 runs: intervals hold within one session."), "{shown}");
+    assert!(
+        shown.contains("Only 3 runs: intervals hold within one session."),
+        "{shown}"
+    );
     let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1]]);
-    let verdict = |operation: &Value| operation["estimate"]["against"]["ext4"]["verdict"].as_str().unwrap().to_owned();
-    let verdicts: Vec<String> = document["operations"].as_array().unwrap().iter().map(verdict).collect();
-    assert!(verdicts.iter().any(|verdict| verdict == "slower"), "{verdicts:?}");
-    assert!(verdicts.iter().all(|verdict| verdict != "not_judged"), "{verdicts:?}");
+    let verdict = |operation: &Value| {
+        operation["estimate"]["against"]["ext4"]["verdict"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let verdicts: Vec<String> = document["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(verdict)
+        .collect();
+    assert!(
+        verdicts.iter().any(|verdict| verdict == "slower"),
+        "{verdicts:?}"
+    );
+    assert!(
+        verdicts.iter().all(|verdict| verdict != "not_judged"),
+        "{verdicts:?}"
+    );
 }
 
 #[test]
 fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
     let scratch = scratch();
-    measure(scratch.path(), "run", &["null,slowdown=30%", "null,unsafe"], "7");
+    measure(
+        scratch.path(),
+        "run",
+        &["null,slowdown=30%", "null,unsafe"],
+        "7",
+    );
     let compared = |arguments: &[&str]| {
         let output = fsb(scratch.path(), &[&["compare", "run"], arguments].concat());
         expect_code(&output, 0);
@@ -771,16 +1237,28 @@ fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
     };
     let text = compared(&[]);
     assert!(text.contains("null,unsafe (unsafe)"), "{text}");
-    assert!(!text.contains("null,unsafe is") && !text.contains("null,unsafe (unsafe) is faster at"), "{text}");
+    assert!(
+        !text.contains("null,unsafe is") && !text.contains("null,unsafe (unsafe) is faster at"),
+        "{text}"
+    );
     let json: Value = serde_json::from_str(&compared(&["--format", "json"])).unwrap();
     assert_eq!(json["sets"][1]["name"], "null,unsafe (unsafe)");
-    let outcomes = json["operations"].as_array().unwrap().iter().map(|found| found["ranking"]["outcome"].to_string());
-    assert!(outcomes.clone().all(|outcome| !outcome.contains("winner")), "{:?}", outcomes.collect::<Vec<_>>());
+    let outcomes = json["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["ranking"]["outcome"].to_string());
+    assert!(
+        outcomes.clone().all(|outcome| !outcome.contains("winner")),
+        "{:?}",
+        outcomes.collect::<Vec<_>>()
+    );
     // The mark may be omitted.
     compared(&["--baseline", "null,unsafe"]);
 }
 
-// Malformed files: refused with the readers that were tried, or read as far as possible, with a warning.
+// Malformed files: refused with the readers that were tried, or read as far as possible, with a
+// warning.
 
 /// Returns one of five runs of IOzone as text.
 fn iozone(run: u32) -> String {
@@ -790,11 +1268,19 @@ fn iozone(run: u32) -> String {
 /// Compares the first run with the same run after `change`.
 fn changed(directory: &Path, change: impl FnOnce(String) -> Vec<u8>) -> (Value, String) {
     fs::write(directory.join("changed.iozone"), change(iozone(1))).unwrap();
-    compare(directory, &[&set("good", "iozone-2010/xfs/xfs1.iozone"), "bad=changed.iozone"])
+    compare(
+        directory,
+        &[
+            &set("good", "iozone-2010/xfs/xfs1.iozone"),
+            "bad=changed.iozone",
+        ],
+    )
 }
 
 fn values(document: &Value, set: &str, name: &str) -> u64 {
-    operation(document, name)["classic"]["sets"][set]["n"].as_u64().unwrap()
+    operation(document, name)["classic"]["sets"][set]["n"]
+        .as_u64()
+        .unwrap()
 }
 
 /// Returns the number of cells that only the good file has.
@@ -808,13 +1294,37 @@ fn files_that_no_reader_knows_are_named() {
     let write = |name: &str, content: &[u8]| fs::write(scratch.path().join(name), content).unwrap();
     write("empty", b"");
     write("text", b"hello\n");
-    write("binary", &(0..=255u8).cycle().skip(17).take(100_000).collect::<Vec<u8>>());
-    File::create(scratch.path().join("sparse")).unwrap().set_len(1 << 30).unwrap();
+    write(
+        "binary",
+        &(0..=255u8)
+            .cycle()
+            .skip(17)
+            .take(100_000)
+            .collect::<Vec<u8>>(),
+    );
+    File::create(scratch.path().join("sparse"))
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
     let unknown = "compare/unknown-tool";
-    for (name, code) in [("empty", "compare/empty"), ("text", unknown), ("binary", unknown), ("sparse", unknown)] {
-        for argument in [name.to_owned(), format!("a={name}"), format!("a={}", scratch.path().join(name).display())] {
+    for (name, code) in [
+        ("empty", "compare/empty"),
+        ("text", unknown),
+        ("binary", unknown),
+        ("sparse", unknown),
+    ] {
+        for argument in [
+            name.to_owned(),
+            format!("a={name}"),
+            format!("a={}", scratch.path().join(name).display()),
+        ] {
             let error = fails(scratch.path(), &["compare", &argument], 2, code);
-            assert!(error["fields"]["path"].as_str().is_some_and(|path| path.ends_with(name)), "{argument}: {error}");
+            assert!(
+                error["fields"]["path"]
+                    .as_str()
+                    .is_some_and(|path| path.ends_with(name)),
+                "{argument}: {error}"
+            );
         }
     }
     let good = set("good", "iozone-2010/xfs");
@@ -842,7 +1352,11 @@ fn a_half_overwritten_file_keeps_its_first_half() {
             bytes[12_000..20_000].fill(garbage);
             bytes
         });
-        assert_messages(&format!("compare_overwritten_{garbage}"), scratch.path(), &warnings);
+        assert_messages(
+            &format!("compare_overwritten_{garbage}"),
+            scratch.path(),
+            &warnings,
+        );
         assert!(lost(&document) > 300 && values(&document, "bad", "write") > 70);
     }
 }
@@ -853,10 +1367,18 @@ fn a_huge_tail_needs_no_memory() {
     let scratch = scratch();
     let path = scratch.path().join("tail.iozone");
     fs::write(&path, iozone(1)).unwrap();
-    File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
     let mut command = std::process::Command::new("sh");
-    let limited =
-        command.args(["-c", "ulimit -v 600000; exec \"$0\" compare a=tail.iozone --format json", crate::common::FSB]);
+    let limited = command.args([
+        "-c",
+        "ulimit -v 600000; exec \"$0\" compare a=tail.iozone --format json",
+        crate::common::FSB,
+    ]);
     let output = limited.current_dir(scratch.path()).output().unwrap();
     crate::common::expect_code(&output, 0);
 }
@@ -864,7 +1386,9 @@ fn a_huge_tail_needs_no_memory() {
 #[test]
 fn line_ends_of_windows_make_no_difference() {
     let scratch = scratch();
-    let (document, _) = changed(scratch.path(), |text| text.replace('\n', "\r\n").into_bytes());
+    let (document, _) = changed(scratch.path(), |text| {
+        text.replace('\n', "\r\n").into_bytes()
+    });
     assert_eq!(lost(&document), 0);
     let both = &operation(&document, "ALL")["classic"]["sets"];
     assert_eq!(both["good"], both["bad"]);
@@ -877,16 +1401,29 @@ fn a_decimal_comma_is_read() {
     let text = fs::read_to_string(testdata(&format!("tool-output/{name}"))).unwrap();
     let mut bytes = text.clone().into_bytes();
     for at in 1..bytes.len() - 1 {
-        if text.as_bytes()[at] == b'.' && [at - 1, at + 1].iter().all(|at| text.as_bytes()[*at].is_ascii_digit()) {
+        if text.as_bytes()[at] == b'.'
+            && [at - 1, at + 1]
+                .iter()
+                .all(|at| text.as_bytes()[*at].is_ascii_digit())
+        {
             bytes[at] = b',';
         }
     }
     fs::write(scratch.path().join("comma.txt"), bytes).unwrap();
-    let (document, _) = compare(scratch.path(), &[&set("good", &format!("tool-output/{name}")), "bad=comma.txt"]);
+    let (document, _) = compare(
+        scratch.path(),
+        &[
+            &set("good", &format!("tool-output/{name}")),
+            "bad=comma.txt",
+        ],
+    );
     let operations = document["operations"].as_array().unwrap();
     assert!(operations.len() >= 10);
     for operation in operations {
-        assert_eq!(operation["classic"]["sets"]["good"], operation["classic"]["sets"]["bad"]);
+        assert_eq!(
+            operation["classic"]["sets"]["good"],
+            operation["classic"]["sets"]["bad"]
+        );
     }
 }
 
@@ -896,9 +1433,15 @@ fn a_number_that_overflows_costs_its_cell_and_nothing_else() {
     let mut all = String::new();
     let huge = ["99999999999999999999999", "1e999", &"9".repeat(400)];
     for huge in huge {
-        let (document, warnings) = changed(scratch.path(), |text| text.replacen("361555", huge, 1).into_bytes());
+        let (document, warnings) = changed(scratch.path(), |text| {
+            text.replacen("361555", huge, 1).into_bytes()
+        });
         all += &format!("{huge}:\n{warnings}\n\n");
-        assert!((1..=13).contains(&lost(&document)), "{huge}: {}", lost(&document));
+        assert!(
+            (1..=13).contains(&lost(&document)),
+            "{huge}: {}",
+            lost(&document)
+        );
     }
     assert_messages("compare_overflow", scratch.path(), &all);
 }
@@ -908,24 +1451,36 @@ fn of_a_cell_that_stands_twice_one_counts() {
     let scratch = scratch();
     let (document, warnings) = changed(scratch.path(), |text| {
         let mut lines: Vec<&str> = text.lines().collect();
-        let twice = lines.iter().position(|line| line.split_whitespace().take(2).eq(["64", "16"])).unwrap();
+        let twice = lines
+            .iter()
+            .position(|line| line.split_whitespace().take(2).eq(["64", "16"]))
+            .unwrap();
         lines.insert(twice, lines[twice]);
         (lines.join("\n") + "\n").into_bytes()
     });
     assert_messages("compare_twice", scratch.path(), &warnings);
-    assert_eq!(values(&document, "bad", "write"), values(&document, "good", "write"));
+    assert_eq!(
+        values(&document, "bad", "write"),
+        values(&document, "good", "write")
+    );
 }
 
 #[test]
 fn one_run_is_described_and_not_judged() {
     let scratch = scratch();
-    let sets = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
+    let sets = [
+        set("a", "iozone-2010/xfs/xfs1.iozone"),
+        set("b", "iozone-2010/ext4/ext4_1.iozone"),
+    ];
     let (document, warnings) = compare(scratch.path(), &[&sets[0], &sets[1]]);
     assert_messages("compare_one_run", scratch.path(), &warnings);
     assert!(document["findings"].as_array().unwrap().is_empty());
     for operation in document["operations"].as_array().unwrap() {
         let estimate = &operation["estimate"]["against"]["b"];
-        assert_eq!((&estimate["verdict"], &estimate["ci95"]), (&"not_judged".into(), &Value::Null));
+        assert_eq!(
+            (&estimate["verdict"], &estimate["ci95"]),
+            (&"not_judged".into(), &Value::Null)
+        );
         assert!(operation["classic"]["against"]["b"]["median_change"].is_number());
     }
 }
@@ -933,21 +1488,47 @@ fn one_run_is_described_and_not_judged() {
 #[test]
 fn sets_with_nothing_in_common_are_told_what_each_has() {
     let scratch = scratch();
-    let sets = [set("ours", "iozone-2010/xfs"), set("mail", "tool-output/postmark-1.53.txt")];
-    let no_operation = refused(scratch.path(), &[&sets[0], &sets[1]], "compare/nothing-to-compare");
+    let sets = [
+        set("ours", "iozone-2010/xfs"),
+        set("mail", "tool-output/postmark-1.53.txt"),
+    ];
+    let no_operation = refused(
+        scratch.path(),
+        &[&sets[0], &sets[1]],
+        "compare/nothing-to-compare",
+    );
     let text = iozone(1);
-    let size = |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<u32>().ok());
+    let size = |line: &str| {
+        line.split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<u32>().ok())
+    };
     for (name, small) in [("small.iozone", true), ("large.iozone", false)] {
-        let kept = text.lines().filter(|line| size(line).is_none_or(|size| (size == 4) == small));
-        fs::write(scratch.path().join(name), kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let kept = text
+            .lines()
+            .filter(|line| size(line).is_none_or(|size| (size == 4) == small));
+        fs::write(
+            scratch.path().join(name),
+            kept.map(|line| format!("{line}\n")).collect::<String>(),
+        )
+        .unwrap();
     }
-    let no_size = refused(scratch.path(), &["large.iozone", "small.iozone"], "compare/nothing-to-compare");
-    assert_messages("compare_nothing_in_common", scratch.path(), &format!("{no_operation}\n\n{no_size}\n"));
+    let no_size = refused(
+        scratch.path(),
+        &["large.iozone", "small.iozone"],
+        "compare/nothing-to-compare",
+    );
+    assert_messages(
+        "compare_nothing_in_common",
+        scratch.path(),
+        &format!("{no_operation}\n\n{no_size}\n"),
+    );
 }
 
 // Results of runs that failed.
 
-/// Writes a result of fio with one job for each entry: its name, the kernel's error, and the rate in KiB/s.
+/// Writes a result of fio with one job for each entry: its name, the kernel's error, and the rate
+/// in KiB/s.
 fn fio_result(directory: &Path, name: &str, jobs: &[(&str, i32, u64)]) {
     let jobs = jobs.iter().map(|(job, error, rate)| {
         serde_json::json!({
@@ -956,17 +1537,30 @@ fn fio_result(directory: &Path, name: &str, jobs: &[(&str, i32, u64)]) {
         })
     });
     let document = serde_json::json!({"fio version": "fio-3.36", "jobs": jobs.collect::<Vec<_>>()});
-    fs::write(directory.join(name), serde_json::to_string_pretty(&document).unwrap()).unwrap();
+    fs::write(
+        directory.join(name),
+        serde_json::to_string_pretty(&document).unwrap(),
+    )
+    .unwrap();
 }
 
 /// Writes `old1` to `old3` with the jobs `r` and `w`, and `new1` to `new3` with these jobs.
 fn fio_sides(directory: &Path, new: &[(&str, i32, u64)]) {
     for run in 0..3 {
         let jobs = |jobs: &[(&'static str, i32, u64)]| -> Vec<(&'static str, i32, u64)> {
-            jobs.iter().map(|(job, error, rate)| (*job, *error, rate + 40 * run)).collect()
+            jobs.iter()
+                .map(|(job, error, rate)| (*job, *error, rate + 40 * run))
+                .collect()
         };
-        fio_result(directory, &format!("old{}", run + 1), &jobs(&[("r", 0, 40_000), ("w", 0, 40_000)]));
-        let new: Vec<(&str, i32, u64)> = new.iter().map(|(job, error, rate)| (*job, *error, rate + 40 * run)).collect();
+        fio_result(
+            directory,
+            &format!("old{}", run + 1),
+            &jobs(&[("r", 0, 40_000), ("w", 0, 40_000)]),
+        );
+        let new: Vec<(&str, i32, u64)> = new
+            .iter()
+            .map(|(job, error, rate)| (*job, *error, rate + 40 * run))
+            .collect();
         fio_result(directory, &format!("new{}", run + 1), &new);
     }
 }
@@ -978,21 +1572,41 @@ fn a_failed_job_is_not_judged_in_any_format_and_does_not_pass() {
     let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);
     let failures = undecided(&output)["failures"].to_string();
-    assert!(failures.contains("job 'w' failed: no space left on device (28)"), "{failures}");
+    assert!(
+        failures.contains("job 'w' failed: no space left on device (28)"),
+        "{failures}"
+    );
     let sides = [format!("old={}", THREE[0]), format!("new={}", THREE[1])];
     for format in ["text", "markdown", "html", "latex", "svg", "json", "xlsx"] {
         let file = format!("report.{format}");
-        let arguments = ["compare", &sides[0], &sides[1], "--format", format, "-o", &file];
+        let arguments = [
+            "compare", &sides[0], &sides[1], "--format", format, "-o", &file,
+        ];
         expect_code(&fsb(scratch.path(), &arguments), 0);
         let report = fs::read(scratch.path().join(&file)).unwrap();
         let report = String::from_utf8_lossy(&report);
-        let named = report.split_whitespace().collect::<Vec<_>>().join(" ").replace("&#39;", "'");
-        assert!(format == "xlsx" || named.contains("no space left on device (28)"), "{format}: {report}");
+        let named = report
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace("&#39;", "'");
+        assert!(
+            format == "xlsx" || named.contains("no space left on device (28)"),
+            "{format}: {report}"
+        );
         assert!(!report.contains("+125"), "{format}: {report}");
     }
     let shown = fsb(scratch.path(), &["compare", &sides[0], &sides[1]]);
-    assert!(stdout(&shown).starts_with("warning: new: new1:"), "{}", stdout(&shown));
-    assert!(unwrapped(&shown).contains("w: write 39.1 MiB/s ran and failed"), "{}", stdout(&shown));
+    assert!(
+        stdout(&shown).starts_with("warning: new: new1:"),
+        "{}",
+        stdout(&shown)
+    );
+    assert!(
+        unwrapped(&shown).contains("w: write 39.1 MiB/s ran and failed"),
+        "{}",
+        stdout(&shown)
+    );
 }
 
 #[test]
@@ -1001,7 +1615,10 @@ fn a_missing_job_and_a_dead_run_beside_good_ones_do_not_pass() {
     fio_sides(scratch.path(), &[("r", 0, 40_000)]);
     let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);
-    assert_eq!(undecided(&output)["missing"], serde_json::json!(["new at w: write"]));
+    assert_eq!(
+        undecided(&output)["missing"],
+        serde_json::json!(["new at w: write"])
+    );
     // Equal files would be copies.
     fio_sides(scratch.path(), &[("r", 0, 40_010), ("w", 0, 40_010)]);
     expect_code(&gate(scratch.path(), THREE[0], THREE[1], &[]), 0);
@@ -1009,13 +1626,23 @@ fn a_missing_job_and_a_dead_run_beside_good_ones_do_not_pass() {
     let output = gate(scratch.path(), THREE[0], "new1,new2,new3,dead", &[]);
     expect_code(&output, 2);
     let failures = undecided(&output)["failures"].to_string();
-    assert!(failures.contains("dead:") && failures.contains("new: 1 of 4 runs has no value"), "{failures}");
+    assert!(
+        failures.contains("dead:") && failures.contains("new: 1 of 4 runs has no value"),
+        "{failures}"
+    );
 }
 
 #[test]
 fn sets_without_a_value_are_refused_with_the_cause() {
     let scratch = scratch();
     fio_sides(scratch.path(), &[("w", 122, 90_000)]);
-    let text = refused(scratch.path(), &["old=old1", "new=new1"], "compare/nothing-to-compare");
-    assert!(text.contains("new1:") && text.contains("disk quota exceeded (122)"), "{text}");
+    let text = refused(
+        scratch.path(),
+        &["old=old1", "new=new1"],
+        "compare/nothing-to-compare",
+    );
+    assert!(
+        text.contains("new1:") && text.contains("disk quota exceeded (122)"),
+        "{text}"
+    );
 }

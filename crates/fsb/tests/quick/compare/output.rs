@@ -9,12 +9,18 @@ use super::{compare, refused, set};
 use crate::common::{JSON, expect_code, fails, fast_plan, fsb, fsb_json, message, scratch, stdout};
 
 fn two() -> [String; 2] {
-    [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")]
+    [
+        set("xfs", "iozone-2010/xfs"),
+        set("ext4", "iozone-2010/ext4"),
+    ]
 }
 
 fn run(directory: &Path, more: &[&str]) -> std::process::Output {
     let sets = two();
-    fsb(directory, &[&["compare", &sets[0], &sets[1]], more].concat())
+    fsb(
+        directory,
+        &[&["compare", &sets[0], &sets[1]], more].concat(),
+    )
 }
 
 #[test]
@@ -33,9 +39,16 @@ fn every_format_can_be_printed_and_written() {
         let written = run(scratch.path(), &["-o", file]);
         expect_code(&written, 0);
         assert!(written.stdout.is_empty(), "{file}");
-        assert_eq!(fs::read_to_string(scratch.path().join(file)).unwrap(), stdout(&printed), "{file}");
+        assert_eq!(
+            fs::read_to_string(scratch.path().join(file)).unwrap(),
+            stdout(&printed),
+            "{file}"
+        );
     }
-    expect_code(&run(scratch.path(), &["-o", "table.dat", "--format", "csv"]), 0);
+    expect_code(
+        &run(scratch.path(), &["-o", "table.dat", "--format", "csv"]),
+        0,
+    );
     assert!(scratch.path().join("table.dat").exists());
 }
 
@@ -56,18 +69,33 @@ fn wrong_requests_are_told_and_write_nothing() {
         refused(scratch.path(), &arguments, code);
     }
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
-    let arguments = ["compare", sets[0].as_str(), &sets[1], "-o", "no/such/report.html"];
+    let arguments = [
+        "compare",
+        sets[0].as_str(),
+        &sets[1],
+        "-o",
+        "no/such/report.html",
+    ];
     let error = fails(scratch.path(), &arguments, 3, "store/io");
-    let expected = serde_json::json!({ "path": "no/such/report.html", "call": "write", "errno": "ENOENT" });
+    let expected =
+        serde_json::json!({ "path": "no/such/report.html", "call": "write", "errno": "ENOENT" });
     assert_eq!(error["fields"], expected);
 }
 
 #[test]
 fn a_report_is_never_written_over_what_it_reports() {
     let scratch = scratch();
-    fs::copy(super::testdata("tool-output/fio-3.33.json"), scratch.path().join("old.json")).unwrap();
+    fs::copy(
+        super::testdata("tool-output/fio-3.33.json"),
+        scratch.path().join("old.json"),
+    )
+    .unwrap();
     let before = fs::read(scratch.path().join("old.json")).unwrap();
-    refused(scratch.path(), &["old.json", "-o", "./old.json"], "arguments/conflict");
+    refused(
+        scratch.path(),
+        &["old.json", "-o", "./old.json"],
+        "arguments/conflict",
+    );
     assert_eq!(fs::read(scratch.path().join("old.json")).unwrap(), before);
 }
 
@@ -78,9 +106,16 @@ fn one_operation_is_found_by_each_of_its_names() {
     for name in ["random_read", "randrd", "RANDOM_READ"] {
         let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1], "--detail", name]);
         let operations = document["operations"].as_array().unwrap();
-        assert_eq!((operations.len(), &operations[0]["operation"]), (1, &"random_read".into()), "{name}");
+        assert_eq!(
+            (operations.len(), &operations[0]["operation"]),
+            (1, &"random_read".into()),
+            "{name}"
+        );
     }
-    expect_code(&run(scratch.path(), &["--detail", "iwrite", "-o", "detail.html"]), 0);
+    expect_code(
+        &run(scratch.path(), &["--detail", "iwrite", "-o", "detail.html"]),
+        0,
+    );
     let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1], "--detail", "all"]);
     assert_eq!(document["operations"][0]["operation"], "ALL");
 }
@@ -88,48 +123,101 @@ fn one_operation_is_found_by_each_of_its_names() {
 #[test]
 fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     let scratch = scratch();
-    expect_code(&run(scratch.path(), &["-o", "page.html", "--csv-dir", "tables/of-2010"]), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            &["-o", "page.html", "--csv-dir", "tables/of-2010"],
+        ),
+        0,
+    );
     let tables = scratch.path().join("tables/of-2010");
-    let mut names: Vec<String> =
-        fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(&tables)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
-    assert_eq!(names.len(), 13 + 1, "an operation each, and the statistics: {names:?}");
-    assert!(names.contains(&"random_read.csv".to_owned()) && names.contains(&"statistics.csv".to_owned()), "{names:?}");
+    assert_eq!(
+        names.len(),
+        13 + 1,
+        "an operation each, and the statistics: {names:?}"
+    );
+    assert!(
+        names.contains(&"random_read.csv".to_owned())
+            && names.contains(&"statistics.csv".to_owned()),
+        "{names:?}"
+    );
     let lines = |name: &str| -> Vec<std::collections::HashMap<String, String>> {
-        csv::Reader::from_path(tables.join(name)).unwrap().deserialize().map(|line| line.unwrap()).collect()
+        csv::Reader::from_path(tables.join(name))
+            .unwrap()
+            .deserialize()
+            .map(|line| line.unwrap())
+            .collect()
     };
     let reads = lines("random_read.csv");
     // Two sets of five runs.
-    let cells = reads.iter().filter(|line| line["set"] == "xfs" && line["run"] == "3").count();
+    let cells = reads
+        .iter()
+        .filter(|line| line["set"] == "xfs" && line["run"] == "3")
+        .count();
     assert_eq!((reads.len(), cells), (2 * 5 * cells, 163));
     let first = &reads[0];
-    assert!(first["path"].ends_with(".iozone") && first["unit"] == "bytes_per_second", "{first:?}");
+    assert!(
+        first["path"].ends_with(".iozone") && first["unit"] == "bytes_per_second",
+        "{first:?}"
+    );
     // The mean of the values of a cell is the mean that the statistics have.
     let is_cell = |line: &&std::collections::HashMap<String, String>| {
-        ["set", "file_size", "record_size"].iter().all(|key| line[*key] == first[*key])
+        ["set", "file_size", "record_size"]
+            .iter()
+            .all(|key| line[*key] == first[*key])
     };
-    let values: Vec<f64> = reads.iter().filter(is_cell).map(|line| line["value"].parse().unwrap()).collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let statistics = lines("statistics.csv");
-    let of_cell = statistics
+    let values: Vec<f64> = reads
         .iter()
         .filter(is_cell)
-        .filter(|line| line["operation"] == "random_read" && line["scope"] == "cell" && line["statistic"] == "mean");
+        .map(|line| line["value"].parse().unwrap())
+        .collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let statistics = lines("statistics.csv");
+    let of_cell = statistics.iter().filter(is_cell).filter(|line| {
+        line["operation"] == "random_read" && line["scope"] == "cell" && line["statistic"] == "mean"
+    });
     let found: Vec<f64> = of_cell.map(|line| line["value"].parse().unwrap()).collect();
-    assert!(matches!(found[..], [one] if (one - mean).abs() < mean * 1e-9), "{found:?} {mean}");
+    assert!(
+        matches!(found[..], [one] if (one - mean).abs() < mean * 1e-9),
+        "{found:?} {mean}"
+    );
     // The page links to each of them.
     let page = fs::read_to_string(scratch.path().join("page.html")).unwrap();
     for name in &names {
-        assert!(page.contains(&format!("<a href=\"tables/of-2010/{name}\">")), "{name}");
+        assert!(
+            page.contains(&format!("<a href=\"tables/of-2010/{name}\">")),
+            "{name}"
+        );
     }
     fs::create_dir(scratch.path().join("pages")).unwrap();
-    expect_code(&run(scratch.path(), &["-o", "pages/page.html", "--csv-dir", "two words"]), 0);
+    expect_code(
+        &run(
+            scratch.path(),
+            &["-o", "pages/page.html", "--csv-dir", "two words"],
+        ),
+        0,
+    );
     let page = fs::read_to_string(scratch.path().join("pages/page.html")).unwrap();
-    assert!(page.contains("<a href=\"../two%20words/statistics.csv\">../two words/statistics.csv</a>"));
+    assert!(
+        page.contains("<a href=\"../two%20words/statistics.csv\">../two words/statistics.csv</a>")
+    );
     // An input is never overwritten.
     fs::create_dir(scratch.path().join("own")).unwrap();
-    fs::copy(super::testdata("tool-output/fio-3.33.json"), scratch.path().join("own/statistics.csv")).unwrap();
-    refused(scratch.path(), &["own/statistics.csv", "--csv-dir", "own"], "arguments/conflict");
+    fs::copy(
+        super::testdata("tool-output/fio-3.33.json"),
+        scratch.path().join("own/statistics.csv"),
+    )
+    .unwrap();
+    refused(
+        scratch.path(),
+        &["own/statistics.csv", "--csv-dir", "own"],
+        "arguments/conflict",
+    );
 }
 
 #[test]
@@ -137,15 +225,37 @@ fn the_page_has_one_table_of_all_operations_and_statistics_of_each_cell() {
     let scratch = scratch();
     expect_code(&run(scratch.path(), &["-o", "page.html"]), 0);
     let page = fs::read_to_string(scratch.path().join("page.html")).unwrap();
-    let summary = page.split_once("id=\"classic\"").unwrap().1.split_once("</section>").unwrap().0;
+    let summary = page
+        .split_once("id=\"classic\"")
+        .unwrap()
+        .1
+        .split_once("</section>")
+        .unwrap()
+        .0;
     // Figure 5.3: xfs, all operations and random read.
-    for value in ["952.81", "410.68", "ext4, t-test against xfs", "ALL", "random read", "−8.10 %"] {
+    for value in [
+        "952.81",
+        "410.68",
+        "ext4, t-test against xfs",
+        "ALL",
+        "random read",
+        "−8.10 %",
+    ] {
         assert!(summary.contains(value), "{value}: {summary}");
     }
-    assert!(page.contains("ext4, as in 2011"), "linear axes can be chosen");
-    expect_code(&run(scratch.path(), &["--detail", "randrd", "-o", "detail.html"]), 0);
+    assert!(
+        page.contains("ext4, as in 2011"),
+        "linear axes can be chosen"
+    );
+    expect_code(
+        &run(scratch.path(), &["--detail", "randrd", "-o", "detail.html"]),
+        0,
+    );
     let detail = fs::read_to_string(scratch.path().join("detail.html")).unwrap();
-    assert!(detail.contains("classic statistics and every value") && !detail.contains("id=\"classic\""), "the detail");
+    assert!(
+        detail.contains("classic statistics and every value") && !detail.contains("id=\"classic\""),
+        "the detail"
+    );
 }
 
 #[test]
@@ -154,55 +264,137 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     let slower = run(scratch.path(), &["--fail-if", "slower", JSON]);
     expect_code(&slower, 1);
     let failed = message(&slower, "warning/gate-failed");
-    let [lost] = failed["fields"]["slower"].as_array().unwrap().as_slice() else { panic!("one set: {failed}") };
-    assert_eq!((&lost["set"], &lost["baseline"]), (&"ext4".into(), &"xfs".into()));
+    let [lost] = failed["fields"]["slower"].as_array().unwrap().as_slice() else {
+        panic!("one set: {failed}")
+    };
+    assert_eq!(
+        (&lost["set"], &lost["baseline"]),
+        (&"ext4".into(), &"xfs".into())
+    );
     let whole = serde_json::json!(["write", "record rewrite", "fwrite"]);
     assert_eq!(lost["operations"], whole);
     let parts = lost["at_some_sizes"].as_array().unwrap();
-    assert!(!parts.is_empty() && whole.as_array().unwrap().iter().all(|name| !parts.contains(name)), "{lost}");
-    assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
+    assert!(
+        !parts.is_empty()
+            && whole
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|name| !parts.contains(name)),
+        "{lost}"
+    );
+    assert!(
+        stdout(&slower).contains("random write"),
+        "the comparison is printed all the same"
+    );
     // A difference of this size does not matter if half the speed is acceptable.
-    expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
+    expect_code(
+        &run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]),
+        0,
+    );
     // A set is not compared with itself, nor with a copy of one of its files.
     let aa = set("all", "iozone-aa/ext4");
-    let itself = fsb_json(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]);
+    let itself = fsb_json(
+        scratch.path(),
+        &[
+            "compare",
+            &aa,
+            &aa.replace("all=", "same="),
+            "--fail-if",
+            "slower",
+        ],
+    );
     expect_code(&itself, 2);
-    assert_eq!(message(&itself, "warning/gate-undecided")["fields"]["reason"], "common_data");
-    fs::copy(super::testdata("iozone-2010/xfs/xfs1.iozone"), scratch.path().join("copy.iozone")).unwrap();
-    let copied = format!("{},copy.iozone", set("ext4", "iozone-2010/ext4/ext4_1.iozone"));
-    let copied = fsb_json(scratch.path(), &["compare", &set("xfs", "iozone-2010/xfs"), &copied, "--fail-if", "slower"]);
+    assert_eq!(
+        message(&itself, "warning/gate-undecided")["fields"]["reason"],
+        "common_data"
+    );
+    fs::copy(
+        super::testdata("iozone-2010/xfs/xfs1.iozone"),
+        scratch.path().join("copy.iozone"),
+    )
+    .unwrap();
+    let copied = format!(
+        "{},copy.iozone",
+        set("ext4", "iozone-2010/ext4/ext4_1.iozone")
+    );
+    let copied = fsb_json(
+        scratch.path(),
+        &[
+            "compare",
+            &set("xfs", "iozone-2010/xfs"),
+            &copied,
+            "--fail-if",
+            "slower",
+        ],
+    );
     expect_code(&copied, 2);
     let files = message(&copied, "warning/gate-undecided")["fields"]["files"].clone();
-    assert!(files[0].as_str().unwrap().ends_with("xfs1.iozone") && files[1] == "copy.iozone", "{files}");
+    assert!(
+        files[0].as_str().unwrap().ends_with("xfs1.iozone") && files[1] == "copy.iozone",
+        "{files}"
+    );
     // Single runs are not judged: the gate is neither passed nor failed.
-    let ones = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
-    let unjudged = fsb_json(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
+    let ones = [
+        set("a", "iozone-2010/xfs/xfs1.iozone"),
+        set("b", "iozone-2010/ext4/ext4_1.iozone"),
+    ];
+    let unjudged = fsb_json(
+        scratch.path(),
+        &["compare", &ones[0], &ones[1], "--fail-if", "slower"],
+    );
     expect_code(&unjudged, 2);
-    assert_eq!(message(&unjudged, "warning/gate-undecided")["fields"]["reason"], "one_run");
+    assert_eq!(
+        message(&unjudged, "warning/gate-undecided")["fields"]["reason"],
+        "one_run"
+    );
 }
 
 /// A comparison of two runs with several targets compares each target with itself.
 #[test]
 fn targets_of_two_runs_meet_themselves() {
     let scratch = scratch();
-    for (name, slow) in [("before", "b=null,slowdown=20%"), ("after", "b=null,slowdown=100%")] {
+    for (name, slow) in [
+        ("before", "b=null,slowdown=20%"),
+        ("after", "b=null,slowdown=100%"),
+    ] {
         super::measure(scratch.path(), name, &["a=null", slow], "4");
     }
-    let compared =
-        |new: &str| fsb(scratch.path(), &["compare", "old=before", &format!("new={new}"), "--fail-if", "slower"]);
+    let compared = |new: &str| {
+        fsb(
+            scratch.path(),
+            &[
+                "compare",
+                "old=before",
+                &format!("new={new}"),
+                "--fail-if",
+                "slower",
+            ],
+        )
+    };
     let by_target = |output: &std::process::Output| {
-        let shown = stdout(output).split_whitespace().collect::<Vec<_>>().join(" ");
-        shown.split_once("Target by target:").expect("what changed of each").1.to_owned()
+        let shown = stdout(output)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        shown
+            .split_once("Target by target:")
+            .expect("what changed of each")
+            .1
+            .to_owned()
     };
     let same = by_target(&compared("before"));
     assert!(
-        same.contains("new/b against old/b, in these runs (n = 1): equal within 3 % at 3 of 3 workloads"),
+        same.contains(
+            "new/b against old/b, in these runs (n = 1): equal within 3 % at 3 of 3 workloads"
+        ),
         "{same}"
     );
     let after = by_target(&compared("after"));
     for target in ["a", "b"] {
-        let said =
-            format!("new/{target} against old/{target}, in these runs (n = 1): not judged, one run on each side");
+        let said = format!(
+            "new/{target} against old/{target}, in these runs (n = 1): not judged, one run on each side"
+        );
         assert!(after.contains(&said), "{after}");
     }
 }
@@ -231,66 +423,118 @@ block_size = "1M"
 cache = "warm"
 "#;
 
-/// One of the runs has larger slices, and therefore larger files. Units with files of their own do the same work;
-/// workloads on the whole file do not, and latencies do not replace their rates.
+/// One of the runs has larger slices, and therefore larger files. Units with files of their own do
+/// the same work; workloads on the whole file do not, and latencies do not replace their rates.
 #[test]
 fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     let scratch = scratch();
     fs::write(scratch.path().join("sizes.toml"), SIZES).unwrap();
     for (name, size) in [("small", "1G"), ("large", "2G")] {
-        let run = ["run", "sizes.toml", "null", "--size", size, "--blocks", "5", "--seed", "4", "-q", "--out", name];
+        let run = [
+            "run",
+            "sizes.toml",
+            "null",
+            "--size",
+            size,
+            "--blocks",
+            "5",
+            "--seed",
+            "4",
+            "-q",
+            "--out",
+            name,
+        ];
         expect_code(&fsb(scratch.path(), &run), 0);
     }
     let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
     expect_code(&output, 0);
     let (text, said) = (stdout(&output), stdout(&output).replace("\n  ", " "));
     assert!(
-        said.starts_with("warning: the runs differ in the slice size (small: 1G; large: 2G)\n2 workloads"),
+        said.starts_with(
+            "warning: the runs differ in the slice size (small: 1G; large: 2G)\n2 workloads"
+        ),
         "{text}"
     );
-    let sizes = "random write 4K, durable each; read 1M, warm (128 MiB in old=small, 256 MiB in new=large";
-    assert!(said.contains(&format!("file sizes differ: {sizes}")), "{text}");
+    let sizes =
+        "random write 4K, durable each; read 1M, warm (128 MiB in old=small, 256 MiB in new=large";
+    assert!(
+        said.contains(&format!("file sizes differ: {sizes}")),
+        "{text}"
+    );
     assert!(!said.contains("latency_p"), "{text}");
 
     // A run that does not record its units is compared by whole workloads.
     let record = scratch.path().join("small/run.json");
-    let mut known: serde_json::Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    let mut known: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
     assert!(known.as_object_mut().unwrap().remove("units").is_some());
     fs::write(&record, known.to_string()).unwrap();
     let output = fsb(scratch.path(), &["compare", "old=small", "new=small"]);
-    assert!(stdout(&output).lines().next().unwrap().contains("4 workloads"), "{}", stdout(&output));
+    assert!(
+        stdout(&output)
+            .lines()
+            .next()
+            .unwrap()
+            .contains("4 workloads"),
+        "{}",
+        stdout(&output)
+    );
     let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
     let said = stdout(&output).replace("\n  ", " ");
-    assert!(said.contains("; read 1M, warm; write 1M, durable (128 MiB in old=small"), "{said}");
+    assert!(
+        said.contains("; read 1M, warm; write 1M, durable (128 MiB in old=small"),
+        "{said}"
+    );
 }
 
-/// A sample in rounds and a sequential trial measure different quantities, and the comparison warns of that.
+/// A sample in rounds and a sequential trial measure different quantities, and the comparison warns
+/// of that.
 #[test]
 fn rounds_beside_sequential_trials_are_reported() {
     let scratch = scratch();
     crate::common::fast_plan(scratch.path());
     for (name, way) in [("rounds", "--quiet"), ("visits", "--one-at-a-time")] {
-        let run = ["run", "fast.toml", "null", "--blocks", "5", "--seed", "4", "-q", way, "--out", name];
-        let run: Vec<&str> = run.into_iter().filter(|word| *word != "-q" || way != "--quiet").collect();
+        let run = [
+            "run",
+            "fast.toml",
+            "null",
+            "--blocks",
+            "5",
+            "--seed",
+            "4",
+            "-q",
+            way,
+            "--out",
+            name,
+        ];
+        let run: Vec<&str> = run
+            .into_iter()
+            .filter(|word| *word != "-q" || way != "--quiet")
+            .collect();
         expect_code(&fsb(scratch.path(), &run), 0);
     }
     let output = fsb(scratch.path(), &["compare", "rounds", "visits"]);
     expect_code(&output, 0);
     let said = stdout(&output).replace("\n  ", " ");
-    let told =
-        "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
-    assert!(said.contains(told) && !said.contains("file sizes differ"), "{said}");
+    let told = "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
+    assert!(
+        said.contains(told) && !said.contains("file sizes differ"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_closed_pipe_is_success() {
     let scratch = scratch();
     let sets = two();
-    let mut child = crate::common::command(scratch.path(), &["compare", &sets[0], &sets[1], "--format", "csv"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = crate::common::command(
+        scratch.path(),
+        &["compare", &sets[0], &sets[1], "--format", "csv"],
+    )
+    .stdout(std::process::Stdio::piped())
+    .stderr(std::process::Stdio::null())
+    .spawn()
+    .unwrap();
     drop(child.stdout.take());
     expect_code(&child.wait_with_output().unwrap(), 0);
 }
@@ -298,43 +542,77 @@ fn a_closed_pipe_is_success() {
 // `--format json` conforms to the published schema for every comparison.
 
 fn validator() -> jsonschema::Validator {
-    let schema = serde_json::from_str(include_str!("../../../schema/comparison.json")).expect("JSON");
+    let schema =
+        serde_json::from_str(include_str!("../../../schema/comparison.json")).expect("JSON");
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 
 /// Checks the schema, and properties that a schema cannot express.
 pub(super) fn check(directory: &Path, arguments: &[&str]) -> Value {
     let (document, _) = compare(directory, arguments);
-    let errors: Vec<String> =
-        validator().iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{arguments:?}: {} errors: {:#?}", errors.len(), &errors[..errors.len().min(10)]);
+    let errors: Vec<String> = validator()
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(
+        errors.is_empty(),
+        "{arguments:?}: {} errors: {:#?}",
+        errors.len(),
+        &errors[..errors.len().min(10)]
+    );
     let sets: Vec<&str> = super::names(&document);
     assert!(sets.contains(&document["baseline"].as_str().unwrap()));
     for operation in document["operations"].as_array().unwrap() {
-        let slices = ["by_file_size", "by_record_size"].map(|key| operation[key].as_array().unwrap());
+        let slices =
+            ["by_file_size", "by_record_size"].map(|key| operation[key].as_array().unwrap());
         let slices = slices.into_iter().flatten();
-        let grids = slices.clone().map(|slice| &slice["grid"]).chain([&operation["grid"]]);
-        grids.filter(|grid| !grid.is_null()).for_each(|grid| check_grid(grid, &sets, &document));
-        slices.map(|slice| &slice["classic"]).chain([&operation["classic"]]).for_each(|classic| {
-            assert_eq!(keys(&classic["sets"]), sets, "{operation}");
-            assert_eq!(keys(&classic["against"]).len(), sets.len() - 1);
-        });
+        let grids = slices
+            .clone()
+            .map(|slice| &slice["grid"])
+            .chain([&operation["grid"]]);
+        grids
+            .filter(|grid| !grid.is_null())
+            .for_each(|grid| check_grid(grid, &sets, &document));
+        slices
+            .map(|slice| &slice["classic"])
+            .chain([&operation["classic"]])
+            .for_each(|classic| {
+                assert_eq!(keys(&classic["sets"]), sets, "{operation}");
+                assert_eq!(keys(&classic["against"]).len(), sets.len() - 1);
+            });
     }
     document
 }
 
 fn keys(object: &Value) -> Vec<&str> {
-    object.as_object().unwrap().keys().map(String::as_str).collect()
+    object
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 fn check_grid(grid: &Value, sets: &[&str], document: &Value) {
-    let others: Vec<&str> = sets.iter().copied().filter(|name| document["baseline"] != *name).collect();
+    let others: Vec<&str> = sets
+        .iter()
+        .copied()
+        .filter(|name| document["baseline"] != *name)
+        .collect();
     assert_eq!(keys(&grid["against"]), others);
-    for against in grid["against"].as_object().unwrap().values().filter(|against| !against.is_null()) {
+    for against in grid["against"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter(|against| !against.is_null())
+    {
         let count = |key: &str| against[key].as_u64().unwrap();
         assert_eq!(
             count("cells"),
-            ["faster", "slower", "same", "uncertain"].map(count).iter().sum::<u64>(),
+            ["faster", "slower", "same", "uncertain"]
+                .map(count)
+                .iter()
+                .sum::<u64>(),
             "{against}"
         );
     }
@@ -343,18 +621,37 @@ fn check_grid(grid: &Value, sets: &[&str], document: &Value) {
 #[test]
 fn iozone_sets_fit_the_schema_and_end_with_all() {
     let scratch = scratch();
-    let sets = [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4"), set("new", "iozone-here/ext4")];
-    let document = check(scratch.path(), &[&sets[0], &sets[1], "--baseline", "ext4", "--theta", "5%"]);
+    let sets = [
+        set("xfs", "iozone-2010/xfs"),
+        set("ext4", "iozone-2010/ext4"),
+        set("new", "iozone-here/ext4"),
+    ];
+    let document = check(
+        scratch.path(),
+        &[&sets[0], &sets[1], "--baseline", "ext4", "--theta", "5%"],
+    );
     assert_eq!(document["settings"]["theta"], 0.05);
     let operations = document["operations"].as_array().unwrap();
     let last = operations.last().unwrap();
     assert_eq!((operations.len(), &last["operation"]), (14, &"ALL".into()));
-    assert!(operations.iter().all(|operation| operation["workload"].is_null()));
-    assert!(operations.iter().all(|operation| operation["unit"] == "bytes_per_second"));
+    assert!(
+        operations
+            .iter()
+            .all(|operation| operation["workload"].is_null())
+    );
+    assert!(
+        operations
+            .iter()
+            .all(|operation| operation["unit"] == "bytes_per_second")
+    );
     assert_eq!(document["coverage"]["common"], 2119);
     let findings = document["findings"].as_array().unwrap();
     assert!(!findings.is_empty());
-    assert!(findings.iter().all(|found| found["baseline"] == "ext4" && found["candidate"] == "xfs"));
+    assert!(
+        findings
+            .iter()
+            .all(|found| found["baseline"] == "ext4" && found["candidate"] == "xfs")
+    );
     check(scratch.path(), &[&sets[0], &sets[1], &sets[2]]);
     check(scratch.path(), &[&sets[0]]);
 }
@@ -362,14 +659,23 @@ fn iozone_sets_fit_the_schema_and_end_with_all() {
 #[test]
 fn results_of_other_tools_fit_the_schema() {
     let scratch = scratch();
-    for name in ["fio-3.33.json", "fio-3.33-jsonplus.json", "bonnie++-2.00a.txt", "postmark-1.53.txt"] {
+    for name in [
+        "fio-3.33.json",
+        "fio-3.33-jsonplus.json",
+        "bonnie++-2.00a.txt",
+        "postmark-1.53.txt",
+    ] {
         let sets = ["a", "b"].map(|set| super::set(set, &format!("tool-output/{name}")));
         let document = check(scratch.path(), &[&sets[0], &sets[1]]);
         // A rate that was too fast to measure has no ratio.
         let operations = document["operations"].as_array().unwrap().iter();
         for operation in operations.filter(|operation| operation["gaps"].is_null()) {
             let estimate = &operation["estimate"]["against"]["b"];
-            assert_eq!((&estimate["ratio"], &estimate["verdict"]), (&1.0.into(), &"not_judged".into()), "{name}");
+            assert_eq!(
+                (&estimate["ratio"], &estimate["verdict"]),
+                (&1.0.into(), &"not_judged".into()),
+                "{name}"
+            );
         }
     }
 }
@@ -378,36 +684,76 @@ fn results_of_other_tools_fit_the_schema() {
 fn a_run_of_ours_fits_the_schema_alone_and_beside_other_tools() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let run =
-        ["run", "fast.toml", "null", "slow=null,slowdown=10%", "--blocks", "5", "--out", "run", "-q", "--seed", "3"];
+    let run = [
+        "run",
+        "fast.toml",
+        "null",
+        "slow=null,slowdown=10%",
+        "--blocks",
+        "5",
+        "--out",
+        "run",
+        "-q",
+        "--seed",
+        "3",
+    ];
     expect_code(&fsb(scratch.path(), &run), 0);
     let document = check(scratch.path(), &["run"]);
     assert_eq!(super::names(&document), ["null", "slow"]);
     let operations = document["operations"].as_array().unwrap();
-    assert!(operations.iter().all(|operation| operation["workload"].is_string()));
+    assert!(
+        operations
+            .iter()
+            .all(|operation| operation["workload"].is_string())
+    );
     assert!(operations.iter().any(|operation| operation["metric"] == "latency_p50" && operation["better"] == "lower"));
-    assert!(!operations.iter().any(|operation| operation["metric"] == "cpu_per_operation"), "costs judge nothing");
-    let mixed =
-        check(scratch.path(), &["run", &set("xfs", "iozone-2010/xfs"), &set("fio", "tool-output/fio-3.33.json")]);
+    assert!(
+        !operations
+            .iter()
+            .any(|operation| operation["metric"] == "cpu_per_operation"),
+        "costs judge nothing"
+    );
+    let mixed = check(
+        scratch.path(),
+        &[
+            "run",
+            &set("xfs", "iozone-2010/xfs"),
+            &set("fio", "tool-output/fio-3.33.json"),
+        ],
+    );
     assert_eq!(mixed["sets"].as_array().unwrap().len(), 4);
 }
 
 #[test]
 fn the_schema_refuses_something_too() {
     let scratch = scratch();
-    let (document, _) = compare(scratch.path(), &[&set("xfs", "iozone-2010/xfs"), &set("ext4", "iozone-2010/ext4")]);
+    let (document, _) = compare(
+        scratch.path(),
+        &[
+            &set("xfs", "iozone-2010/xfs"),
+            &set("ext4", "iozone-2010/ext4"),
+        ],
+    );
     let validator = validator();
     assert!(validator.is_valid(&document));
     for (pointer, wrong) in [
         ("/schema", "fsbench/comparison/2".into()),
-        ("/operations/0/estimate/against/ext4/verdict", "better".into()),
+        (
+            "/operations/0/estimate/against/ext4/verdict",
+            "better".into(),
+        ),
         ("/operations/0/classic/sets/xfs/mean", Value::Null),
-        ("/operations/0/classic/against/ext4/t_verdict", "diff".into()),
+        (
+            "/operations/0/classic/against/ext4/t_verdict",
+            "diff".into(),
+        ),
         ("/operations/0/grid/against/ext4/cells", (-1).into()),
         ("/findings/0/file_size", serde_json::json!([1])),
     ] {
         let mut broken = document.clone();
-        *broken.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is not there")) = wrong;
+        *broken
+            .pointer_mut(pointer)
+            .unwrap_or_else(|| panic!("{pointer} is not there")) = wrong;
         assert!(!validator.is_valid(&broken), "{pointer}");
     }
 }

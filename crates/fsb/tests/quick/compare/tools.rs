@@ -43,7 +43,9 @@ static JUDGED: [Judged; 10] = [
 ];
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fsb-compat/tests/golden").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fsb-compat/tests/golden")
+        .join(name)
 }
 
 /// Writes three files of a set, whose numbers differ by one percent.
@@ -74,10 +76,21 @@ fn three_runs_a_side_of_each_tool_are_judged() {
                 && found["workload"].as_str() == judged.workload
                 && found["metric"] == judged.metric
         };
-        let found = operations.iter().find(is_it).unwrap_or_else(|| panic!("{}: {operations:#?}", judged.golden));
+        let found = operations
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{}: {operations:#?}", judged.golden));
         let against = &found["estimate"]["against"]["b"];
-        let verdict = if found["better"] == "lower" { "slower" } else { "faster" };
-        assert_eq!(against["verdict"], verdict, "{}: {against}\n{warnings}", judged.golden);
+        let verdict = if found["better"] == "lower" {
+            "slower"
+        } else {
+            "faster"
+        };
+        assert_eq!(
+            against["verdict"], verdict,
+            "{}: {against}\n{warnings}",
+            judged.golden
+        );
     }
 }
 
@@ -85,28 +98,54 @@ fn three_runs_a_side_of_each_tool_are_judged() {
 fn failed_repetitions_of_hyperfine_are_no_runs() {
     let scratch = scratch();
     for set in ["a", "b"] {
-        fs::copy(golden("hyperfine/1.15.0-failed.json"), scratch.path().join(set)).unwrap();
+        fs::copy(
+            golden("hyperfine/1.15.0-failed.json"),
+            scratch.path().join(set),
+        )
+        .unwrap();
     }
     let (document, warnings) = compare(scratch.path(), &["a", "b"]);
     let runs = |command: &str| {
         let mut operations = document["operations"].as_array().unwrap().iter();
-        let found = operations.find(|found| found["workload"] == command && found["metric"] == "command_time");
+        let found = operations
+            .find(|found| found["workload"] == command && found["metric"] == "command_time");
         found.unwrap()["classic"]["sets"]["a"]["n"].as_u64()
     };
-    assert_eq!((runs("cp data copy"), runs("cp missing copy")), (Some(4), None));
-    assert!(warnings.contains("'cp missing copy' failed: exit code 1"), "{warnings}");
+    assert_eq!(
+        (runs("cp data copy"), runs("cp missing copy")),
+        (Some(4), None)
+    );
+    assert!(
+        warnings.contains("'cp missing copy' failed: exit code 1"),
+        "{warnings}"
+    );
 }
 
 #[test]
 fn the_commands_of_one_file_of_hyperfine_are_compared_with_each_other() {
     let scratch = scratch();
-    fs::copy(golden("hyperfine/1.20.0-named.json"), scratch.path().join("bench.json")).unwrap();
+    fs::copy(
+        golden("hyperfine/1.20.0-named.json"),
+        scratch.path().join("bench.json"),
+    )
+    .unwrap();
     let (document, _) = compare(scratch.path(), &["bench.json"]);
-    let names: Vec<&str> = document["sets"].as_array().unwrap().iter().filter_map(|set| set["name"].as_str()).collect();
+    let names: Vec<&str> = document["sets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|set| set["name"].as_str())
+        .collect();
     assert_eq!(names, ["old", "new"]);
     let time = &document["operations"][0];
-    assert_eq!((&time["workload"], &time["metric"]), (&Value::Null, &"command_time".into()));
-    assert!(time["estimate"]["against"]["new"]["ratio"].is_number(), "{time}");
+    assert_eq!(
+        (&time["workload"], &time["metric"]),
+        (&Value::Null, &"command_time".into())
+    );
+    assert!(
+        time["estimate"]["against"]["new"]["ratio"].is_number(),
+        "{time}"
+    );
 }
 
 #[test]
@@ -122,6 +161,12 @@ fn one_command_a_file_is_compared_whatever_its_paths_are() {
     export("ext4", [1.0, 1.01, 1.02]);
     export("xfs", [2.0, 2.01, 2.02]);
     let (document, warnings) = compare(scratch.path(), &["ext4.json", "xfs.json"]);
-    assert_eq!(document["operations"][0]["estimate"]["against"]["xfs"]["verdict"], "slower");
-    assert!(warnings.contains("each set has one command, and they differ"), "{warnings}");
+    assert_eq!(
+        document["operations"][0]["estimate"]["against"]["xfs"]["verdict"],
+        "slower"
+    );
+    assert!(
+        warnings.contains("each set has one command, and they differ"),
+        "{warnings}"
+    );
 }
