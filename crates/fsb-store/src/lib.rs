@@ -14,6 +14,7 @@
 mod checksum;
 mod error;
 pub mod input;
+pub mod journal;
 mod output;
 pub mod owner;
 mod place;

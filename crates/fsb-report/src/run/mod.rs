@@ -53,8 +53,7 @@ pub use published::{
     PublishedRow, PublishedSum, PublishedTable, PublishedValue,
 };
 pub use report_trial::{
-    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times,
-    TrialFields, writes,
+    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, Times, writes,
 };
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
