@@ -87,7 +87,7 @@ static NO_EXTRAS: TrialExtras = TrialExtras {
 };
 
 /// The parts of trials that many of them share: the case, the target and the metrics.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrialCell {
     /// The name of the target.
     pub target: String,
@@ -192,7 +192,7 @@ impl Times {
 }
 
 /// A metric without a value.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MetricKind {
     /// The name.
     pub name: String,
@@ -826,5 +826,239 @@ impl Cycles {
             seconds: seconds.to_vec(),
             ends,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{RUN_FILE, TRIALS_FILE, journal_line};
+
+    fn line(block: u32, order: u32) -> Value {
+        json!({
+            "schema": fsb_model::trial::SCHEMA, "id": format!("b{block}"), "phase": "measured",
+            "block": block, "order": order, "attempt": 1, "target": "a", "kernel": "6.18",
+            "workload": "read", "operation": "read", "params": {"name": "read"},
+            "started": "2026-01-01T00:00:00Z", "outcome": "ok",
+            "metrics": [{"name": "throughput", "value": 1e6, "unit": "bytes_per_second",
+                         "better": "higher"}],
+        })
+    }
+
+    fn in_memory(line: &Value) -> Trial {
+        serde_json::from_value(line.clone()).unwrap()
+    }
+
+    /// Writes a run with these lines and reads its journal.
+    fn read_lines(lines: &[Vec<u8>]) -> Result<JournalTrials, StoreError> {
+        let directory = tempfile::tempdir().unwrap();
+        let record = json!({
+            "schema": fsb_model::run::SCHEMA, "name": "a", "cells": [],
+            "plan": {"name": "quick", "targets": [], "workloads": [], "seed": 1, "size": "2G",
+                     "repetition": {"blocks": {"blocks": 5}}, "dir": ".", "theta": 0.03},
+        });
+        fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
+        fs::write(directory.path().join(TRIALS_FILE), lines.concat()).unwrap();
+        read(&mut Reader::open(directory.path())?, |_| ())
+    }
+
+    fn encoded(values: &[Value]) -> Vec<Vec<u8>> {
+        let lines = values.iter().map(|value| journal_line(value).unwrap());
+        lines.collect()
+    }
+
+    fn orders(read: &JournalTrials) -> Vec<u32> {
+        read.trials.iter().map(|trial| trial.order).collect()
+    }
+
+    #[test]
+    fn a_damaged_line_ends_the_trials_and_is_named() {
+        let good = encoded(&[line(1, 1), line(2, 2), line(3, 3)]);
+        let mut newer = line(2, 2);
+        newer["schema"] = "fsbench/trial/99".into();
+        let mut unknown = line(2, 2);
+        unknown["outcome"] = "wonderful".into();
+        let changed = String::from_utf8(good[1].clone())
+            .unwrap()
+            .replace("1000000.0", "9000000.0");
+        for bad in [
+            b"{\"schema\": 1\n".to_vec(),
+            b"\xff\n".to_vec(),
+            changed.into_bytes(),
+            journal_line(&newer).unwrap(),
+            journal_line(&unknown).unwrap(),
+        ] {
+            let read = read_lines(&[good[0].clone(), bad.clone(), good[2].clone()]).unwrap();
+            assert_eq!(orders(&read), [1]);
+            assert!(read.is_damaged && read.warnings.len() == 1, "{read:?}");
+            assert!(
+                read.warnings[0].contains("only the trials before"),
+                "{read:?}"
+            );
+            let first = read_lines(&[bad, good[2].clone()]);
+            assert!(first.is_err(), "{first:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_at_the_end_is_dropped_without_damage() {
+        let mut good = encoded(&[line(1, 1), line(2, 2)]);
+        good[1].truncate(40);
+        let read = read_lines(&good).unwrap();
+        assert_eq!((orders(&read), read.is_damaged), (vec![1], false));
+        assert_eq!(read.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_repeated_line_is_left_out() {
+        let lines = encoded(&[line(1, 1), line(2, 2), line(1, 1), line(3, 3)]);
+        let read = read_lines(&lines).unwrap();
+        assert_eq!((orders(&read), read.is_damaged), (vec![1, 2, 3], true));
+        assert!(read.warnings[0].contains("line 3"), "{read:?}");
+    }
+
+    #[test]
+    fn trials_of_lines_are_those_in_memory() {
+        let mut full = line(2, 2);
+        full["samples"] = json!({"units": 1, "operations": 5, "timed_ns": [5, u64::MAX]});
+        full["observed"] = json!({"idle": false, "memory_limit": {"mechanism": "cgroup v2",
+            "limit_bytes": 5}});
+        full["interference"] = json!([{"kind": "cpu_steal", "share": 0.1}]);
+        full["error"] = "full".into();
+        let values = [line(1, 1), full];
+        let read = read_lines(&encoded(&values)).unwrap();
+        let mut expected = CompactTrial::all(&values.each_ref().map(in_memory));
+        for (read, expected) in read.trials.iter().zip(&mut expected) {
+            // The text of parameters is only a way to recognise them.
+            let mut cell = TrialCell::clone(&expected.what);
+            cell.text_of_params.clone_from(&read.what.text_of_params);
+            expected.what = cell.into();
+        }
+        assert_eq!(read.trials, expected);
+        assert!(!read.trials[1].at_rest && read.trials[1].what.memory_limit.is_some());
+    }
+
+    #[test]
+    fn shared_parts_are_stored_once_and_times_are_whole() {
+        let values = [line(1, 1), line(2, 2), line(3, 3)];
+        let mut trials = values.each_ref().map(in_memory);
+        let long = vec![0, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
+        trials[0].samples.timed_ns.clone_from(&long);
+        trials[1].samples.timed_ns = vec![7, u64::from(u32::MAX)];
+        (trials[0].error, trials[1].error) = (Some("full".to_owned()), Some("full".to_owned()));
+        let compact = CompactTrial::all(&trials);
+        assert_eq!(compact[0].timed_ns.to_vec(), long);
+        assert_eq!(compact[1].timed_ns, Times::Short([7, u32::MAX].into()));
+        let errors = [0, 1].map(|place| compact[place].extras().error.clone().unwrap());
+        assert!(Arc::ptr_eq(&errors[0], &errors[1]));
+        assert!(Arc::ptr_eq(&compact[0].what, &compact[2].what));
+        for (compact, trial) in compact.iter().zip(&trials) {
+            assert_eq!(
+                (compact.reason(), compact.counts()),
+                (trial.reason(), trial.counts())
+            );
+            assert_eq!(
+                compact.primary().map(Metric::from).as_ref(),
+                trial.primary()
+            );
+        }
+    }
+
+    #[test]
+    fn times_begin_with_the_first_cycle_and_cycles_with_the_first_measured_one() {
+        let spans = [
+            [1_000_000_000, 1_500_000_000],
+            [1_500_000_000, 2_000_000_000],
+            [2_000_000_000, 4_000_000_000],
+        ];
+        let cycles = Cycles::new(10, &[0.1, 0.2], &spans).unwrap();
+        assert_eq!((cycles.iterations, cycles.ends), (10, vec![1.0, 3.0]));
+        assert_eq!(Cycles::new(10, &[], &spans), None);
+        assert_eq!(Cycles::new(10, &[0.1; 4], &spans), None);
+        assert_eq!(Cycles::new(10, &[0.1], &[]), None);
+    }
+
+    /// Phase, supersession, outcome, target, case, block and attempt of a trial.
+    type Drawn = (bool, bool, bool, bool, bool, u32, u32);
+
+    fn drawn(order: u32, drawn: Drawn) -> Value {
+        let (measured, superseded, good, target, case, block, attempt) = drawn;
+        let mut value = line(block, order);
+        value["id"] = format!("{order}").into();
+        value["phase"] = if measured { "measured" } else { "warmup" }.into();
+        value["superseded"] = superseded.into();
+        value["outcome"] = if good { "ok" } else { "failed" }.into();
+        value["target"] = if target { "a" } else { "b" }.into();
+        value["workload"] = if case { "read" } else { "write" }.into();
+        value["attempt"] = attempt.into();
+        value["latency"] = json!({ "read": format!("{order},") });
+        value
+    }
+
+    proptest! {
+        /// A result consists of one trial for each case, target and block: of those that are
+        /// measured and not superseded, the one with the last attempt, and of equal attempts the
+        /// last one made. Latencies are those of these trials, if they ended well.
+        #[test]
+        fn the_last_attempt_of_the_trials_that_count_is_the_result(
+            draws in prop::collection::vec(
+                any::<(bool, bool, bool, bool, bool)>().prop_flat_map(|(m, s, g, t, c)| {
+                    (Just(m), Just(s), Just(g), Just(t), Just(c), 1..4_u32, 1..4_u32)
+                }),
+                1..40,
+            ),
+        ) {
+            let values: Vec<Value> = (draws.iter().enumerate())
+                .map(|(order, draw)| drawn(order as u32, *draw))
+                .collect();
+            let mut expected: BTreeMap<(bool, bool, u32), (u32, usize)> = BTreeMap::new();
+            for (order, (measured, superseded, _, target, case, block, attempt)) in
+                draws.iter().enumerate()
+            {
+                if *measured && !*superseded {
+                    let held = expected.entry((*target, *case, *block)).or_default();
+                    *held = (*held).max((*attempt, order));
+                }
+            }
+            let mut places: Vec<usize> = expected.values().map(|(_, order)| *order).collect();
+            places.sort_unstable();
+            let memory: Vec<Trial> = values.iter().map(in_memory).collect();
+            let compact = CompactTrial::all(&memory);
+            let counted = compact.iter().filter(|trial| trial.counts());
+            let found: Vec<usize> =
+                last_attempts(counted).iter().map(|trial| trial.order as usize).collect();
+            prop_assert_eq!(&found, &places);
+
+            let mut latencies: BTreeSet<String> = BTreeSet::new();
+            for place in places {
+                if draws[place].2 {
+                    latencies.insert(format!("{place},"));
+                }
+            }
+            let directory = tempfile::tempdir().unwrap();
+            let record = json!({
+                "schema": fsb_model::run::SCHEMA, "name": "a", "cells": [],
+                "plan": {"name": "quick", "targets": [], "workloads": [], "seed": 1, "size": "2G",
+                         "repetition": {"blocks": {"blocks": 5}}, "dir": ".", "theta": 0.03},
+            });
+            fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
+            fs::write(directory.path().join(TRIALS_FILE), encoded(&values).concat()).unwrap();
+            let mut reader = Reader::open(directory.path()).unwrap();
+            let stored = read(&mut reader, |texts| *texts = vec![texts.concat()]).unwrap();
+            let mut merged = BTreeSet::new();
+            for trial in &stored.trials {
+                for text in trial.extras().latency.values() {
+                    let parts = text.split_inclusive(',').map(str::to_owned);
+                    merged.extend(parts);
+                }
+            }
+            prop_assert_eq!(merged, latencies);
+        }
     }
 }

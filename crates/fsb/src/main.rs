@@ -23,14 +23,10 @@ mod cli;
 #[cfg(feature = "emulations")]
 mod emulate;
 mod exit;
-mod gate;
 mod message;
-mod published;
 mod results;
 mod roles;
 mod run;
-mod sets;
-mod stored;
 mod terminal;
 mod wrong_kind;
 
