@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::mem::{self, discriminant};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use fsb_model::host::{DeviceManifest, HostManifest};
-use fsb_model::{Outcome, Plan, RunRecord};
+use fsb_model::{Outcome, RunRecord};
 use fsb_report::run::{ReportTrial, ShownTrials, Summary, TrialFields};
 use fsb_stats::histogram::Decoder;
 use fsb_store::{Line, RUN_FILE, Reader, StoreError, owner};
@@ -267,7 +267,7 @@ fn started(record: &RunRecord) -> Option<&str> {
 fn same_plan(one: &RunRecord, other: &RunRecord) -> bool {
     same_machine(&one.host, &other.host)
         && one.placement == other.placement
-        && same_request(&one.plan, &other.plan)
+        && one.plan.requests_the_same(&other.plan)
 }
 
 fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
@@ -279,27 +279,6 @@ fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
         && one.cpus == other.cpus
         && one.hypervisor == other.hypervisor
         && (memory - other.memory_bytes as f64).abs() <= memory * RESERVED
-}
-
-/// Returns whether two plans request the same; seeds and lengths of budgets may differ.
-fn same_request(one: &Plan, other: &Plan) -> bool {
-    one.race.is_none()
-        && other.race.is_none()
-        && one.targets == other.targets
-        && one.workloads == other.workloads
-        && one.controls == other.controls
-        && discriminant(&one.repetition) == discriminant(&other.repetition)
-        && one.sample_time == other.sample_time
-        && one.one_at_a_time == other.one_at_a_time
-        && one.keep_affected == other.keep_affected
-        && one.mkfs_defaults == other.mkfs_defaults
-        && one.like_disk == other.like_disk
-        && one.size == other.size
-        && one.scale == other.scale
-        && one.dir == other.dir
-        && one.place == other.place
-        && one.kernels == other.kernels
-        && one.vm == other.vm
 }
 
 /// Returns the run directories in a directory and in the sets there. It looks with the rights of

@@ -342,6 +342,17 @@ impl Setting {
         }
     }
 
+    /// Returns a value in words.
+    pub(super) fn shown(&self, value: &SettingValue) -> String {
+        match (self.kind, value) {
+            (SettingKind::Size(..), SettingValue::Number(bytes)) => Bytes(*bytes).to_string(),
+            (_, SettingValue::Number(number)) => number.to_string(),
+            (_, SettingValue::Flag(flag)) => flag.to_string(),
+            (_, SettingValue::Text(text)) => text.clone(),
+            (_, SettingValue::List(texts)) => texts.join(", "),
+        }
+    }
+
     /// Reads a value that the command line or a form gives as text.
     ///
     /// # Errors

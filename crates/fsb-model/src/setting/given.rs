@@ -42,6 +42,17 @@ impl Settings {
         }
     }
 
+    /// Sets the value that a text gives.
+    ///
+    /// # Errors
+    ///
+    /// No setting has the name, or the text is not a value of it.
+    pub fn read(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let setting = find(name).ok_or_else(|| format!("no setting is called {name}"))?;
+        self.set_at(setting, setting.read(text)?, 0..0);
+        Ok(())
+    }
+
     /// Returns the settings with a text as the value of another one.
     #[must_use]
     pub fn with_text(mut self, name: &str, text: impl Into<String>) -> Settings {
@@ -95,6 +106,12 @@ impl Settings {
             Some((SettingValue::List(texts), _)) => texts,
             _ => &[],
         }
+    }
+
+    /// Returns the value in words.
+    pub fn shown(&self, name: &str) -> Option<String> {
+        let setting = find(name)?;
+        Some(setting.shown(&self.given.get(name)?.0))
     }
 
     /// Returns the number that a resolved plan stores: seconds, a ratio or a factor.

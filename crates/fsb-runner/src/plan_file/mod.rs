@@ -9,9 +9,11 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error::{Error, Kind};
+use fsb_model::setting::SettingValue;
 use fsb_model::{Background, Settings, WorkloadSpec, error_codes};
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -70,6 +72,14 @@ impl PlanFile {
             workloads,
             source: under.source.or(self.source),
         }
+    }
+
+    /// Permits the plan to overwrite these devices, and no others.
+    pub fn allow_wipe(&mut self, devices: &[PathBuf]) {
+        let paths = devices.iter();
+        let paths = paths.map(|path| path.to_string_lossy().into_owned());
+        self.settings
+            .set("wipe", SettingValue::List(paths.collect()));
     }
 
     fn error_at(&self, span: Range<usize>, message: &str) -> PlanError {

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_model::metric::THROUGHPUT;
+use fsb_model::setting::THETA;
 use fsb_model::units::parse_percent;
 use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
@@ -22,14 +23,12 @@ use fsb_stats::{Between, BetweenSource};
 use fsb_store::owner;
 use serde_json::json;
 
+use super::settings::{self, SettingArguments};
 use crate::gate::{self, AbsentTarget, Judged};
 use crate::message::{say, say_warning};
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::sets::{self, Apart, Origin, Sets};
 use crate::{exit, terminal};
-
-/// The default of the smallest difference that matters.
-const THETA: &str = "3%";
 
 /// The format for a terminal.
 const TEXT: &str = "text";
@@ -56,6 +55,7 @@ fn long_about() -> String {
 /// Compare sets of results: fsb's, fio's, IOzone's and others
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, long_about = long_about())]
+#[command(mut_args(|argument| argument.help_heading(None::<&'static str>)))]
 #[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
 pub struct Arguments {
     /// Set of results to compare
@@ -68,9 +68,8 @@ pub struct Arguments {
     /// value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
-    /// Smallest difference that matters
-    #[arg(long, value_name = "P", default_value = THETA)]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     /// Relative standard deviation between runs, for sets that do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
@@ -100,8 +99,7 @@ enum FailIf {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = format(arguments)?;
-    let theta = parse_percent(&arguments.theta)
-        .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))?;
+    let theta = arguments.settings.given.quantity("theta").unwrap_or(THETA);
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
         .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
@@ -225,14 +223,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// Returns the comparison of sets, the first of which is the baseline, as a page.
 #[cfg(feature = "serve")]
 pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
-    let theta = parse_percent(THETA)
-        .map_err(|error| failure::error(&code::INVALID_VALUE, error.to_string()))?;
     let mut read = sets::read(arguments)?;
     let all = std::mem::take(&mut read.sets);
     let document = compared(
         all,
         &read,
-        &Requests::new(theta, None, &read.runs).of_values(0),
+        &Requests::new(THETA, None, &read.runs).of_values(0),
         Single::Lone,
     )?;
     if !document.has_common_values() {

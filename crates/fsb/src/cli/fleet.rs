@@ -425,7 +425,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     arguments.answer.format()?;
     let hosts = read_hosts(&arguments.hosts, arguments.sudo)?;
     let mut file = read_plan(&arguments.plan)?;
-    file.wipe.extend(arguments.wipe.iter().cloned());
+    file.allow_wipe(&arguments.wipe);
     let plan = file
         .clone()
         .resolve(coordinator::cpus(), coordinator::fresh_seed())?
@@ -593,10 +593,11 @@ fn run_on(
             help,
         ));
     }
-    let file = PlanFile {
-        dir: host.directory.clone().or_else(|| file.dir.clone()),
-        ..file.clone()
-    };
+    let mut file = file.clone();
+    if let Some(directory) = &host.directory {
+        let settings = file.settings;
+        file.settings = settings.with_text("dir", directory.to_string_lossy());
+    }
     let (output, results, turn) = (None, None, Turn::new(false));
     let run = RemoteRun {
         hosts: &host.hosts,

@@ -134,10 +134,16 @@ pub fn start(file: &PlanFile, plan: &Plan, run: &RemoteRun<'_>) -> anyhow::Resul
     }
     let job = Job::Begin {
         plan: plan_file::write(file)?,
-        identity: file.identity.clone(),
+        settings: file.settings.unwritten(),
         verify: file.verify,
     };
-    make(job, plan, &file.wipe, None, run)
+    let wipe: Vec<PathBuf> = file
+        .settings
+        .list("wipe")
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    make(job, plan, &wipe, None, run)
 }
 
 /// Resumes an interrupted run on the host that began it.
