@@ -86,8 +86,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         plan: &is_shipped,
     };
     let mut anonymiser = Anonymiser::new(vocabulary, keep.iter().copied());
-    anonymiser.record(&mut record);
-    trials.iter_mut().for_each(|trial| anonymiser.trial(trial));
+    anonymiser.record(&mut record)?;
+    for trial in &mut trials {
+        anonymiser.trial(trial)?;
+    }
     let publication = Publication {
         schema: SCHEMA.to_owned(),
         fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
