@@ -25,6 +25,7 @@ mod emulate;
 mod exit;
 mod gate;
 mod message;
+mod output;
 mod published;
 mod results;
 mod roles;

@@ -43,7 +43,7 @@ pub struct Arguments {
     #[arg(value_name = "RUN")]
     directory: Option<PathBuf>,
     /// Page to write [default: the time and the targets of the run]
-    #[arg(short = 'o', long = "output-file", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep these: host, user, serials, devices, paths, commands, names, texts
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]

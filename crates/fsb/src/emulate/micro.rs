@@ -248,10 +248,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
-    let report = Output {
-        file: arguments.report.clone(),
-        ..Output::default()
-    };
+    let mut report = Output::default();
+    report.to.files.extend(arguments.report.clone());
     if let Some(path) = &arguments.report {
         // A wrong name is refused before the measurement.
         report.resolve()?;
@@ -285,7 +283,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let (record, trials) = measure(&options, &repetition, &mut log, turn)?;
     let code = finish(&record, &trials, &options, &mut log)?;
-    if code == exit::DONE && report.file.is_some() {
+    if code == exit::DONE && !report.to.files.is_empty() {
         let summary = results::summary(&record, &trials);
         report.emit(&Report::of_run(&summary, &trials))?;
     }

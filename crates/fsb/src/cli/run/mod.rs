@@ -26,7 +26,7 @@ use crate::results::{self, Output, print_data};
 use crate::run::coordinator;
 use crate::run::progress::Verbosity;
 use crate::run::record;
-use crate::run::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
+use crate::run::remote::{self, Place as ResultsPlace, RemoteHost, RemoteRun};
 use crate::run::stage::Turn;
 use crate::stored;
 use crate::stored::{RUN_OF_SET, SET_FILE, runs_of_set};
@@ -79,10 +79,10 @@ pub struct Arguments {
     verify: Option<String>,
     /// Make N complete runs, each with a new image and its own budget, and store them as a set
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::TIME,
-        conflicts_with_all = ["resume", "format", "file"],
+        conflicts_with_all = ["resume", "format", "files"],
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
-    /// Run on USER@HOST through ssh; several: with commas
+    /// Run on USER@HOST through ssh; many hosts: fsb fleet run
     #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
         conflicts_with_all = ["runs", "kernel", "root", "trace"])]
     on: Option<String>,
@@ -139,10 +139,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .iter()
         .map(PathBuf::from)
         .collect();
-    let hosts = arguments
+    let host = arguments
         .on
         .as_deref()
-        .map(|text| Hosts::parse(text, arguments.sudo))
+        .map(|text| RemoteHost::parse(text, arguments.sudo))
         .transpose()?;
     let results = arguments
         .results
@@ -151,10 +151,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .transpose()?;
     let results = results.as_ref();
     if let Some(directory) = &arguments.resume {
-        if let Some(hosts) = &hosts {
+        if let Some(host) = &host {
             let (output, verbosity) = (Some(&arguments.output), arguments.verbosity);
             let run = RemoteRun {
-                hosts,
+                host,
                 directory,
                 results,
                 output,
@@ -189,7 +189,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     );
     let runs = arguments.runs;
     let file = plan(arguments)?;
-    if let Some(hosts) = hosts.filter(|_| !print_plan) {
+    if let Some(host) = host.filter(|_| !print_plan) {
         let plan = file
             .clone()
             .resolve(coordinator::cpus(), coordinator::fresh_seed())?
@@ -197,7 +197,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let directory = out.unwrap_or_else(|| results::default_directory(&record::run_name(&plan)));
         let output = Some(&output);
         let run = RemoteRun {
-            hosts: &hosts,
+            host: &host,
             directory: &directory,
             results,
             output,
