@@ -174,7 +174,6 @@ error_codes! {
     UNKNOWN_KEY = "plan/unknown-key", code::REQUEST, "The plan file has a key that fsb does not know.", "Use the key that the message proposes.";
     UNKNOWN_SUITE = "plan/unknown-suite", code::REQUEST, "No suite has that name.", "Use a name of fsb list suites.";
     PLAN_CONFLICT = "plan/conflict", code::REQUEST, "Two parts of the plan exclude each other.", "Remove one of them.";
-    PLAN_RANGE = "plan/out-of-range", code::REQUEST, "A number of the plan is out of range.", "Use a number in the range of the message.";
     PLAN_NO_TARGET = "plan/no-target", code::REQUEST, "The plan has no target.", "Name file systems or a directory: fsb run ext4 xfs.";
     PLAN_MACHINE = "plan/machine", code::MACHINE, "This machine cannot run the plan.", "Install what the message names, or change the plan.";
 }
