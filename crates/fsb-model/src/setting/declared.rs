@@ -44,11 +44,8 @@ pub struct Setting {
     pub replaces: &'static [&'static str],
     /// The environment variable that gives the value if neither the command line nor the plan does.
     pub variable: Option<&'static str>,
-    /// The place of the value in a resolved plan, as a JSON pointer; absent for settings that a
-    /// resolved plan does not hold.
-    pub pointer: Option<&'static str>,
-    /// The resolved plan holds the value as it is given. Otherwise the resolver computes it.
-    pub is_copied: bool,
+    /// The place of the value in a resolved plan.
+    pub stored: Stored,
     /// Two plans that differ in it request different measurements.
     pub is_work: bool,
     /// The treatment of its value in a published run.
@@ -97,6 +94,17 @@ pub enum SettingDefault {
     Text(&'static str),
     /// `fsb` computes the value, as this text describes.
     Described(&'static str),
+}
+
+/// The place of a setting in a resolved plan, as a JSON pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// The plan holds what the setting was resolved to elsewhere.
+    Nowhere,
+    /// The plan holds the value as it is given.
+    Copied(&'static str),
+    /// The resolver computes the value from several settings.
+    Computed(&'static str),
 }
 
 /// The headings under which help lists settings.
@@ -157,136 +165,41 @@ pub enum SettingClass {
     PlanName,
 }
 
-const RUN_AND_CHOOSE: &[SettingCommand] = &[SettingCommand::Run, SettingCommand::Choose];
-
 impl Setting {
-    pub(super) const fn new(
-        name: &'static str,
-        kind: SettingKind,
-        group: SettingGroup,
-        about: &'static str,
-    ) -> Setting {
-        Setting {
-            name,
-            table: None,
-            kind,
-            default: SettingDefault::Absent,
-            group,
-            value_name: "",
-            about,
-            example: "",
-            label: "",
-            commands: RUN_AND_CHOOSE,
-            is_written: true,
-            is_in_form: true,
-            is_common: false,
-            excludes: &[],
-            replaces: &[],
-            variable: None,
-            pointer: None,
-            is_copied: false,
-            is_work: true,
-            class: SettingClass::Plain,
+    /// A flag of `fsb run`, `choose`, plan files and forms, which resolved plans do not hold.
+    pub(super) const PLAIN: Setting = Setting {
+        name: "",
+        table: None,
+        kind: SettingKind::Flag,
+        default: SettingDefault::Absent,
+        group: SettingGroup::Machine,
+        value_name: "",
+        about: "",
+        example: "",
+        label: "",
+        commands: &[SettingCommand::Run, SettingCommand::Choose],
+        is_written: true,
+        is_in_form: true,
+        is_common: false,
+        excludes: &[],
+        replaces: &[],
+        variable: None,
+        stored: Stored::Nowhere,
+        is_work: true,
+        class: SettingClass::Plain,
+    };
+
+    /// Returns the place of the value in a resolved plan, as a JSON pointer.
+    pub fn pointer(&self) -> Option<&'static str> {
+        match self.stored {
+            Stored::Nowhere => None,
+            Stored::Copied(pointer) | Stored::Computed(pointer) => Some(pointer),
         }
     }
 
-    pub(super) const fn flag(
-        name: &'static str,
-        group: SettingGroup,
-        about: &'static str,
-    ) -> Setting {
-        Setting::new(name, SettingKind::Flag, group, about)
-    }
-
-    pub(super) const fn default(self, default: SettingDefault) -> Setting {
-        Setting { default, ..self }
-    }
-
-    pub(super) const fn table(self, table: &'static str) -> Setting {
-        Setting {
-            table: Some(table),
-            ..self
-        }
-    }
-
-    pub(super) const fn value_name(self, value_name: &'static str) -> Setting {
-        Setting { value_name, ..self }
-    }
-
-    pub(super) const fn example(self, example: &'static str) -> Setting {
-        Setting { example, ..self }
-    }
-
-    pub(super) const fn label(self, label: &'static str) -> Setting {
-        Setting { label, ..self }
-    }
-
-    pub(super) const fn commands(self, commands: &'static [SettingCommand]) -> Setting {
-        Setting { commands, ..self }
-    }
-
-    pub(super) const fn excludes(self, excludes: &'static [&'static str]) -> Setting {
-        Setting { excludes, ..self }
-    }
-
-    pub(super) const fn replaces(self, replaces: &'static [&'static str]) -> Setting {
-        Setting { replaces, ..self }
-    }
-
-    pub(super) const fn variable(self, variable: &'static str) -> Setting {
-        Setting {
-            variable: Some(variable),
-            ..self
-        }
-    }
-
-    pub(super) const fn class(self, class: SettingClass) -> Setting {
-        Setting { class, ..self }
-    }
-
-    pub(super) const fn common(self) -> Setting {
-        Setting {
-            is_common: true,
-            ..self
-        }
-    }
-
-    pub(super) const fn not_in_form(self) -> Setting {
-        Setting {
-            is_in_form: false,
-            ..self
-        }
-    }
-
-    pub(super) const fn not_written(self) -> Setting {
-        Setting {
-            is_written: false,
-            is_in_form: false,
-            ..self
-        }
-    }
-
-    pub(super) const fn not_work(self) -> Setting {
-        Setting {
-            is_work: false,
-            ..self
-        }
-    }
-
-    pub(super) const fn copied(self, pointer: &'static str) -> Setting {
-        Setting {
-            pointer: Some(pointer),
-            is_copied: true,
-            ..self
-        }
-    }
-
-    pub(super) const fn computed(self, pointer: &'static str) -> Setting {
-        Setting {
-            pointer: Some(pointer),
-            is_copied: false,
-            ..self
-        }
+    /// Returns whether the form of `fsb serve` has it.
+    pub fn is_offered(&self) -> bool {
+        self.is_in_form && self.is_written
     }
 
     /// Returns the option of the command line: `--like-disk`.

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::declared::Setting;
+use super::declared::{Setting, Stored};
 use super::table::{SETTINGS, find, of_table};
 use super::value::SettingValue;
 
@@ -37,6 +37,7 @@ impl Settings {
 
     /// Sets a value of the setting of that name. An unknown name sets nothing.
     pub fn set(&mut self, name: &str, value: SettingValue) {
+        debug_assert!(find(name).is_some(), "no setting is called {name}");
         if let Some(setting) = find(name) {
             self.set_at(setting, value, 0..0);
         }
@@ -173,12 +174,15 @@ impl Settings {
 
     /// Stores the values, and the defaults of settings without one, in the JSON of a resolved plan.
     pub(crate) fn store(&self, plan: &mut Value) {
-        for setting in SETTINGS.iter().filter(|setting| setting.is_copied) {
+        for setting in SETTINGS {
+            let Stored::Copied(pointer) = setting.stored else {
+                continue;
+            };
             let value = match self.given.get(setting.name) {
                 Some((value, _)) => Some(setting.stored(value)),
                 None => setting.stored_default(),
             };
-            if let (Some(value), Some(pointer)) = (value, setting.pointer) {
+            if let Some(value) = value {
                 insert(plan, pointer, value);
             }
         }
@@ -188,7 +192,7 @@ impl Settings {
     pub(crate) fn from_stored(plan: &Value) -> Settings {
         let mut settings = Settings::default();
         for setting in SETTINGS.iter().filter(|setting| setting.is_written) {
-            let value = setting.pointer.and_then(|pointer| plan.pointer(pointer));
+            let value = setting.pointer().and_then(|pointer| plan.pointer(pointer));
             if let Some(value) = value.and_then(|value| setting.written(value)) {
                 settings.set_at(setting, value, 0..0);
             }
@@ -215,7 +219,7 @@ pub(crate) fn same_work(one: &Value, other: &Value) -> bool {
     SETTINGS
         .iter()
         .filter(|setting| setting.is_work)
-        .filter_map(|setting| setting.pointer)
+        .filter_map(Setting::pointer)
         .all(|pointer| one.pointer(pointer) == other.pointer(pointer))
 }
 

@@ -10,7 +10,7 @@ mod table;
 mod value;
 
 pub use declared::{
-    Setting, SettingClass, SettingCommand, SettingDefault, SettingGroup, SettingKind,
+    Setting, SettingClass, SettingCommand, SettingDefault, SettingGroup, SettingKind, Stored,
 };
 pub use given::Settings;
 pub(crate) use given::same_work;

@@ -121,7 +121,7 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
     {
         sections.extend(parameters(workload.parameters(), &field));
     }
-    let of_form = SETTINGS.iter().filter(|setting| setting.is_in_form);
+    let of_form = SETTINGS.iter().filter(|setting| setting.is_offered());
     sections.push(Section {
         title: "Options".to_owned(),
         about: String::new(),
@@ -234,7 +234,7 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
             MEDIUM => medium = value,
             TARGETS => more = value,
             WORKLOAD => workload = value,
-            _ if name == SUITE || setting::find(name).is_some_and(|setting| setting.is_in_form) => {
+            _ if name == SUITE || setting::find(name).is_some_and(Setting::is_offered) => {
                 let read = file.settings.read(name, value);
                 read.map_err(|why| format!("{name}: {why}"))?;
             }
