@@ -331,6 +331,41 @@ fn rename<T>(map: &mut BTreeMap<String, T>, old: &str, new: &str) {
 }
 
 impl RunRecord {
+    /// Returns the record of a run that begins with a segment. The plan has its targets.
+    pub fn new(plan: Plan, segment: Segment) -> RunRecord {
+        RunRecord {
+            schema: SCHEMA.to_owned(),
+            name: plan.name.clone(),
+            plan,
+            cells: Vec::new(),
+            amounts: BTreeMap::new(),
+            blocks_planned: None,
+            stopping_rule: None,
+            placement: None,
+            rounds: BTreeMap::new(),
+            units: BTreeMap::new(),
+            interim_analyses: Vec::new(),
+            order: Vec::new(),
+            segments: vec![segment],
+            host: HostManifest::default(),
+            media: BTreeMap::new(),
+            devices_probed: BTreeMap::new(),
+            large_disk: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            memory: None,
+            memory_cells: Vec::new(),
+            warnings: Vec::new(),
+            on: None,
+            vm: None,
+            ranks: None,
+            emulated: false,
+            stop_reason: None,
+            devices: BTreeMap::new(),
+            extra: Map::new(),
+        }
+    }
+
     /// Returns the interim analyses of this run and how it ended.
     pub fn analyses(&self) -> Analyses {
         let last_block = self

@@ -1,12 +1,12 @@
 //! Results directories: the runs in them, the runs of a set, and the earlier runs of a plan.
 
 use std::fs;
-use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use fsb_model::RunRecord;
 use fsb_model::host::{DeviceManifest, HostManifest};
-use fsb_model::{Plan, RunRecord};
 use fsb_store::{RUN_FILE, Reader, owner};
+
 
 /// The file whose presence makes a directory of runs a set.
 pub const SET_FILE: &str = "set.json";
@@ -121,7 +121,7 @@ fn started(record: &RunRecord) -> Option<&str> {
 fn same_plan(one: &RunRecord, other: &RunRecord) -> bool {
     same_machine(&one.host, &other.host)
         && one.placement == other.placement
-        && same_request(&one.plan, &other.plan)
+        && one.plan.requests_the_same(&other.plan)
 }
 
 fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
@@ -133,27 +133,6 @@ fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
         && one.cpus == other.cpus
         && one.hypervisor == other.hypervisor
         && (memory - other.memory_bytes as f64).abs() <= memory * RESERVED
-}
-
-/// Returns whether two plans request the same; seeds and lengths of budgets may differ.
-fn same_request(one: &Plan, other: &Plan) -> bool {
-    one.race.is_none()
-        && other.race.is_none()
-        && one.targets == other.targets
-        && one.workloads == other.workloads
-        && one.controls == other.controls
-        && discriminant(&one.repetition) == discriminant(&other.repetition)
-        && one.sample_time == other.sample_time
-        && one.one_at_a_time == other.one_at_a_time
-        && one.keep_affected == other.keep_affected
-        && one.mkfs_defaults == other.mkfs_defaults
-        && one.like_disk == other.like_disk
-        && one.size == other.size
-        && one.scale == other.scale
-        && one.dir == other.dir
-        && one.place == other.place
-        && one.kernels == other.kernels
-        && one.vm == other.vm
 }
 
 /// Returns the run directories in a directory and in the sets there. It looks with the rights of

@@ -3,14 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_model::setting::THETA;
 use fsb_report::choice::Choice;
 use fsb_report::{Report, html};
 use fsb_results::comparison::{Choices, Comparison};
 use fsb_results::{StoredRun, sets, summary};
 use fsb_stats::compare::Single;
-
-/// The smallest ratio that matters.
-const THETA: f64 = 0.03;
 
 /// Returns the report of a run as a page.
 ///

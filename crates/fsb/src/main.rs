@@ -24,6 +24,7 @@ mod cli;
 mod emulate;
 mod exit;
 mod message;
+mod output;
 mod results;
 mod roles;
 mod run;

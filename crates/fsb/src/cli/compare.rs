@@ -8,23 +8,23 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_model::metric::THROUGHPUT;
+use fsb_model::setting::THETA;
 use fsb_model::units::parse_percent;
 use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
 use fsb_report::show::entry;
-use fsb_report::{DataFile, Format, Report, WIDTH, change_of, condition_text, find, mark, text};
+use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
 use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
 use fsb_results::sets::{self, Sets};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_store::owner;
 use serde_json::json;
 
+use super::settings::{self, SettingArguments};
 use crate::message::{notify, say, say_warning};
+use crate::output::{Destination, Destinations, make_directory, report_forms};
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::{exit, terminal};
-
-/// The default of the smallest difference that matters.
-const THETA: &str = "3%";
 
 /// The format for a terminal.
 const TEXT: &str = "text";
@@ -39,6 +39,9 @@ Examples:
   fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
   fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
 
+const FILES_HELP: &str = "Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the \
+    format; DIR/ for statistics.csv and the values of every operation, one CSV file each; repeatable";
+
 /// Returns the text of `--help`, with the tools of the registry.
 fn long_about() -> String {
     format!(
@@ -51,6 +54,8 @@ fn long_about() -> String {
 /// Compare sets of results: fsb's, fio's, IOzone's and others
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, long_about = long_about())]
+#[command(mut_args(|argument| argument.help_heading(None::<&'static str>)))]
+#[command(mut_arg("files", |argument| argument.help(FILES_HELP)))]
 #[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
 pub struct Arguments {
     /// Set of results to compare
@@ -63,9 +68,8 @@ pub struct Arguments {
     /// value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
-    /// Smallest difference that matters
-    #[arg(long, value_name = "P", default_value = THETA)]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     /// Relative standard deviation between runs, for sets that do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
@@ -74,15 +78,8 @@ pub struct Arguments {
     /// 0 only if every case excludes such a slowdown. docs/guide.md has a table of all cases.
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
-    /// Format, such as html or xlsx: see fsb list formats
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
-    /// Directory for statistics.csv and the values of every operation, one CSV file each
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
-    csv_dir: Option<PathBuf>,
-    /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format
-    #[arg(short = 'o', long = "output-file", value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destinations,
 }
 
 /// Gates.
@@ -94,27 +91,28 @@ enum FailIf {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let format = format(arguments)?;
-    let theta = parse_percent(&arguments.theta)
-        .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))?;
+    let destinations = arguments.to.resolve(&report_forms())?;
+    let theta = arguments.settings.given.quantity("theta").unwrap_or(THETA);
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
         .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
     let read = sets::read(&arguments.sets)?;
-    if let Some(output) = &arguments.output {
-        spare_inputs("-o", output, &read.files)?;
+    for destination in &destinations {
+        if let Destination::File(path, _) = destination {
+            spare_inputs(path, &read.files)?;
+        }
     }
     note_fleet(&read);
     let asked = arguments.detail.as_deref().map(asked);
     // Only a reader of one operation, or of the chart of an operation with one cell, sees single
     // values.
     let single = match &asked {
-        _ if arguments.csv_dir.is_some() => Single::Every,
+        _ if has(&destinations, is_directory) => Single::Every,
         Some(asked) => Single::Of(asked),
-        None if format.name == HTML => Single::Lone,
+        None if has(&destinations, is_page) => Single::Lone,
         None => Single::None,
     };
-    let is_text = arguments.output.is_none() && format.name == TEXT;
+    let is_text = has(&destinations, is_screen);
     let choices = Choices {
         theta,
         between,
@@ -136,21 +134,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &comparison.by_target))?;
     }
-    let document = &comparison.document;
-    let mut tables = Vec::new();
-    if let Some(directory) = &arguments.csv_dir {
-        tables = write_tables(directory, document, &comparison.read.files)?;
-        let parent = arguments.output.as_deref().and_then(Path::parent);
-        let page = parent
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let way = relative(&owner::absolute(page)?, &owner::absolute(directory)?);
-        tables
-            .iter_mut()
-            .for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
-    }
-    let report = Report::of_comparison(document, detail.as_deref()).with_files(&tables);
-    emit(arguments, format, document, &report)?;
+    emit(
+        &destinations,
+        &comparison.document,
+        detail.as_deref(),
+        &comparison.read.files,
+    )?;
     match arguments.fail_if {
         None => Ok(exit::DONE),
         Some(FailIf::Slower) => {
@@ -195,16 +184,27 @@ fn nothing_to_compare(contents: &[sets::Contents]) -> anyhow::Error {
     )
 }
 
-/// Returns the format of the report.
-fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
-    let file = arguments.output.as_deref();
-    let found = results::format_of(arguments.format.as_deref(), file)?;
-    results::check_terminal(found, file)?;
-    Ok(found)
+fn has(destinations: &[Destination], is_meant: fn(&Destination) -> bool) -> bool {
+    destinations.iter().any(is_meant)
+}
+
+fn is_screen(destination: &Destination) -> bool {
+    *destination == Destination::Standard(TEXT)
+}
+
+fn is_page(destination: &Destination) -> bool {
+    matches!(
+        destination,
+        Destination::Standard(HTML) | Destination::File(_, HTML)
+    )
+}
+
+fn is_directory(destination: &Destination) -> bool {
+    matches!(destination, Destination::Directory(_))
 }
 
 /// Refuses to overwrite an input file with a result, after a typing error.
-fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     // A file that does not exist yet cannot be one of the inputs.
     let Some(there) = sets::identity(output) else {
         return Ok(());
@@ -216,7 +216,7 @@ fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Resu
         true => Err(failure::error(
             &code::CONFLICT,
             format!(
-                "{option} {} is one of the files to compare: name another",
+                "-o {} is one of the files to compare: name another",
                 output.display()
             ),
         )),
@@ -281,34 +281,76 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     })
 }
 
+/// Prints and writes the comparison. Pages link to the tables that are written beside them.
 fn emit(
-    arguments: &Arguments,
-    format: &Format,
+    destinations: &[Destination],
     document: &Document,
-    report: &Report<'_>,
+    detail: Option<&str>,
+    inputs: &[PathBuf],
 ) -> anyhow::Result<()> {
-    let is_text = arguments.output.is_none() && format.name == TEXT;
     // The first screen has the warnings on it, wherever it goes.
-    if !is_text {
-        let conditions = document.conditions.iter().map(condition_text);
-        let warnings = conditions.chain(document.warnings.iter().cloned());
-        warnings.for_each(say_warning);
+    if !has(destinations, is_screen) {
+        document
+            .conditions
+            .iter()
+            .map(condition_text)
+            .chain(document.warnings.iter().cloned())
+            .for_each(say_warning);
     }
-    match &arguments.output {
-        Some(path) => Ok(owner::replace_with(path, |file| {
-            (format.write)(report, file)
-        })?),
-        None if is_text => {
-            let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
-            print_exactly(&text::screen(
-                report,
-                width,
-                terminal::has_color(&std::io::stdout()),
-                true,
-            ))
+    let mut tables = Vec::new();
+    for destination in destinations {
+        if let Destination::Directory(directory) = destination {
+            let files = write_tables(directory, document, inputs)?;
+            tables.push((owner::absolute(directory)?, files));
         }
-        None => print_report(format, report),
     }
+    for destination in destinations {
+        let (Destination::Standard(form) | Destination::File(_, form)) = destination else {
+            continue;
+        };
+        let format = results::format(form)?;
+        let files = links(&tables, destination)?;
+        let report = Report::of_comparison(document, detail).with_files(&files);
+        match destination {
+            Destination::File(path, _) => {
+                owner::replace_with(path, |file| (format.write)(&report, file))?;
+            }
+            _ if is_screen(destination) => {
+                let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
+                let colors = terminal::has_color(&std::io::stdout());
+                print_exactly(&text::screen(&report, width, colors, true))?;
+            }
+            _ => print_report(format, &report)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the tables with their paths relative to the directory of a page, or to the working
+/// directory.
+fn links(
+    tables: &[(PathBuf, Vec<DataFile>)],
+    destination: &Destination,
+) -> anyhow::Result<Vec<DataFile>> {
+    let parent = match destination {
+        Destination::File(path, _) => path.parent(),
+        _ => None,
+    };
+    let page = parent
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let page = owner::absolute(page)?;
+    let mut links = Vec::new();
+    for (directory, files) in tables {
+        let way = relative(&page, directory);
+        for file in files {
+            links.push(DataFile {
+                content: file.content.clone(),
+                path: way.join(&file.path).to_string_lossy().into_owned(),
+            });
+        }
+    }
+    Ok(links)
 }
 
 /// The file with the statistics in the directory of tables.
@@ -332,13 +374,10 @@ fn write_tables(
     document: &Document,
     inputs: &[PathBuf],
 ) -> anyhow::Result<Vec<DataFile>> {
-    let made = owner::result_owner()
-        .act(|| std::fs::create_dir_all(directory))
-        .and_then(|made| made);
-    made.with_context(|| format!("cannot make {}", directory.display()))?;
+    make_directory(directory)?;
     let write = |name: &str, content: &str| -> anyhow::Result<()> {
         let path = directory.join(name);
-        spare_inputs("--csv-dir:", &path, inputs)?;
+        spare_inputs(&path, inputs)?;
         Ok(owner::replace(&path, content.as_bytes())?)
     };
     let csv = find("csv").ok_or_else(|| anyhow::anyhow!("no format csv"))?;

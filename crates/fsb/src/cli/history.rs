@@ -17,7 +17,7 @@ use fsb_history::{
     Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA,
     SeriesHistory, Store,
 };
-use fsb_model::units::parse_percent;
+use fsb_model::setting::THETA;
 use fsb_model::{code, failure, notice};
 use fsb_report::show::{self, counted, entry};
 use fsb_store::owner;
@@ -28,6 +28,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::settings::{self, SettingArguments};
 use crate::message::{notify, say_warning};
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::{exit, terminal};
@@ -140,24 +141,22 @@ impl StoreArguments {
 /// The rules of the analysis.
 #[derive(Debug, Args)]
 struct AnalysisArguments {
-    /// Smallest change that matters
-    #[arg(long, value_name = "P", default_value = "3%")]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     /// Condition that may cause a change, such as kernel: runs that differ in it are one series
     #[arg(long, value_name = "NAME")]
     across: Vec<String>,
 }
 
 impl AnalysisArguments {
-    fn theta(&self) -> anyhow::Result<f64> {
-        parse_percent(&self.theta)
-            .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))
+    fn theta(&self) -> f64 {
+        self.settings.given.quantity("theta").unwrap_or(THETA)
     }
 
     /// Analyses all series by these rules.
     fn analyse_all(&self, index: &Index) -> anyhow::Result<Document> {
         self.check(index)?;
-        Ok(index.analyse_all(&self.across, self.theta()?)?)
+        Ok(index.analyse_all(&self.across, self.theta())?)
     }
 
     /// Checks that the index has the conditions of `--across`.
@@ -551,7 +550,7 @@ struct ShowArguments {
 fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
     arguments.rules.check(&index)?;
-    let theta = arguments.rules.theta()?;
+    let theta = arguments.rules.theta();
     let across = arguments.rules.across.clone();
     let found = index.analyse(find_series(&index, &arguments.series)?, &across, theta)?;
     match arguments.format {
@@ -782,19 +781,14 @@ struct DiffArguments {
         hide_possible_values = true
     )]
     format: DocumentFormat,
-    /// Smallest change that matters
-    #[arg(long, value_name = "P", default_value = "3%")]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     #[command(flatten)]
     store: StoreArguments,
 }
 
 fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
-    let rules = AnalysisArguments {
-        theta: arguments.theta.clone(),
-        across: Vec::new(),
-    };
-    let theta = rules.theta()?;
+    let theta = arguments.settings.given.quantity("theta").unwrap_or(THETA);
     let index = Index::read(arguments.store.open()?)?;
     let (before, after) = (
         find_run(&index, &arguments.before)?,

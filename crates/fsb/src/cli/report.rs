@@ -6,7 +6,7 @@ use clap::Args;
 use fsb_compat::identify_file;
 use fsb_model::{code, failure, nearest};
 use fsb_report::choice::Choice;
-use fsb_report::{Report, commands, figures};
+use fsb_report::{Report, commands};
 use fsb_results::{StoredRun, directory, summary};
 use fsb_store::{NO_RUN, StoreError, owner};
 
@@ -20,7 +20,7 @@ Examples:
   fsb report --notes    with all notes and warnings
   fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,
   fsb report fsb-results/20261120T150405Z-ext4 -o table.tex
-  fsb report fsb-results/20261120T150405Z-ext4 --figures figures
+  fsb report fsb-results/20261120T150405Z-ext4 -o figures/
   fsb report fsb-results/20261120T150405Z-ext4 --commands";
 
 /// Print the report of a run, finished or not
@@ -34,11 +34,8 @@ pub struct Arguments {
     #[command(flatten)]
     output: Output,
     /// Print the mkfs, mount and fstab lines of targets
-    #[arg(long, value_name = "TARGET", num_args = 0..=1, conflicts_with_all = ["format", "file", "tails", "notes"])]
+    #[arg(long, value_name = "TARGET", num_args = 0..=1, conflicts_with_all = ["format", "files", "tails", "notes"])]
     commands: Option<Option<String>>,
-    /// Write every figure to a directory, as SVG and PNG
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "file", "tails", "notes", "commands"])]
-    figures: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -52,13 +49,6 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(exit::DONE);
     }
     if let Some(choice) = Choice::from_run(&run.record, &run.trials) {
-        if arguments.figures.is_some() {
-            return Err(failure::error(
-                &code::CONFLICT,
-                "--figures: a choice is text or json and has no figures",
-            ));
-        }
-        arguments.output.of_choice()?;
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
@@ -69,33 +59,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         false => summary::with_last_run(summary, &run.record, &directory),
     };
     let report = Report::of_shown(&summary, &run.trials);
-    match &arguments.figures {
-        Some(directory) => write_figures(&report, directory)?,
-        None => arguments.output.emit(&report)?,
-    }
+    arguments.output.emit(&report)?;
     Ok(exit::DONE)
-}
-
-/// Writes every figure as SVG and PNG, and prints the names of the files.
-fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
-    let made = owner::result_owner()
-        .act(|| std::fs::create_dir_all(directory))
-        .and_then(|made| made);
-    made.map_err(|error| {
-        failure::failed_call(
-            &code::OUTPUT_FAILED,
-            &error,
-            format!("cannot make {}: {error}", directory.display()),
-        )
-    })?;
-    for figure in figures(report) {
-        let [svg, png] =
-            ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
-        owner::replace(&svg, figure.svg().as_bytes())?;
-        owner::replace_with(&png, |file| figure.write_png(file))?;
-        results::print(&format!("{}\n{}\n", svg.display(), png.display()))?;
-    }
-    Ok(())
 }
 
 /// Returns the error for a path that is not a run, with a description of the path.

@@ -104,10 +104,7 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    let output = fsb(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
+    let output = fsb(directory, &["report", "run", "-o", "figures/of the run/"]);
     expect_code(&output, 0);
     let printed = stdout(&output);
     let names: Vec<&str> = printed.lines().collect();
@@ -137,20 +134,11 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
             .count(),
         names.len()
     );
-    let again = fsb(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
+    let again = fsb(directory, &["report", "run", "-o", "figures/of the run/"]);
     assert_eq!(stdout(&again), printed);
     fails(
         directory,
-        &["report", "run", "--figures", "x", "-o", "a.svg"],
-        2,
-        "arguments/conflict",
-    );
-    fails(
-        directory,
-        &["report", "run", "--figures", "run/run.json"],
+        &["report", "run", "-o", "run/run.json/"],
         3,
         "output/failed",
     );

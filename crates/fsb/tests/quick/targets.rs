@@ -351,11 +351,11 @@ fn requests_that_make_no_sense_are_refused_without_a_kernel() {
     let requests: &[(&[&str], &str)] = &[
         (&["run", "ext4", "--kernel", "6.1"], "plan/invalid"),
         (&["run", "ext4", "--memory", "1G"], "plan/invalid"),
-        (&["run", "ext4", "--in", "wm"], "plan/invalid"),
+        (&["run", "ext4", "--in", "wm"], "arguments/invalid-value"),
         (&["run", "/tmp", "--in", "vm"], "plan/invalid"),
         (
             &["run", "ext4", "--in", "vm", "--cpus", "0"],
-            "plan/out-of-range",
+            "arguments/invalid-value",
         ),
     ];
     expect_refusals("vm", scratch.path(), requests);

@@ -126,7 +126,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "page.html", "--csv-dir", "tables/of-2010"],
+            &["-o", "page.html", "-o", "tables/of-2010/"],
         ),
         0,
     );
@@ -198,7 +198,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "pages/page.html", "--csv-dir", "two words"],
+            &["-o", "pages/page.html", "-o", "two words/"],
         ),
         0,
     );
@@ -215,7 +215,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     .unwrap();
     refused(
         scratch.path(),
-        &["own/statistics.csv", "--csv-dir", "own"],
+        &["own/statistics.csv", "-o", "own/"],
         "arguments/conflict",
     );
 }
