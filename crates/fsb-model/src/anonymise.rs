@@ -345,11 +345,14 @@ impl<'v> Anonymiser<'v> {
             .for_each(|text| self.replace(Identifying::Texts, what, text));
     }
 
-    /// Returns what replaces data of a later version, which may hold anything, as a sentence.
-    fn unknown(&mut self, what: &'static str, found: &mut Map<String, Value>) -> String {
-        let mut text = Value::Object(std::mem::take(found)).to_string();
+    /// Replaces data of a later version, which may hold anything.
+    fn unknown(&mut self, what: &'static str, found: &mut Map<String, Value>) {
+        let found_text = Value::Object(found.clone()).to_string();
+        let mut text = found_text.clone();
         self.text(what, [&mut text]);
-        text
+        if text != found_text {
+            *found = Map::from_iter([("kind".to_owned(), text.into())]);
+        }
     }
 
     fn directory(&mut self, what: &'static str, path: &mut PathBuf) {
@@ -1052,7 +1055,6 @@ impl<'v> Anonymiser<'v> {
             Warning::NoLock { reasons } => self.text(WHAT, reasons),
             Warning::UnbackedMemory { cause } => match cause {
                 UnbackedMemory::Untouchable { error } => self.text(WHAT, [error]),
-                UnbackedMemory::Described { text } => self.text(WHAT, [text]),
                 UnbackedMemory::Reported { file } => self.directory("files of the kernel", file),
                 UnbackedMemory::LeftAlone
                 | UnbackedMemory::TouchedInPart {
@@ -1069,7 +1071,6 @@ impl<'v> Anonymiser<'v> {
                     StorageFlaw::Volatile => {}
                 }
             }
-            Warning::DirectoryInMemory { path } => self.directory("measured directories", path),
             Warning::TargetUnavailable { target, reason } => {
                 self.target_name(target);
                 self.text(WHAT, [reason]);
@@ -1127,8 +1128,7 @@ impl<'v> Anonymiser<'v> {
                 self.text(WHAT, [error]);
             }
             Warning::NotUndone { entry } => self.text(WHAT, [entry]),
-            Warning::Text(text) => self.text(WHAT, [text]),
-            Warning::Unknown(found) => *warning = Warning::Text(self.unknown(WHAT, found)),
+            Warning::Unknown(found) => self.unknown(WHAT, found),
             Warning::Container { name } => self.word("names of container managers", name),
             Warning::DifferentMedia
             | Warning::LargeTmpfs {
@@ -1156,10 +1156,7 @@ impl<'v> Anonymiser<'v> {
 
     fn stopping_rule(&mut self, rule: &mut StoppingRule) {
         match rule {
-            StoppingRule::Text(text) => self.text("stopping rule", [text]),
-            StoppingRule::Unknown(found) => {
-                *rule = StoppingRule::Text(self.unknown("stopping rule", found))
-            }
+            StoppingRule::Unknown(found) => self.unknown("stopping rule", found),
             StoppingRule::Blocks {
                 blocks: _,
                 budget_seconds: _,
@@ -1220,10 +1217,7 @@ impl<'v> Anonymiser<'v> {
                 self.target_name(target);
                 self.text("errors", [error]);
             }
-            StopReason::Text(text) => self.text("reason for the end", [text]),
-            StopReason::Unknown(found) => {
-                *reason = StopReason::Text(self.unknown("reason for the end", found))
-            }
+            StopReason::Unknown(found) => self.unknown("reason for the end", found),
             StopReason::Requested { blocks: _ }
             | StopReason::BudgetPlanned { blocks: _, most: _ }
             | StopReason::Undecided {
@@ -1259,10 +1253,7 @@ impl<'v> Anonymiser<'v> {
         const WHAT: &str = "reason for the placement";
         match reason {
             PlacementReason::IndivisibleMedium { cause } => self.text(WHAT, [cause]),
-            PlacementReason::Text(text) => self.text(WHAT, [text]),
-            PlacementReason::Unknown(found) => {
-                *reason = PlacementReason::Text(self.unknown(WHAT, found))
-            }
+            PlacementReason::Unknown(found) => self.unknown(WHAT, found),
             PlacementReason::Requested
             | PlacementReason::UnsplittableWorkloads
             | PlacementReason::DifferentKernels
@@ -1278,12 +1269,8 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn interference(&mut self, interference: &mut Interference) {
-        *interference = interference.clone().upgraded();
         match interference {
-            Interference::Text(text) => self.text("texts of interference", [text]),
-            Interference::Unknown(found) => {
-                *interference = Interference::Text(self.unknown("texts of interference", found))
-            }
+            Interference::Unknown(found) => self.unknown("texts of interference", found),
             Interference::CpuSteal { share: _ }
             | Interference::OtherProcesses { share: _ }
             | Interference::OtherDiskIo {

@@ -2091,7 +2091,7 @@ impl Reader {
         let expected = "operations per second, for each direction: 1000,500";
         let per_second = |rate: &str| rate.parse::<u64>().ok().filter(|rate| *rate <= 10_000_000);
         let operations = self.value("rate_iops", expected, |value| rates(value, per_second));
-        let thought = self.value(
+        let think_time = self.value(
             "thinktime",
             "a time in microseconds such as 500, or 5ms",
             |value| time(value, 1e-6),
@@ -2110,7 +2110,7 @@ impl Reader {
             params.extend((of_reads && reads > 0).then(|| ("read_bandwidth", reads.into())));
             params.extend((of_writes && writes > 0).then(|| ("write_bandwidth", writes.into())));
         }
-        if let Some((_, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
+        if let Some((_, pause)) = think_time.filter(|(_, pause)| *pause > 0.0) {
             params.push(("think_time", format!("{}us", (pause * 1e6).round()).into()));
             params.extend(every.map(|(_, every)| ("think_every", every.into())));
         }

@@ -33,7 +33,7 @@ pub struct ReportTrial {
     /// Whether it was retried.
     pub superseded: bool,
     /// Whether the target was idle before the measurement, as far as the record says.
-    pub at_rest: bool,
+    pub idle: bool,
     /// The slice of the medium that the target had.
     pub slice: Option<u32>,
     /// Seconds since 1970 at its start. `None` if the record has no time.
@@ -211,14 +211,13 @@ pub struct TrialFields<'a> {
     pub error: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     pub metrics: Vec<MetricFields<'a>>,
-    #[serde(default, alias = "disturbed")]
+    #[serde(default)]
     pub interference: Cow<'a, [Interference]>,
     #[serde(default)]
     pub superseded: bool,
-    #[serde(default, rename = "part")]
+    #[serde(default)]
     pub slice: Option<u32>,
     #[serde(default)]
-    #[serde(rename = "stretches")]
     pub samples: SampleFields<'a>,
     #[serde(default)]
     pub timelines: Cow<'a, [Timeline]>,
@@ -232,7 +231,7 @@ pub struct TrialFields<'a> {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct ObservedFields<'a> {
     /// Whether the target was idle each time the clock started.
-    #[serde(default, alias = "settled")]
+    #[serde(default)]
     idle: Option<bool>,
     #[serde(default)]
     seconds_per_iteration: Cow<'a, [f64]>,
@@ -340,11 +339,7 @@ impl ShownTrials {
     /// Adds the next trial.
     pub fn push(&mut self, trial: TrialFields<'_>) {
         let what = self.cell(&trial);
-        let interference = trial
-            .interference
-            .iter()
-            .map(|one| one.clone().upgraded())
-            .collect();
+        let interference = trial.interference.into_owned();
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial
             .latency
@@ -385,7 +380,7 @@ impl ShownTrials {
             attempt: trial.attempt,
             outcome: trial.outcome,
             superseded: trial.superseded,
-            at_rest: trial.observed.idle != Some(false),
+            idle: trial.observed.idle != Some(false),
             slice: trial.slice,
             started: seconds(&trial.started),
             values: trial.metrics.iter().map(|metric| metric.value).collect(),

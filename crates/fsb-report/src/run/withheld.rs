@@ -40,7 +40,6 @@ pub enum Withheld {
         /// Trials of the case.
         trials: usize,
         /// Trials that were affected by interference.
-        #[serde(rename = "disturbed")]
         affected: usize,
         /// Other invalid trials.
         invalid: usize,

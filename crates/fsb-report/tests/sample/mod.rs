@@ -418,9 +418,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         controls: controls(),
         memory: None,
         memory_cells: Vec::new(),
-        warnings: vec![Warning::Text(
-            "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
-        )],
+        warnings: vec![Warning::NotUndone {
+            entry: "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
+        }],
         vm: None,
         ranks: None,
         emulated: false,

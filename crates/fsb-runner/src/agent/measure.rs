@@ -33,7 +33,7 @@ use fsb_testbed::{
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::root_background::RootBackground;
-use super::tally::{AT_REST, Failure, Tally, applicable, refused};
+use super::tally::{Failure, IDLE_BYTES, Tally, applicable, refused};
 use super::traced::{Observations, TraceTally, TracedDevices, Tracer, untraceable};
 use crate::injected;
 use crate::work::parse_background;
@@ -163,10 +163,10 @@ pub(super) fn measure_case(
         let applicable = applicable(&profile, workers.target).and_then(|()| {
             match (&request.method, &background) {
                 (Method::Rounds { .. }, _) => fits(needed, workers.target),
-                (Method::Sequential { .. }, Some(background)) => {
+                (Method::SequentialTrial { .. }, Some(background)) => {
                     background.check(&profile, workers, request)
                 }
-                (Method::Sequential { .. }, None) => Ok(()),
+                (Method::SequentialTrial { .. }, None) => Ok(()),
             }
         });
         Some(Place {
@@ -376,7 +376,7 @@ impl Case<'_, '_> {
     }
 
     fn is_sequential(&self) -> bool {
-        matches!(self.request.method, Method::Sequential { .. })
+        matches!(self.request.method, Method::SequentialTrial { .. })
     }
 
     /// Does a step on every target that still takes part. A target leaves the case if the step
@@ -786,7 +786,7 @@ impl Case<'_, '_> {
     fn rounds(&mut self) {
         let slots: Vec<Slot> = self.request.slots.iter().map(|trial| trial.slot).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
-            Method::Sequential { amount, .. } => {
+            Method::SequentialTrial { amount, .. } => {
                 (amount.repetitions.max(1) as usize, 1, false, None, 0)
             }
             Method::Rounds {
@@ -800,7 +800,7 @@ impl Case<'_, '_> {
         };
         let request = self.request;
         let order = |index: usize| match &request.method {
-            Method::Sequential { .. } => &slots,
+            Method::SequentialTrial { .. } => &slots,
             Method::Rounds { orders, .. } => &orders[index],
         };
         let started = Instant::now();
@@ -1079,7 +1079,7 @@ impl Case<'_, '_> {
             tally.count(before[at], after[at], self.profile.cache.begins_cold());
             tally.count_rpcs(rpcs);
             for measurement in &mut found {
-                if let Method::Sequential { sustain, .. } = self.request.method
+                if let Method::SequentialTrial { sustain, .. } = self.request.method
                     && let Some(timeline) = &mut measurement.timeline
                 {
                     timeline.observe(&device_samples);
@@ -1103,7 +1103,7 @@ impl Case<'_, '_> {
         tally.spent.settle += started.elapsed().as_secs_f64() - measured - prepared;
         let restless = (0..self.places.len()).find(|other| {
             *other != at
-                && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST)
+                && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > IDLE_BYTES)
         });
         Ok((sample, restless))
     }
@@ -1225,7 +1225,7 @@ impl Case<'_, '_> {
         let Place { workers, trial, .. } = &self.places[at];
         let fake = workers.target.abilities.fake;
         let (operations, until_seconds, units, clock_seed) = match method {
-            Method::Sequential {
+            Method::SequentialTrial {
                 amount,
                 until_seconds,
                 ..
@@ -1306,7 +1306,7 @@ impl Case<'_, '_> {
         };
         if matches!(
             self.request.method,
-            Method::Sequential {
+            Method::SequentialTrial {
                 until_seconds: Some(_),
                 ..
             }

@@ -98,7 +98,7 @@ pub struct MeasureRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The whole workload on one target, while all others are idle.
-    Sequential {
+    SequentialTrial {
         /// The amount of work.
         amount: Amount,
         /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of
@@ -134,7 +134,7 @@ impl MeasureRequest {
     /// Returns the number of units whose files are made.
     pub fn units_made(&self) -> u32 {
         match &self.method {
-            Method::Sequential { .. } => 1,
+            Method::SequentialTrial { .. } => 1,
             Method::Rounds {
                 reuse_files,
                 orders,
@@ -155,7 +155,7 @@ impl MeasureRequest {
     /// worker's deadline, and between repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
-            Method::Sequential { amount, .. } => 3 * amount.repetitions.max(1) + 2,
+            Method::SequentialTrial { amount, .. } => 3 * amount.repetitions.max(1) + 2,
             Method::Rounds { orders, spares, .. } => orders.len() as u32 + spares + 3,
         };
         self.deadline * steps * self.slots.len().max(1) as u32

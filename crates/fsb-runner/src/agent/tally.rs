@@ -538,7 +538,7 @@ fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64)
 // later operations. This module counts it.
 
 /// Bytes that an idle target may write: a superblock, or a log record without changes.
-pub(super) const AT_REST: u64 = 64 << 10;
+pub(super) const IDLE_BYTES: u64 = 64 << 10;
 
 /// Adds the writes and flushes of the device between two readings.
 fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) {
@@ -635,7 +635,7 @@ impl DeferredWork {
     /// Returns whether the device wrote more than that of an idle target, whose writes the work
     /// does not cause.
     fn wrote(&self) -> bool {
-        self.written + self.sum.bytes > AT_REST
+        self.written + self.sum.bytes > IDLE_BYTES
     }
 }
 

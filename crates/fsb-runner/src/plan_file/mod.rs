@@ -331,7 +331,6 @@ pub struct RepetitionFile {
         deserialize_with = "read_time",
         skip_serializing_if = "Option::is_none"
     )]
-    #[serde(alias = "stretch")]
     pub sample_time: Option<String>,
 }
 
@@ -348,7 +347,7 @@ fn check_sample_time(sample_time: Seconds) -> Result<(), String> {
 
 impl RepetitionFile {
     /// The names of its fields.
-    const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time", "stretch"];
+    const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time"];
 
     fn is_empty(&self) -> bool {
         *self == RepetitionFile::default()
@@ -627,20 +626,6 @@ mod tests {
             said.ends_with("unknown field `budget`: it belongs in [repetition]"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn the_former_name_of_the_sample_time_is_still_read() {
-        let text = format!(
-            "{}[repetition]\nstretch = '50ms'\n",
-            plan("'10s'").replace("sample_time", "stretch")
-        );
-        let plan = parse(&text, "p").unwrap().resolve(2, 7).unwrap().plan;
-        assert_eq!(
-            (plan.sample_time, plan.sample_time_of(&plan.workloads[1])),
-            (Some(0.05), Some(10.0))
-        );
-        assert!(print(&plan).unwrap().contains("sample_time"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use fsb_model::metric::{self, Role};
 use fsb_model::run::Risk;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::trial::{Phase, squared_error_of_mean};
-use fsb_model::workload::{Params, REUSE};
+use fsb_model::workload::Params;
 use fsb_model::{Better, Metric, Outcome, RunRecord, Target, Unit};
 use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record, writes};
 use fsb_report::{incomplete_text, mark, warning_text};
@@ -29,8 +29,6 @@ pub(super) struct OwnRun {
     /// The canonical path of the run, whatever path the user named.
     pub(super) identity: PathBuf,
     pub(super) record: RunRecord,
-    /// Labels of cells of an earlier version, with the labels of the same work today.
-    renamed: BTreeMap<String, String>,
     /// The trials that count.
     pub(super) trials: Trials,
     warnings: Vec<String>,
@@ -63,28 +61,18 @@ impl Line<'_> for Latencies {
     }
 }
 
-/// Gives a trial of an earlier version the label and the parameters of the same work today.
-fn rename(renamed: &BTreeMap<String, String>, label: &mut String, params: &mut Params) {
-    if let Some(today) = renamed.get(label) {
-        label.clone_from(today);
-        params.insert(REUSE.to_owned(), true.into());
-    }
-}
-
 impl OwnRun {
     /// Reads a run directory, finished or not.
     pub(super) fn read(path: &Path) -> anyhow::Result<OwnRun> {
         let mut reader = Reader::open(path)?;
-        let mut record = reader.record.clone();
-        let renamed = record.name_reused_directories();
+        let record = reader.record.clone();
         let mut trials = Trials::of_units(&record.units);
         let mut measured = BTreeSet::new();
-        let mut warnings = reader.trials(|line, mut trial: Compared| {
+        let mut warnings = reader.trials(|line, trial: Compared| {
             if trial.phase == Phase::Measured {
                 measured.insert(trial.block);
             }
             if trial.counts() {
-                rename(&renamed, &mut trial.workload, &mut trial.params);
                 trials.push_line(line, &trial);
             }
         })?;
@@ -95,7 +83,6 @@ impl OwnRun {
             path: path.to_owned(),
             identity,
             record,
-            renamed,
             trials,
             warnings,
             reader,
@@ -229,9 +216,7 @@ impl OwnRun {
         is_wanted: impl Fn(u32) -> bool,
     ) -> anyhow::Result<()> {
         let trials = &self.trials;
-        let renamed = &self.renamed;
-        self.reader.trials(|line, mut trial: Latencies| {
-            rename(renamed, &mut trial.workload, &mut trial.params);
+        self.reader.trials(|line, trial: Latencies| {
             let line = u32::try_from(line).unwrap_or(u32::MAX);
             if trial.latency.is_empty() || !is_wanted(line) {
                 return;
@@ -591,12 +576,11 @@ struct Compared {
     observed: Observed,
     #[serde(default)]
     superseded: bool,
-    #[serde(default, alias = "disturbed")]
+    #[serde(default)]
     interference: Vec<IgnoredAny>,
-    #[serde(default, rename = "part")]
+    #[serde(default)]
     slice: Option<u32>,
     #[serde(default)]
-    #[serde(rename = "stretches")]
     samples: Times,
 }
 

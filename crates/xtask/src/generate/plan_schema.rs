@@ -103,7 +103,6 @@ fn keys() -> Value {
                 "budget": described(&quantity, "Time limit of the run, such as 5m"),
                 "precision": described(&quantity, "Half-width of the intervals to reach, such as 2%"),
                 "sample_time": described(&quantity, "Length of a timed sample, such as 50ms"),
-                "stretch": former(quantity.clone()),
             },
         },
         BACKGROUND: background(),
@@ -171,13 +170,6 @@ fn background() -> Value {
     })
 }
 
-/// Returns the schema of the former name of `sample_time`, which is still read.
-fn former(mut schema: Value) -> Value {
-    schema["description"] = "Former name of sample_time".into();
-    schema["deprecated"] = true.into();
-    schema
-}
-
 fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     let time = json!({ "type": ["string", "number"], "description": "Length of a timed sample, such as 10s" });
     let sustain = json!({
@@ -186,14 +178,9 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     });
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": workload.name() }));
-    let stretch = former(time.clone());
     properties.insert(
         "sample_time".to_owned(),
         definitions.reference("sample_time", time),
-    );
-    properties.insert(
-        "stretch".to_owned(),
-        definitions.reference("stretch", stretch),
     );
     properties.insert(
         "sustain".to_owned(),
