@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::planner;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 1;
 
 /// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
