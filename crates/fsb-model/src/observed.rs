@@ -305,7 +305,7 @@ pub struct Spent {
     /// Preparing, all repetitions together.
     pub prepare: f64,
     /// Remounting, quiescing, starting workers, warming up.
-    pub settle: f64,
+    pub set_up: f64,
     /// Between start and result.
     pub measure: f64,
     /// Removing what was made.
@@ -315,7 +315,7 @@ pub struct Spent {
 impl Spent {
     /// Returns the sum of all phases.
     pub fn total(&self) -> f64 {
-        self.prepare + self.settle + self.measure + self.cleanup
+        self.prepare + self.set_up + self.measure + self.cleanup
     }
 }
 

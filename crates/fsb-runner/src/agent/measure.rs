@@ -360,7 +360,7 @@ impl Case<'_, '_> {
         if !self.is_sequential() {
             self.perform(Step::Prepare, 0, self.request.units_made());
             self.each(|case, at| case.make_cold(at));
-            self.each(|case, at| case.settle(at));
+            self.each(|case, at| case.quiesce(at));
             let until = self.time.until();
             self.each(|case, at| case.places[at].open(until));
             let first = self
@@ -698,8 +698,8 @@ impl Case<'_, '_> {
             let started = Instant::now();
             for slot in self.request.background_slot.into_iter().chain([trial.slot]) {
                 let quiet = self.testbed.quiesce(slot, self.time.after_work());
-                tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
-                tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+                tally.idle &= quiet.as_ref().is_ok_and(|quiet| quiet.idle);
+                tally.quiesce_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
             }
             tally.spent.cleanup += started.elapsed().as_secs_f64();
         }
@@ -722,7 +722,7 @@ impl Case<'_, '_> {
             _ => ColdReach::Machine,
         };
         self.testbed.make_cold(slot, reach).map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.places[at].tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -738,11 +738,11 @@ impl Case<'_, '_> {
         };
         let started = Instant::now();
         self.testbed.drop_caches().map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.places[at].tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
-    fn settle(&mut self, at: usize) -> Result<(), Failure> {
+    fn quiesce(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
         let other = self
@@ -758,10 +758,10 @@ impl Case<'_, '_> {
             .map_err(lost)?;
         tally.fill(self.testbed, trial.slot, 1);
         for quiet in other.into_iter().chain([own]) {
-            tally.settled &= quiet.settled;
-            tally.settle_seconds += quiet.waited_seconds;
+            tally.idle &= quiet.idle;
+            tally.quiesce_seconds += quiet.waited_seconds;
         }
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -778,7 +778,7 @@ impl Case<'_, '_> {
         tally
             .rest(self.testbed, trial.slot, self.time.after_work(), copies)
             .map_err(lost)?;
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -929,7 +929,7 @@ impl Case<'_, '_> {
         }
         self.perform_background(Step::Prepare);
         if self.background.is_some() && repetition == 0 {
-            self.each(|case, at| case.settle(at));
+            self.each(|case, at| case.quiesce(at));
             self.each(|case, at| case.run_background_alone(at));
             if same_files {
                 self.perform(Step::Cleanup, repetition, 0);
@@ -939,7 +939,7 @@ impl Case<'_, '_> {
             self.perform_background(Step::Prepare);
         }
         self.each(|case, at| case.make_cold(at));
-        self.each(|case, at| case.settle(at));
+        self.each(|case, at| case.quiesce(at));
     }
 
     /// Runs the background of a target without the case, for as long as beside a sample. A fake
@@ -961,7 +961,7 @@ impl Case<'_, '_> {
             .background
             .get_or_insert_default()
             .add(&work.into_alone());
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -1101,7 +1101,7 @@ impl Case<'_, '_> {
         let prepared = prepared.as_secs_f64();
         tally.spent.prepare += prepared;
         tally.spent.measure += measured;
-        tally.spent.settle += started.elapsed().as_secs_f64() - measured - prepared;
+        tally.spent.set_up += started.elapsed().as_secs_f64() - measured - prepared;
         let restless = (0..self.places.len()).find(|other| {
             *other != at
                 && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > IDLE_BYTES)

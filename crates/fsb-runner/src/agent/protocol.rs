@@ -228,7 +228,7 @@ impl TrialReply {
     pub(crate) fn has_possible_times(&self) -> bool {
         let Spent {
             prepare,
-            settle,
+            set_up,
             measure,
             cleanup,
         } = self.spent;
@@ -241,7 +241,7 @@ impl TrialReply {
             .measured
             .as_ref()
             .map_or(0, |measured| measured.timed_ns);
-        [prepare, settle, measure, cleanup]
+        [prepare, set_up, measure, cleanup]
             .iter()
             .all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
             && in_range(&[timed])

@@ -747,13 +747,13 @@ impl SequentialCost {
         if let Some(until) = amount.until_ms {
             let Spent {
                 prepare,
-                settle,
+                set_up,
                 measure,
                 cleanup,
             } = self.spent;
             return until as f64 * 1e-3
                 + prepare
-                + settle
+                + set_up
                 + cleanup
                 + (measure - self.seconds).max(0.0);
         }
@@ -776,7 +776,7 @@ impl SequentialCost {
             1.0
         };
         (self.spent.prepare + self.spent.cleanup) * renewed
-            + self.spent.settle * repetitions
+            + self.spent.set_up * repetitions
             + timed
             + around
     }
@@ -901,7 +901,7 @@ mod tests {
             seconds: *seconds,
             spent: Spent {
                 prepare: 0.2,
-                settle: 0.1,
+                set_up: 0.1,
                 measure: *seconds,
                 cleanup: 0.1,
             },

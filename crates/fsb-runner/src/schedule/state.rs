@@ -412,7 +412,7 @@ impl CellState {
             timed: timed_seconds,
             wall,
             prepare,
-            fixed: spent.settle + files,
+            fixed: spent.set_up + files,
         });
     }
 

@@ -785,7 +785,7 @@ mod tests {
         };
         let spent = Spent {
             prepare: -1e300,
-            settle: 1e300,
+            set_up: 1e300,
             ..Spent::default()
         };
         TrialReply {

@@ -1,7 +1,7 @@
 //! Runs that are continued, sets of runs, and records of other versions.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -288,7 +288,6 @@ fn former_run(copy: &Path) {
 
 #[test]
 fn a_former_run_is_refused_with_the_command_that_converts_it() {
-    needs!(program "python3");
     let scratch = scratch();
     former_run(&scratch.path().join("run"));
     for command in [
@@ -344,7 +343,6 @@ fn a_former_run_is_refused_with_the_command_that_converts_it() {
 /// Sentences of the first formats become objects, and the names of fields those of today.
 #[test]
 fn sentences_of_the_first_format_are_converted_to_objects() {
-    needs!(program "python3");
     let scratch = scratch();
     let run = scratch.path().join("set/run-1");
     fs::create_dir(scratch.path().join("set")).unwrap();
@@ -437,7 +435,6 @@ with open(sys.argv[1], "w") as file:
 
 #[test]
 fn a_former_page_is_converted() {
-    needs!(program "python3");
     let scratch = scratch();
     fast_plan(scratch.path());
     let arguments = [
