@@ -353,7 +353,7 @@ pub struct Grid {
     pub against: BySet<Option<GridAgainst>>,
 }
 
-/// A region of the grid: the ratio of the runs, and how its cells comparison.
+/// A region of the grid: the ratio of the runs, and how its cells compare.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridAgainst {

@@ -130,7 +130,7 @@ const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
         texts(target.features.iter().cloned().collect())
     }),
     (Condition::Risks, |target| {
-        // A record without a geometry has no risks, either.
+        // A target that was not made has neither a geometry nor risks.
         target.geometry.as_ref()?;
         Some(Observed::Texts(
             target
