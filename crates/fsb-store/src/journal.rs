@@ -43,7 +43,7 @@ pub struct CompactTrial {
     /// Whether it was retried.
     pub superseded: bool,
     /// Whether the target was idle before the measurement, as far as the record says.
-    pub at_rest: bool,
+    pub idle: bool,
     /// The slice of the medium that the target had.
     pub slice: Option<u32>,
     /// Seconds since 1970 at its start. `None` if the record has no time.
@@ -246,14 +246,13 @@ struct TrialFields<'a> {
     error: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     metrics: Vec<MetricFields<'a>>,
-    #[serde(default, alias = "disturbed")]
+    #[serde(default)]
     interference: Cow<'a, [Interference]>,
     #[serde(default)]
     superseded: bool,
-    #[serde(default, rename = "part")]
+    #[serde(default)]
     slice: Option<u32>,
     #[serde(default)]
-    #[serde(rename = "stretches")]
     samples: SampleFields<'a>,
     #[serde(default)]
     timelines: Cow<'a, [Timeline]>,
@@ -303,7 +302,7 @@ impl ParamsField<'_> {
 #[derive(Debug, Clone, Default, Deserialize)]
 struct ObservedFields<'a> {
     /// Whether the target was idle each time the clock started.
-    #[serde(default, alias = "settled")]
+    #[serde(default)]
     idle: Option<bool>,
     #[serde(default)]
     seconds_per_iteration: Cow<'a, [f64]>,
@@ -449,7 +448,7 @@ impl TrialCollector {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             outcome: trial.outcome,
             superseded: trial.superseded,
-            at_rest: observed.idle != Some(false),
+            idle: observed.idle != Some(false),
             slice: trial.slice,
             started: seconds(&trial.started),
             values: trial.metrics.iter().map(|metric| metric.value).collect(),
@@ -941,7 +940,7 @@ mod tests {
             expected.what = cell.into();
         }
         assert_eq!(read.trials, expected);
-        assert!(!read.trials[1].at_rest && read.trials[1].what.memory_limit.is_some());
+        assert!(!read.trials[1].idle && read.trials[1].what.memory_limit.is_some());
     }
 
     #[test]

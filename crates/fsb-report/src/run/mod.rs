@@ -92,7 +92,7 @@ impl Summary {
             unjudged: record.unjudged(),
             emulated: record.emulated,
             theta: record.plan.theta,
-            reference: 0,
+            baseline: 0,
             targets,
             left_out: left_out(record, &cases),
             cases,

@@ -130,7 +130,7 @@ const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
         texts(target.features.iter().cloned().collect())
     }),
     (Condition::Risks, |target| {
-        // Records of earlier versions have neither geometry nor risks.
+        // A target that was not made has neither a geometry nor risks.
         target.geometry.as_ref()?;
         Some(Observed::Texts(
             target
@@ -573,7 +573,7 @@ mod tests {
         let segment = json!({"boot_id": "b", "kernel": "6.12", "fsb_version": "1.0.0", "started": "2026-01-01T00:00:00Z"});
         serde_json::from_value(json!({
             "schema": SCHEMA, "name": "ext4", "cells": [], "segments": [segment],
-            "placement": {"side_by_side": {"parts": 2, "part_bytes": 1 << 30}},
+            "placement": {"side_by_side": {"slices": 2, "slice_bytes": 1 << 30}},
             "plan": {"name": "quick", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 5}},
                      "seed": 1, "size": "2G", "dir": ".", "theta": 0.03},
         }))

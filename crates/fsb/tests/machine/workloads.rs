@@ -234,7 +234,7 @@ fn a_cold_cache_warms_up_with_about_the_size_of_the_file_set() {
     let output = fsb(scratch.path(), &["report", "run", "--format", "json"]);
     expect_code(&output, 0);
     let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    let found = &report["rows"][0]["cells"][0]["warm_up"];
+    let found = &report["cases"][0]["cells"][0]["warm_up"];
     // The time constant is the size of the file set, unless the kernel or the device reads ahead.
     // If memory is not much faster than the device, each repetition has the reason why there is
     // none.

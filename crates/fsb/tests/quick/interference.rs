@@ -146,7 +146,7 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
     // The report uses the same trials: those that count.
     let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
     let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
-    for row in view["rows"].as_array().unwrap() {
+    for row in view["cases"].as_array().unwrap() {
         for cell in row["cells"].as_array().unwrap() {
             assert_eq!(
                 cell["trials"].as_array().unwrap().len(),
@@ -434,7 +434,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     let widest = |out: &str| {
         let report = fsb(scratch.path(), &["report", out, "--format", "json"]);
         let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
-        let cells: Vec<&Value> = view["rows"]
+        let cells: Vec<&Value> = view["cases"]
             .as_array()
             .unwrap()
             .iter()

@@ -437,7 +437,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
         "{report:#}"
     );
     let claim = |test: &str| {
-        claims["rows"]
+        claims["cases"]
             .as_array()
             .unwrap()
             .iter()
@@ -617,7 +617,7 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let report = document(scratch.path(), &["report", "run", "--format", "json"]);
     check(&of_reports, &report);
     let mut wrong = report.clone();
-    wrong["rows"][0]["cells"][0]["state"]["state"] = "sometimes".into();
+    wrong["cases"][0]["cells"][0]["state"]["state"] = "sometimes".into();
     assert!(!of_reports.is_valid(&wrong));
     let of_comparisons = validator(include_str!("../../schema/comparison.json"));
     check(

@@ -86,7 +86,7 @@ fn samples_of_seconds_are_sequential_trials() {
             .into_iter()
             .filter(|trial| trial["phase"] == "measured");
         let timed = |trial: Value| {
-            let each = trial["stretches"]["timed_ns"]
+            let each = trial["samples"]["timed_ns"]
                 .as_array()
                 .map(|each| each[0].as_f64().unwrap());
             each.unwrap_or_else(|| trial["workers"][0]["timed_ns"].as_f64().unwrap()) * 1e-9
@@ -139,7 +139,7 @@ fn one_workload_of_a_plan_may_be_measured_in_visits() {
     for visit in visits {
         let seconds = visit["workers"][0]["timed_ns"].as_f64().unwrap() * 1e-9;
         assert!(
-            visit["stretches"].is_null() && (1.0..4.0).contains(&seconds),
+            visit["samples"].is_null() && (1.0..4.0).contains(&seconds),
             "{seconds} s: {visit}"
         );
     }
