@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::common::*;
 use crate::hostile::{arguments, attacker};
-use crate::kills::family;
+use crate::exclusive::kills::family;
 
 /// Limit after which a run counts as hanging.
 const HANGS: Duration = Duration::from_secs(600);

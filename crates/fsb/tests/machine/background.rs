@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::*;
-use crate::kills::family;
+use crate::exclusive::kills::family;
 
 /// Returns the trials of a case, alone or beside its background.
 fn of(trials: &[Value], is_beside: bool) -> Vec<&Value> {

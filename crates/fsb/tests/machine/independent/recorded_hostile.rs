@@ -67,7 +67,7 @@ impl Hostile {
         let scratch = scratch();
         fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let (program, work) = (scratch.path().join("hostile"), scratch.path().join("work"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine/recorded_hostile.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine/independent/recorded_hostile.c");
         let compiled = Command::new("cc")
             .args(["-pthread", "-O1", "-Wall", "-o"])
             .arg(&program)

@@ -255,7 +255,7 @@ impl Bench {
             command.arg("--wipe").arg(&disk.path);
         }
         if self.kernel.is_some() {
-            command.env("XDG_CACHE_HOME", crate::vm::cache());
+            command.env("XDG_CACHE_HOME", crate::independent::vm::cache());
         }
         command
     }
@@ -492,7 +492,7 @@ fn whatever_is_killed_whenever_leaves_nothing() {
     };
     let first = number("FSB_KILLS_SEED").unwrap_or_else(fresh);
     let kernel = match asked("FSB_KILLS_VM") {
-        Some(_) => Some(needs!(crate::vm::kernel())),
+        Some(_) => Some(needs!(crate::independent::vm::kernel())),
         None => None,
     };
     let only = asked("FSB_KILLS_ONLY");
