@@ -1,5 +1,5 @@
-//! Tests that need the page cache, the disks or the settings of the host for themselves: they observe
-//! or change them, or wait for every write to the disk.
+//! Tests that need the page cache, the disks or the settings of the host for themselves: they
+//! observe or change them, or wait for every write to the disk.
 
 mod command;
 mod controls;

@@ -1,4 +1,5 @@
-//! Workloads on real file systems that observe the page cache: trees of files, and caches that warm up.
+//! Workloads on real file systems that observe the page cache: trees of files, and caches that warm
+//! up.
 
 use std::fs;
 
