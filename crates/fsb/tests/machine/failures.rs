@@ -144,7 +144,7 @@ fn without_root_the_message_says_what_can_be_done() {
         3,
         "testbed/needs-root",
     );
-    let said = stderr(&as_nobody(binary.path(), scratch.path(), &["run", "ext4"]));
+    let said = stderr(&as_nobody(binary.path(), scratch.path(), "run ext4"));
     assert_eq!(
         said.contains("  sudo "),
         Path::new("/usr/bin/sudo").exists(),
@@ -250,7 +250,7 @@ fn too_little_space_is_said_before_anything_starts() {
     let scratch = scratch();
     fails(
         scratch.path(),
-        &["run", "ext4", "--size", "900T", "--out", "run"],
+        "run ext4 --size 900T --out run",
         3,
         "testbed/unable",
     );
@@ -261,13 +261,13 @@ fn too_little_space_is_said_before_anything_starts() {
     .unwrap();
     fails(
         scratch.path(),
-        &["run", "big.toml", "--out", "run"],
+        "run big.toml --out run",
         3,
         "machine/no-space",
     );
     fails(
         scratch.path(),
-        &["run", "xfs", "--size", "16M", "--out", "run"],
+        "run xfs --size 16M --out run",
         2,
         "testbed/refused",
     );

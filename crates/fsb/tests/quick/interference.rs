@@ -10,7 +10,8 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::common::{
-    expect_code, fast_plan, fsb, fsb_json, message, messages, record, scratch, stdout, trials,
+    expect_code, fast_plan, fsb, fsb_json, json, message, messages, record, scratch, stdout,
+    succeeds, trials, words,
 };
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> Output {
@@ -130,7 +131,7 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
         "{}",
         stdout(&loud)
     );
-    let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
+    let said = stdout(&fsb(scratch.path(), "report loud --notes")).replace("\n  ", " ");
     let expected = format!(
         "CPU steal 3 %: {repeated} of 48 trials affected, {repeated} of them retried, {affected_to_the_end} affected to the end"
     );
@@ -144,7 +145,7 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
         "{retried} of {repeated} were printed"
     );
     // The report uses the same trials: those that count.
-    let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
+    let report = fsb(scratch.path(), "report loud --format json");
     let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
     for row in view["rows"].as_array().unwrap() {
         for cell in row["cells"].as_array().unwrap() {
@@ -167,21 +168,8 @@ fn a_case_affected_by_interference_is_marked_and_not_retried() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let targets = ["a=null,interference=35%", "b=null"];
-    let arguments = [
-        "run",
-        "fast.toml",
-        "--seed",
-        "42",
-        "--blocks",
-        "3",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(
-        &fsb(scratch.path(), &[&arguments[..], &targets].concat()),
-        0,
-    );
+    let arguments = words("run fast.toml --seed 42 --blocks 3 --out run -q");
+    succeeds(scratch.path(), &[&arguments[..], &targets].concat());
     let all = trials(&scratch.path().join("run"));
     assert!(
         all.iter()
@@ -281,7 +269,7 @@ fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
         "{screen}"
     );
     assert!(screen.contains("trust: low, because "), "{screen}");
-    let compared = stdout(&fsb(scratch.path(), &["compare", "run"])).replace("\n  ", " ");
+    let compared = stdout(&fsb(scratch.path(), "compare run")).replace("\n  ", " ");
     assert!(
         !compared.contains("faster at")
             && compared.contains(
@@ -306,15 +294,7 @@ fn runs_of_one_target_that_were_mostly_affected_are_compared_without_a_verdict()
     }
     let compared = stdout(&fsb(
         scratch.path(),
-        &[
-            "compare",
-            "old",
-            "new",
-            "--between",
-            "1%",
-            "--format",
-            "json",
-        ],
+        "compare old new --between 1% --format json",
     ));
     let document: serde_json::Value = serde_json::from_str(&compared).expect("a comparison");
     for operation in document["operations"].as_array().expect("operations") {
@@ -355,7 +335,7 @@ fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
         table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
         "an affected number is analysed"
     );
-    let screen = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"]));
+    let screen = stdout(&fsb(scratch.path(), "report loud --notes"));
     let line = screen
         .lines()
         .find(|line| line.contains("CPU steal"))
@@ -387,7 +367,7 @@ fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
     let mut run: Value = record(&cut);
     run["stop_reason"] = Value::Null;
     fs::write(cut.join("run.json"), run.to_string()).unwrap();
-    expect_code(&fsb(scratch.path(), &["run", "--resume", "cut", "-q"]), 0);
+    succeeds(scratch.path(), "run --resume cut -q");
     assert!(
         table(&scratch.path().join("whole")) == table(&cut),
         "another table after the resume"
@@ -432,8 +412,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
             .unwrap()
     };
     let widest = |out: &str| {
-        let report = fsb(scratch.path(), &["report", out, "--format", "json"]);
-        let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
+        let view = json(scratch.path(), &["report", out, "--format", "json"]);
         let cells: Vec<&Value> = view["rows"]
             .as_array()
             .unwrap()
@@ -482,7 +461,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
             rule
         );
     }
-    let screen = stdout(&fsb(scratch.path(), &["report", "noisy", "--notes"]));
+    let screen = stdout(&fsb(scratch.path(), "report noisy --notes"));
     assert!(
         screen.contains(&format!("ended after {made} blocks: every cell's")),
         "{screen}"
@@ -494,21 +473,11 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         "both stand in the report"
     );
     // With several targets the precision is that of their ratios.
-    let pair = [
-        "run",
-        "two.toml",
-        "null,noise=0.1%",
-        "null,noise=0.1%",
-        "--seed",
-        "7",
-        "--precision",
-        "30%",
-    ];
-    let two = fsb(
+    let pair = words("run two.toml null,noise=0.1% null,noise=0.1% --seed 7 --precision 30%");
+    succeeds(
         scratch.path(),
         &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat(),
     );
-    expect_code(&two, 0);
     let reason = record(&scratch.path().join("2"))["stop_reason"].clone();
     assert_eq!(
         (&reason["kind"], &reason["blocks"], &reason["of_ratios"]),
@@ -523,8 +492,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         "{}",
         stdout(&hopeless)
     );
-    let screen =
-        stdout(&fsb(scratch.path(), &["report", "hopeless", "--notes"])).replace("\n  ", " ");
+    let screen = stdout(&fsb(scratch.path(), "report hopeless --notes")).replace("\n  ", " ");
     assert!(
         screen.contains("(requested: ±0.1 %)") && screen.contains("is still within ±"),
         "{screen}"
@@ -571,6 +539,6 @@ fn a_budget_says_its_rule_and_what_it_did() {
         message(&output, "note/stopping-rule")["fields"]["rule"],
         *rule
     );
-    let notes = stdout(&fsb(scratch.path(), &["report", "run", "--notes"]));
+    let notes = stdout(&fsb(scratch.path(), "report run --notes"));
     assert!(notes.contains("ended after "), "{notes}");
 }

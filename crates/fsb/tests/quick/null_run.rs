@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, record,
-    scratch, stdout, traces, trials,
+    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, json,
+    record, scratch, stdout, succeeds, traces, trials, words,
 };
 
 /// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings
@@ -130,11 +130,7 @@ steps = [
 fn the_first_screen_decides_what_can_be_decided() {
     let scratch = scratch();
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"],
-    );
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "run screen.toml --seed 42 --out out -q");
     // The free space of this machine is not part of the tested text.
     let mut of_this_machine = false;
     let mut is_the_same_everywhere = |line: &&str| {
@@ -182,24 +178,14 @@ background = { name = "create", label = "a storm of new files", files = 100 }
 fn beside_a_background_a_run_is_exact_too() {
     let scratch = scratch();
     fs::write(scratch.path().join("beside.toml"), BESIDE).unwrap();
-    let arguments = [
-        "run",
-        "beside.toml",
-        "null",
-        "slow=null,slowdown=10%",
-        "--seed",
-        "42",
-        "-q",
-        "--out",
-    ];
+    let arguments = words("run beside.toml null slow=null,slowdown=10% --seed 42 -q --out");
     let runs = ["one", "two"].map(|out| fsb(scratch.path(), &[&arguments[..], &[out]].concat()));
     runs.iter().for_each(|output| expect_code(output, 0));
     let table =
         |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
     assert_eq!(table("one"), table("two"));
     insta::assert_snapshot!("beside_a_background", redacted(&stdout(&runs[0])));
-    let report = fsb(scratch.path(), &["report", "one", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    let report = json(scratch.path(), "report one --format json");
     insta::assert_snapshot!(
         "slowdowns",
         serde_json::to_string_pretty(&report["neighbours"]).expect("JSON")
@@ -220,18 +206,8 @@ fn the_target_of_a_background_has_no_case_beside_it() {
     let scratch = scratch();
     let plan = BESIDE.replace("files = 100", "files = 100, target = \"noise\"");
     fs::write(scratch.path().join("beside.toml"), plan).unwrap();
-    let arguments = [
-        "run",
-        "beside.toml",
-        "null",
-        "noise=null",
-        "--seed",
-        "42",
-        "-q",
-        "--out",
-        "run",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run beside.toml null noise=null --seed 42 -q --out run");
+    succeeds(scratch.path(), &arguments);
     for trial in trials(&scratch.path().join("run")) {
         let is_own = trial["workload"].as_str().unwrap().ends_with(" on noise")
             && trial["target"] == "noise";
@@ -241,8 +217,7 @@ fn the_target_of_a_background_has_no_case_beside_it() {
             "{trial:#}"
         );
     }
-    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    let report = json(scratch.path(), "report run --format json");
     let targets = &report["neighbours"][0]["targets"];
     assert!(
         targets[0]["time"]["ratio"].as_f64() > Some(2.5) && targets[1].is_null(),
@@ -277,7 +252,7 @@ fn another_seed_is_another_run() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for (seed, out) in [("1", "one"), ("2", "two")] {
-        let output = fsb(
+        succeeds(
             scratch.path(),
             &[
                 "run",
@@ -292,7 +267,6 @@ fn another_seed_is_another_run() {
                 "-q",
             ],
         );
-        expect_code(&output, 0);
     }
     let table =
         |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
@@ -309,8 +283,7 @@ fn a_known_slowdown_is_found_and_no_difference_is_not() {
         &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "6"],
     );
     expect_code(&output, 0);
-    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    expect_code(&report, 0);
+    let report = succeeds(scratch.path(), "report run --format json");
     let view: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
     assert_eq!(view["schema"], "fsbench/report/1");
     for row in view["rows"].as_array().unwrap() {
@@ -412,9 +385,7 @@ fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
         );
     }
     let report = |run: &str| -> serde_json::Value {
-        let output = fsb(scratch.path(), &["report", run, "--format", "json"]);
-        expect_code(&output, 0);
-        serde_json::from_str(&stdout(&output)).expect("JSON")
+        json(scratch.path(), &["report", run, "--format", "json"])
     };
     let [plain, traced] = ["plain", "traced"].map(report);
     assert_eq!(
@@ -435,7 +406,7 @@ fn one_target_has_no_difference_to_explain() {
     let scratch = scratch();
     fails(
         scratch.path(),
-        &["run", "null", "--explain"],
+        "run null --explain",
         2,
         "arguments/conflict",
     );
@@ -444,24 +415,13 @@ fn one_target_has_no_difference_to_explain() {
 #[test]
 fn the_plan_that_is_printed_resolves_to_itself() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "b=null,slowdown=2%",
-        "--seed",
-        "7",
-        "--theta",
-        "5%",
-        "--print-plan",
-    ];
-    let first = fsb(
+    let arguments = words("run null b=null,slowdown=2% --seed 7 --theta 5% --print-plan");
+    let first = succeeds(
         scratch.path(),
         &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat(),
     );
-    expect_code(&first, 0);
     fs::write(scratch.path().join("plan.toml"), &first.stdout).unwrap();
-    let second = fsb(scratch.path(), &["run", "plan.toml", "--print-plan"]);
-    expect_code(&second, 0);
+    let second = succeeds(scratch.path(), "run plan.toml --print-plan");
     assert_eq!(stdout(&first), stdout(&second));
     assert!(
         stdout(&first).contains("file_size = 134217728"),
@@ -509,8 +469,7 @@ fn every_format_can_be_printed_and_written() {
         ("markdown", "r.md", "| "),
         ("html", "r.html", "<!doctype html>"),
     ] {
-        let printed = fsb(scratch.path(), &["report", "run", "--format", format]);
-        expect_code(&printed, 0);
+        let printed = succeeds(scratch.path(), &["report", "run", "--format", format]);
         assert!(
             stdout(&printed)
                 .to_lowercase()
@@ -518,7 +477,7 @@ fn every_format_can_be_printed_and_written() {
             "{format}: {}",
             stdout(&printed)
         );
-        expect_code(&fsb(scratch.path(), &["report", "run", "-o", file]), 0);
+        succeeds(scratch.path(), &["report", "run", "-o", file]);
         let written = fs::read_to_string(scratch.path().join(file)).unwrap();
         assert!(
             written.to_lowercase().contains(&needle.to_lowercase()),
@@ -536,7 +495,7 @@ fn every_format_can_be_printed_and_written() {
 fn a_closed_pipe_is_success() {
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["null", "--blocks", "1"]), 0);
-    let mut child = command(scratch.path(), &["report", "run", "--format", "html"])
+    let mut child = command(scratch.path(), "report run --format html")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -557,28 +516,14 @@ fn a_second_run_is_told_who_holds_the_machine() {
     fast_plan(scratch.path());
     let first = Running::start(
         scratch.path(),
-        &[
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "500",
-            "--out",
-            "one",
-            "-q",
-        ],
+        "run fast.toml null --blocks 500 --out one -q",
     );
     crate::common::wait_until(
         "the first run has trials",
         std::time::Duration::from_secs(20),
         || !trials(&scratch.path().join("one")).is_empty(),
     );
-    let refused = fails(
-        scratch.path(),
-        &["run", "null", "--out", "two"],
-        3,
-        "testbed/busy",
-    );
+    let refused = fails(scratch.path(), "run null --out two", 3, "testbed/busy");
     assert_eq!(refused["fields"]["pid"], first.id());
     drop(first);
     assert!(!scratch.path().join("two").exists());
@@ -589,13 +534,7 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for _ in 0..4 {
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &["run", "null", "fast.toml", "--blocks", "1", "-q"],
-            ),
-            0,
-        );
+        succeeds(scratch.path(), "run null fast.toml --blocks 1 -q");
     }
     assert_eq!(
         std::fs::read_dir(scratch.path().join("fsb-results"))
@@ -620,7 +559,7 @@ fn a_run_tells_how_far_the_last_run_of_its_plan_was() {
     let second = run(scratch.path(), "two", &targets);
     expect_code(&second, 0);
     let line = "the run of 2024-02-03 04:05 utc differed by 0 % (median over ";
-    let again = fsb(scratch.path(), &["report", "two", "--notes"]);
+    let again = fsb(scratch.path(), "report two --notes");
     assert!(
         stdout(&again).to_lowercase().contains(line),
         "{}",

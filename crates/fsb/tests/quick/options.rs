@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::common::{
-    command, expect_code, expect_refusals, fast_plan, fsb, scratch, stderr, stdout,
+    command, expect_code, expect_refusals, fast_plan, fsb, read_json, scratch, stderr, stdout,
+    succeeds, words,
 };
 
 /// A difference of 10 % matters at the usual 3 %, but not if only differences of 40 % matter.
@@ -26,11 +27,10 @@ fn theta_decides_which_difference_matters() {
             "--out",
             out,
         ];
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &[&arguments[..], &["--theta", theta]].concat(),
         );
-        expect_code(&output, 0);
         stdout(&output)
     };
     let (small, large) = (shown("3%", "small"), shown("40%", "large"));
@@ -79,7 +79,7 @@ fn quiet_shows_the_result_and_no_progress() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let run = |more: &[&str]| {
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &[
                 &["run", "fast.toml", "null", "--seed", "42", "--blocks", "1"],
@@ -87,7 +87,6 @@ fn quiet_shows_the_result_and_no_progress() {
             ]
             .concat(),
         );
-        expect_code(&output, 0);
         assert!(stdout(&output).contains("report: "), "{}", stdout(&output));
         stderr(&output)
     };
@@ -102,26 +101,13 @@ fn quiet_shows_the_result_and_no_progress() {
 fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "slow=null,slowdown=60%",
-        "quick=null",
-        "--blocks",
-        "6",
-        "--seed",
-        "42",
-    ];
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[&arguments[..], &["--out", "run", "-q"]].concat(),
-        ),
-        0,
+    let arguments = words("run fast.toml slow=null,slowdown=60% quick=null --blocks 6 --seed 42");
+    succeeds(
+        scratch.path(),
+        &[&arguments[..], &["--out", "run", "-q"]].concat(),
     );
     let path = scratch.path().join("run/run.json");
-    let mut record: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     let risk =
         serde_json::json!({ "cause": "barrier=0", "loss": "a power failure may lose synced data" });
     record["targets"]["quick"]["risks"] = serde_json::json!([risk]);
@@ -146,7 +132,7 @@ fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
 fn workloads_are_named_on_the_command_line_with_their_parameters() {
     let scratch = scratch();
     let read = "read,access=random,block_size=8K,threads=2,file_size=1M";
-    let output = fsb(
+    let output = succeeds(
         scratch.path(),
         &[
             "run",
@@ -158,7 +144,6 @@ fn workloads_are_named_on_the_command_line_with_their_parameters() {
             "--print-plan",
         ],
     );
-    expect_code(&output, 0);
     let plan: toml::Table = stdout(&output).parse().expect("a plan");
     let workloads = plan["workload"].as_array().expect("workloads");
     let names: Vec<&str> = workloads
@@ -177,11 +162,10 @@ fn workloads_are_named_on_the_command_line_with_their_parameters() {
     );
 
     let several = "read, file_size = [1M, 2M], threads=1";
-    let output = fsb(
+    let output = succeeds(
         scratch.path(),
         &["run", "null", "--workload", several, "--print-plan"],
     );
-    expect_code(&output, 0);
     let plan: toml::Table = stdout(&output).parse().expect("a plan");
     let sizes = plan["workload"]
         .as_array()
@@ -199,16 +183,7 @@ fn workloads_are_named_on_the_command_line_with_their_parameters() {
     let twice = ["run", "null", "--workload", "read,threads=1,threads=2"];
     let beside_suite = ["run", "null", "--workload", "read", "--suite", "quick"];
     let beside_command = ["run", "null", "--workload", "read", "--", "true"];
-    let race = [
-        "choose",
-        "null",
-        "null",
-        "--only",
-        "--workload",
-        "read",
-        "--",
-        "true",
-    ];
+    let race = words("choose null null --only --workload read -- true");
     let suite = ["run", "null", "--suite", "random-write"];
     let requests: [(&[&str], &str); 8] = [
         (&unknown, "plan/invalid"),

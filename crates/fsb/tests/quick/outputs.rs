@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, message, record,
-    scratch, stdout,
+    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, json, message,
+    read_json, record, scratch, stdout, succeeds, words,
 };
 
 // `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx,
@@ -16,18 +16,8 @@ use crate::common::{
 fn run(directory: &Path) {
     fast_plan(directory);
     let targets = ["plain=null", "slow=null,slowdown=100%"];
-    let arguments = [
-        "run",
-        "fast.toml",
-        "--seed",
-        "42",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "--quiet",
-    ];
-    expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
+    let arguments = words("run fast.toml --seed 42 --blocks 6 --out run --quiet");
+    succeeds(directory, &[&arguments[..], &targets].concat());
 }
 
 fn lines(table: &str) -> Vec<HashMap<String, String>> {
@@ -43,7 +33,7 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     let directory = scratch.path();
     run(directory);
     let write = |command: &str, file: &str| {
-        expect_code(&fsb(directory, &[command, "run", "-o", file]), 0);
+        succeeds(directory, &[command, "run", "-o", file]);
         fs::read(directory.join(file)).expect("the file is written")
     };
     for command in ["report", "compare"] {
@@ -93,7 +83,7 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     );
     // A pipe accepts binary formats.
     assert!(
-        fsb(directory, &["report", "run", "--format", "png"])
+        fsb(directory, "report run --format png")
             .stdout
             .starts_with(b"\x89PNG")
     );
@@ -104,11 +94,10 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    let output = fsb(
+    let output = succeeds(
         directory,
         &["report", "run", "--figures", "figures/of the run"],
     );
-    expect_code(&output, 0);
     let printed = stdout(&output);
     let names: Vec<&str> = printed.lines().collect();
     for name in [
@@ -144,13 +133,13 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     assert_eq!(stdout(&again), printed);
     fails(
         directory,
-        &["report", "run", "--figures", "x", "-o", "a.svg"],
+        "report run --figures x -o a.svg",
         2,
         "arguments/conflict",
     );
     fails(
         directory,
-        &["report", "run", "--figures", "run/run.json"],
+        "report run --figures run/run.json",
         3,
         "output/failed",
     );
@@ -163,8 +152,7 @@ fn commands_are_those_of_the_recorded_targets() {
     run(directory);
     // The null file system has no commands: use those that a run as root records.
     let path = directory.join("run/run.json");
-    let mut record: serde_json::Value =
-        serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+    let mut record = read_json(&path);
     let targets = &mut record["plan"]["targets"];
     targets[0]["file_system"] =
         serde_json::json!({ "fs": "ext4", "options": ["noatime"], "medium": { "name": "loop" } });
@@ -180,11 +168,9 @@ fn commands_are_those_of_the_recorded_targets() {
         "mkfs_command": command("/usr/sbin/mkfs.xfs -f -q -K -l size=64m -m crc=0 /dev/loop1"),
     });
     fs::write(&path, record.to_string()).expect("the record is written");
-    let all = fsb(directory, &["report", "run", "--commands"]);
-    expect_code(&all, 0);
+    let all = succeeds(directory, "report run --commands");
     insta::assert_snapshot!("commands", stdout(&all));
-    let one = fsb(directory, &["report", "run", "--commands", "slow"]);
-    expect_code(&one, 0);
+    let one = succeeds(directory, "report run --commands slow");
     assert!(
         stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"),
         "{}",
@@ -192,7 +178,7 @@ fn commands_are_those_of_the_recorded_targets() {
     );
     fails(
         directory,
-        &["report", "run", "--commands", "slo"],
+        "report run --commands slo",
         2,
         "report/unknown-target",
     );
@@ -280,20 +266,10 @@ fn the_operations_of_2006_stand_beside_their_table() {
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
                 [repetition]\nblocks = 1\nsample_time = '1ms'\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
+    let output = succeeds(
         directory.path(),
-        &[
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/64",
-            "--seed",
-            "1",
-            "--out",
-            "out",
-        ],
+        "run plan.toml --scale 1/64 --seed 1 --out out",
     );
-    expect_code(&output, 0);
     let text = stdout(&output);
     let (ours, theirs) = text.split_once("\nPublished:\n").expect(&text);
     assert!(
@@ -320,18 +296,15 @@ fn the_operations_of_2006_stand_beside_their_table() {
     }
     // The same trials on a machine with less memory than the file.
     let path = directory.path().join("out/run.json");
-    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     record["host"]["memory_bytes"] = (48 << 20).into();
     fs::write(&path, record.to_string()).unwrap();
-    let text = stdout(&fsb(directory.path(), &["report", "out"]));
+    let text = stdout(&fsb(directory.path(), "report out"));
     assert!(
         text.lines().any(|line| line.starts_with("reread  ")) && !text.contains("from memory"),
         "{text}"
     );
-    let page = stdout(&fsb(
-        directory.path(),
-        &["report", "out", "--format", "html"],
-    ));
+    let page = stdout(&fsb(directory.path(), "report out --format html"));
     assert!(
         page.contains("Memory does not hold the file, so reread reads the device"),
         "the note of the table"
@@ -344,11 +317,7 @@ fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
     let plan =
         "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        directory.path(),
-        &["run", "plan.toml", "--seed", "1", "--out", "out"],
-    );
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), "run plan.toml --seed 1 --out out");
     let text = stdout(&output);
     assert!(
         text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"),
@@ -402,15 +371,9 @@ fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
 fn run_as(directory: &Path, plan: &str, file_systems: [&str; 2]) {
     let targets = "targets = ['plain=null', 'slow=null,slowdown=100%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n";
     fs::write(directory.join("plan.toml"), format!("{targets}{plan}")).unwrap();
-    expect_code(
-        &fsb(
-            directory,
-            &["run", "plan.toml", "--seed", "1", "--out", "out", "-q"],
-        ),
-        0,
-    );
+    succeeds(directory, "run plan.toml --seed 1 --out out -q");
     let path = directory.join("out/run.json");
-    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     for (target, name) in record["plan"]["targets"]
         .as_array_mut()
         .unwrap()
@@ -435,11 +398,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     let of = |operation: &str, cache: &str| matrix(operation, "64K..128K", "4K..8K", cache);
     let plan = of("write", "any") + &of("reread", "cold") + &of("stride-read", "cold");
     run_as(directory, &plan, ["ext4", "xfs"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&fsb(
-        directory,
-        &["report", "out", "--format", "json"],
-    )))
-    .unwrap();
+    let report = json(directory, "report out --format json");
     let claims = &report["claims"];
     assert!(
         claims["title"]
@@ -485,13 +444,13 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     ] {
         assert!(claim(test)["here"].is_null(), "{claims:#}");
     }
-    let page = stdout(&fsb(directory, &["report", "out", "--format", "html"]));
+    let page = stdout(&fsb(directory, "report out --format html"));
     assert!(
         page.contains("ext4 faster: −5 % med, −12 % reg"),
         "the section of the page"
     );
     assert!(
-        !stdout(&fsb(directory, &["report", "out"])).contains("Beňas"),
+        !stdout(&fsb(directory, "report out")).contains("Beňas"),
         "ninety lines are not for the first screen"
     );
 }
@@ -502,10 +461,7 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
     let has_claims = |plan: &str, file_systems: [&str; 2]| {
         let directory = tempfile::tempdir_in(scratch.path()).unwrap();
         run_as(directory.path(), plan, file_systems);
-        let report = stdout(&fsb(
-            directory.path(),
-            &["report", "out", "--format", "json"],
-        ));
+        let report = stdout(&fsb(directory.path(), "report out --format json"));
         serde_json::from_str::<serde_json::Value>(&report)
             .unwrap()
             .get("claims")
@@ -533,7 +489,7 @@ fn rates_of_2006_are_beside_those_of_files_in_memory() {
     let plan = matrix("write", "64K..256K", "4K..128K", "warm")
         + &matrix("random-write", "128K..256K", "128K", "warm");
     run_as(directory, &plan, ["ext3", "jfs"]);
-    let text = stdout(&fsb(directory, &["report", "out"]));
+    let text = stdout(&fsb(directory, "report out"));
     assert!(
         text.contains("published first comparison (Horváth 2006"),
         "{text}"
@@ -556,7 +512,7 @@ fn rates_of_2006_are_beside_those_of_files_in_memory() {
         !text.lines().any(|line| line.starts_with("write, xfs")),
         "only targets of the run: {text}"
     );
-    let markdown = stdout(&fsb(directory, &["report", "out", "--format", "markdown"]));
+    let markdown = stdout(&fsb(directory, "report out --format markdown"));
     assert!(
         markdown.contains("| Rates | here | published |"),
         "{markdown}"
@@ -564,7 +520,7 @@ fn rates_of_2006_are_beside_those_of_files_in_memory() {
     // Only the order of his file systems can be compared, so one of them is not enough.
     let other = tempfile::tempdir_in(directory).unwrap();
     run_as(other.path(), &plan, ["ext3", "ext4"]);
-    assert!(!stdout(&fsb(other.path(), &["report", "out"])).contains("Horváth"));
+    assert!(!stdout(&fsb(other.path(), "report out")).contains("Horváth"));
 }
 
 // Documents of the program match the published schemas. `compare/output.rs` checks comparisons of
@@ -585,28 +541,15 @@ fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
 
 /// Returns the JSON document that a command prints.
 fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
-    let output = fsb(directory, arguments);
-    expect_code(&output, 0);
-    serde_json::from_str(&stdout(&output)).expect("JSON")
+    json(directory, arguments)
 }
 
 #[test]
 fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let targets = [
-        "run",
-        "fast.toml",
-        "null",
-        "broken=null,fail=enospc",
-        "--blocks",
-        "2",
-        "--out",
-        "run",
-        "-q",
-        "--seed",
-        "3",
-    ];
+    let targets =
+        words("run fast.toml null broken=null,fail=enospc --blocks 2 --out run -q --seed 3");
     expect_code(&fsb(scratch.path(), &targets), 4);
     let run = scratch.path().join("run");
     let of_runs = validator(include_str!("../../schema/run.json"));
@@ -658,12 +601,9 @@ fn reports_of_suites_fit_the_schema() {
             "--scale",
             "1/64",
         ];
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &[&run[..], &["--out", suite, "-q"]].concat(),
-            ),
-            0,
+        succeeds(
+            scratch.path(),
+            &[&run[..], &["--out", suite, "-q"]].concat(),
         );
         check(
             &validator,
@@ -675,20 +615,10 @@ fn reports_of_suites_fit_the_schema() {
 #[test]
 fn the_choice_of_a_race_fits_its_schema() {
     let scratch = scratch();
-    let race = [
-        "choose",
-        "null,slowdown=40%",
-        "null,slowdown=20%",
-        "null,unsafe",
-        "--budget",
-        "5s",
-    ];
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[&race[..], &["--risky", "--out", "race", "-q"]].concat(),
-        ),
-        0,
+    let race = words("choose null,slowdown=40% null,slowdown=20% null,unsafe --budget 5s");
+    succeeds(
+        scratch.path(),
+        &[&race[..], &["--risky", "--out", "race", "-q"]].concat(),
     );
     let validator = validator(include_str!("../../schema/choice.json"));
     let choice = document(scratch.path(), &["report", "race", "--format", "json"]);
@@ -704,13 +634,7 @@ fn the_summary_of_a_trace_fits_its_schema() {
     let log =
         "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata sync 0 0\ndata close\n";
     fs::write(scratch.path().join("fio.log"), log).unwrap();
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &["trace", "import", "fio.log", "-o", "fio.trace"],
-        ),
-        0,
-    );
+    succeeds(scratch.path(), "trace import fio.log -o fio.trace");
     let validator = validator(include_str!("../../schema/trace.json"));
     let summary = document(
         scratch.path(),
@@ -749,11 +673,10 @@ fn plans_and_suites_fit_the_schema_for_editors() {
         .map(|plan| plan.text.to_owned());
     let scratch = scratch();
     let resolved = ["quick", "iozone", "postmark", "filetree", "varmail"].map(|suite| {
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &["run", "ext4", "--suite", suite, "--print-plan"],
         );
-        expect_code(&output, 0);
         stdout(&output)
     });
     let mut plans = 0;
@@ -818,11 +741,10 @@ fn run_marked(directory: &Path, out: &str, emulated: bool) {
         out,
         "-q",
     ];
-    expect_code(&fsb(directory, &arguments), 0);
+    succeeds(directory, &arguments);
     if emulated {
         let path = directory.join(out).join("run.json");
-        let mut record: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut record = read_json(&path);
         assert!(
             record.get("emulated").is_none(),
             "native runs do not speak of it"
@@ -849,8 +771,7 @@ fn a_report_shows_numbers_and_judges_nothing() {
             "<h1>Simulated times: no file system is measured. Emulated: a functional run.",
         ),
     ] {
-        let output = fsb(scratch.path(), &["report", "out", "--format", format]);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), &["report", "out", "--format", format]);
         let text = stdout(&output);
         // The script of the charts is third-party code; a report without charts does not contain
         // it.

@@ -18,22 +18,11 @@ fn options_of_a_command_are_refused_without_a_command() {
             "arguments/missing",
         ),
         (
-            &[
-                "run", "null", "--metric", "tps", "--better", "higher", "--", "true",
-            ],
+            &words("run null --metric tps --better higher -- true"),
             "arguments/invalid-value",
         ),
         (
-            &[
-                "run",
-                "null",
-                "--metric",
-                "tps=[0-9]",
-                "--better",
-                "higher",
-                "--",
-                "true",
-            ],
+            &words("run null --metric tps=[0-9] --better higher -- true"),
             "plan/invalid",
         ),
         (
@@ -57,28 +46,15 @@ fn options_of_a_command_are_refused_without_a_command() {
             "plan/invalid",
         ),
         (
-            &[
-                "run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick",
-            ],
+            &words("run ext4 --in vm --root / --suite quick"),
             "plan/invalid",
         ),
         (
-            &[
-                "run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true",
-            ],
+            &words("run ext4 --in vm --root /no/such -- true"),
             "plan/invalid",
         ),
         (
-            &[
-                "run",
-                "ext4",
-                "--in",
-                "vm",
-                "--writable",
-                "/srv",
-                "--",
-                "true",
-            ],
+            &words("run ext4 --in vm --writable /srv -- true"),
             "plan/invalid",
         ),
     ];
@@ -133,27 +109,15 @@ fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
 #[test]
 fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "slow=null,slowdown=9%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--reuse",
-    ];
-    let output = fsb(
+    let arguments = words("run null slow=null,slowdown=9% --blocks 6 --out run -q --reuse");
+    let output = succeeds(
         scratch.path(),
         &[&arguments[..], &["--", "tar", "xf", "/srv/src.tar"]].concat(),
     );
-    expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["cells"][0]["workload"]["reuse"], true, "{record:#}");
     let report = |options: &[&str]| {
-        let output = fsb(scratch.path(), &[&["report", "run"], options].concat());
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), &[&["report", "run"], options].concat());
         stdout(&output)
     };
     assert!(
@@ -179,22 +143,10 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
 #[test]
 fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "slow=null,slowdown=9%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--",
-        "true",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run null slow=null,slowdown=9% --blocks 6 --out run -q -- true");
+    succeeds(scratch.path(), &arguments);
     let warns = || {
-        let screen =
-            stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
+        let screen = stdout(&fsb(scratch.path(), "report run --notes")).replace("\n  ", " ");
         screen.contains("found the files of earlier runs (this version of fsb had no other way)")
     };
     assert!(!warns());
@@ -223,18 +175,14 @@ fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
             out,
             "-q",
         ];
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &[&arguments[..], more, &["--", "true"]].concat(),
-            ),
-            0,
+        succeeds(
+            scratch.path(),
+            &[&arguments[..], more, &["--", "true"]].concat(),
         );
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &["compare", "old=run", &format!("new={out}")],
         );
-        expect_code(&output, 0);
         stdout(&output)
     };
     let (same, other) = (compared(&["--reuse"], "reused"), compared(&[], "new"));
@@ -260,11 +208,10 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
             "--control",
             "guest-memory=off",
         ];
-        let output = fsb(
+        succeeds(
             scratch.path(),
             &[&options[..], &["--out", out, "--", "sleep", "0.3"]].concat(),
         );
-        expect_code(&output, 0);
         stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
     };
     let bounded = run("500", "5s", "bounded");
@@ -305,8 +252,7 @@ fn a_slow_first_run_leaves_enough_blocks() {
         "--",
         &line,
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments);
     let blocks = measured(&scratch.path().join("run")).len();
     assert!(blocks >= 5, "{blocks} blocks\n{}", stderr(&output));
     let warnings = record(&scratch.path().join("run"))["warnings"].to_string();
@@ -318,20 +264,8 @@ fn a_slow_first_run_leaves_enough_blocks() {
 #[test]
 fn a_single_case_needs_five_lines_and_a_simulated_one_six() {
     let scratch = scratch();
-    let targets = [
-        "run",
-        "null",
-        "slow=null,slowdown=50%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--",
-        "true",
-    ];
-    let output = fsb(scratch.path(), &targets);
-    expect_code(&output, 0);
+    let targets = words("run null slow=null,slowdown=50% --blocks 6 --out run -q -- true");
+    let output = succeeds(scratch.path(), &targets);
     let screen = stdout(&output);
     // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which
     // has a sign.
@@ -369,8 +303,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
             "--out",
             out,
         ];
-        let output = fsb(directory.path(), &options);
-        expect_code(&output, 0);
+        let output = succeeds(directory.path(), &options);
         stdout(&output)
     };
     let text = run("one");
@@ -407,7 +340,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         text.contains("00:00."),
         "ours have hundredths of a second: {text}"
     );
-    let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
+    let markdown = fsb(directory.path(), "report one --format markdown");
     let markdown = stdout(&markdown);
     let head = "| copy all | single copies | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
     assert!(
@@ -469,12 +402,7 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     ] {
         let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let error = fails(
-            directory.path(),
-            &["run", "plan.toml"],
-            2,
-            "plan/invalid-value",
-        );
+        let error = fails(directory.path(), "run plan.toml", 2, "plan/invalid-value");
         assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
     }
 }
@@ -511,8 +439,7 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
             "--out",
             out,
         ];
-        let output = fsb(directory.path(), &options);
-        expect_code(&output, 0);
+        succeeds(directory.path(), &options);
         crate::common::record(&directory.path().join(out))["cells"].clone()
     };
     let cells = run("linux", "one");
@@ -583,11 +510,10 @@ fn personalities_are_the_same_to_the_last_digit() {
         }
         plan += "[[workload]]\nname = 'varmail'\nfiles = 300\nthreads = [1, 4]\n[[workload]]\nname = 'flow'\n";
         fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let output = fsb(
+        succeeds(
             directory.path(),
             &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"],
         );
-        expect_code(&output, 0);
         fs::read_to_string(directory.path().join(out).join("trials.csv")).unwrap()
     };
     let table = run("one");
@@ -603,11 +529,10 @@ fn personalities_are_the_same_to_the_last_digit() {
 fn every_personality_is_a_suite_of_its_name() {
     let directory = scratch();
     for name in PERSONALITIES {
-        let output = fsb(
+        let output = succeeds(
             directory.path(),
             &["run", "null", "--suite", name, "--print-plan"],
         );
-        expect_code(&output, 0);
         assert!(
             stdout(&output).contains(&format!("name = \"{name}\"")),
             "{}",

@@ -19,11 +19,7 @@ fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named(
         setup = 'head -c 20000000 /dev/urandom > seen'\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "700M", "--out", "run"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml ext4 --size 700M --out run");
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let of = |label: &str| {
@@ -46,8 +42,7 @@ fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named(
     assert!(read("cold") >= 19e6, "{:#}", of("cold"));
     assert!(read("warm") < 1e6, "{:#}", of("warm"));
     // Comparisons of runs show the number, too.
-    let output = fsb(scratch.path(), &["compare", "run"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare run");
     let row = stdout(&output)
         .lines()
         .find(|line| line.starts_with("tps"))

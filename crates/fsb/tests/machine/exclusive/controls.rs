@@ -130,8 +130,7 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
         format!("{targets}{PLAN}").replace("blocks = 50", "blocks = 1"),
     )
     .unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "--out", "run", "-q"]);
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml --out run -q");
     let run = scratch.path().join("run");
     let written = |target: &str| {
         let all = counting(&run).into_iter();
@@ -186,24 +185,8 @@ fn missing_controls_are_recorded_and_reported() {
     }
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let arguments = [
-        "run",
-        "plan.toml",
-        "tmpfs",
-        "--blocks",
-        "1",
-        "--size",
-        "64M",
-        "--out",
-        "run",
-        "-q",
-    ];
-    let controls = [
-        "--control",
-        "governor=performance",
-        "--control",
-        "scheduler=none",
-    ];
+    let arguments = words("run plan.toml tmpfs --blocks 1 --size 64M --out run -q");
+    let controls = words("--control governor=performance --control scheduler=none");
     let output = fsb(scratch.path(), &[arguments.as_slice(), &controls].concat());
     let record = record(&scratch.path().join("run"));
     let governor = &record["controls"]["governor"];
@@ -268,13 +251,12 @@ fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
         let all = cases.iter().all(is_set);
         if !all {
             // It may have undone only some of the changes.
-            expect_code(&fsb(scratch.path(), &["clean"]), 0);
+            succeeds(scratch.path(), "clean");
         }
         all
     });
     assert!(left, "the kernel took them back, and they need no ledger");
-    let next = fsb(scratch.path(), restorer);
-    expect_code(&next, 0);
+    let next = succeeds(scratch.path(), restorer);
     let said = stdout(&next) + &stderr(&next);
     for (case, was) in cases.iter().zip(were) {
         // A run prints one summary line; `fsb clean` prints a line per change.
@@ -301,7 +283,7 @@ fn kill_within(cases: &[Case], disk: &Disk) {
     for case in cases {
         wait_until(case.control, Duration::from_secs(60), || is_set(case));
     }
-    let doctor = stdout(&fsb(scratch.path(), &["doctor", "--quick"]));
+    let doctor = stdout(&fsb(scratch.path(), "doctor --quick"));
     for case in cases {
         let line = doctor
             .lines()
@@ -312,7 +294,7 @@ fn kill_within(cases: &[Case], disk: &Disk) {
             "{line}"
         );
     }
-    let cleaned = fsb(scratch.path(), &["clean"]);
+    let cleaned = fsb(scratch.path(), "clean");
     assert_eq!(
         stdout(&cleaned),
         "nothing to undo\n",
@@ -572,7 +554,7 @@ fn swap_comes_back_with_its_priority() {
     run.wait();
     is_gone(coordinator);
     assert!(line(&own).is_none());
-    let cleaned = stdout(&fsb(scratch.path(), &["clean"]));
+    let cleaned = stdout(&fsb(scratch.path(), "clean"));
     assert!(
         cleaned.contains(&format!(
             "undone after a killed run: swap: switched swap on {own} on again"
@@ -602,18 +584,7 @@ fn swap_comes_back_with_its_priority() {
     expect_nothing_to_undo(scratch.path());
 
     // A run that ends by itself restores swap by itself.
-    let again = [
-        "run",
-        "plan.toml",
-        "tmpfs",
-        "--blocks",
-        "1",
-        "--size",
-        "64M",
-        "--control",
-        "swap=off",
-        "-q",
-    ];
+    let again = words("run plan.toml tmpfs --blocks 1 --size 64M --control swap=off -q");
     let output = fsb(
         scratch.path(),
         &[again.as_slice(), &["--out", "again"]].concat(),
@@ -764,8 +735,7 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let path = own.path();
     let arguments = ["run", "plan.toml", "--wipe", &path, "-q", "--out"];
-    let output = fsb(scratch.path(), &[arguments.as_slice(), &["run"]].concat());
-    expect_code(&output, 0);
+    succeeds(scratch.path(), &[arguments.as_slice(), &["run"]].concat());
     let seen = flushes(&scratch.path().join("run"));
     assert_eq!(seen.len(), 4, "{seen:?}");
     for (target, flushes) in seen {

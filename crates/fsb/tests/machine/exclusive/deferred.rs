@@ -6,9 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{
-    expect_code, expect_no_traces, fsb, measured, metric, record, scratch, traces,
-};
+use crate::common::{expect_no_traces, measured, metric, record, scratch, succeeds, traces, words};
 
 /// In samples and in sequential trials: unflushed data is written later, flushed data was written
 /// before.
@@ -37,19 +35,8 @@ fn deferred_work_is_counted_until_the_target_is_idle() {
         format!("{plan}{reads}[repetition]\nblocks = 2\n[controls]\nguest-memory = \"off\"\n"),
     )
     .unwrap();
-    let run = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "--size",
-        "1200M",
-        "--out",
-        "run",
-    ];
-    let output = fsb(scratch.path(), &run);
-    expect_code(&output, 0);
+    let run = words("run plan.toml ext4 xfs btrfs --size 1200M --out run");
+    succeeds(scratch.path(), &run);
     expect_no_traces(&before);
     let (mut seen, mut took_time) = (0, false);
     for trial in &measured(&scratch.path().join("run")) {
@@ -121,10 +108,7 @@ fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
          [repetition]\nblocks = 1\nsample_time = '50ms'\n{workloads}"
     );
     fs::write(directory.join("plan.toml"), plan).unwrap();
-    expect_code(
-        &fsb(directory, &["run", "plan.toml", "--out", out, "-q"]),
-        0,
-    );
+    succeeds(directory, &["run", "plan.toml", "--out", out, "-q"]);
     let mut trials = measured(&directory.join(out));
     for trial in &trials {
         assert_eq!(trial["observed"]["idle"], true, "{trial}");

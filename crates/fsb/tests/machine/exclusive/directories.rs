@@ -17,11 +17,7 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("precious"), "mine").unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "tiny.toml", "./data", "--out", "run", "-q"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run tiny.toml ./data --out run -q");
     let left: Vec<_> = fs::read_dir(&data)
         .unwrap()
         .flatten()
@@ -46,20 +42,10 @@ fn a_directory_on_a_partition_has_its_place_on_the_disk() {
     fs::create_dir(&data).unwrap();
     let disk = Disk::partitioned(64, 2048, 65_536);
     let _mounted = disk.mount_partition(&data);
-    let output = fsb(
+    let output = succeeds(
         scratch.path(),
-        &[
-            "micro",
-            "create",
-            "--output",
-            "data",
-            "--fileCount",
-            "2",
-            "--runCount",
-            "2",
-        ],
+        "micro create --output data --fileCount 2 --runCount 2",
     );
-    expect_code(&output, 0);
     let text = stdout(&output);
     assert!(text.contains(&format!("{}p1", disk.name())), "{text}");
     assert!(
@@ -69,15 +55,8 @@ fn a_directory_on_a_partition_has_its_place_on_the_disk() {
         "{text}"
     );
     tiny_plan(scratch.path());
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &["run", "tiny.toml", "./data", "--out", "run", "-q"],
-        ),
-        0,
-    );
-    let run: serde_json::Value =
-        serde_json::from_slice(&fs::read(scratch.path().join("run/run.json")).unwrap()).unwrap();
+    succeeds(scratch.path(), "run tiny.toml ./data --out run -q");
+    let run = read_json(scratch.path().join("run/run.json"));
     assert_eq!(
         run["targets"]["./data"]["device"]["partition_start"], 2048,
         "{:#}",
@@ -96,7 +75,7 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     let output = as_nobody(
         binary.path(),
         scratch.path(),
-        &["run", "tiny.toml", ".", "--out", "run", "-q"],
+        "run tiny.toml . --out run -q",
     );
     expect_code(&output, 0);
     for trial in trials(&scratch.path().join("run")) {
@@ -122,18 +101,7 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let scratch = scratch();
     tiny_plan(scratch.path());
     fs::create_dir(scratch.path().join("data")).unwrap();
-    let output = fsb_json(
-        scratch.path(),
-        &[
-            "run",
-            "tiny.toml",
-            "./data",
-            "--budget",
-            "3s",
-            "--out",
-            "run",
-        ],
-    );
+    let output = fsb_json(scratch.path(), "run tiny.toml ./data --budget 3s --out run");
     if output.status.code() == Some(2) {
         // A machine that takes three seconds for the first of them.
         expect_error(&output, 2, "run/budget-too-small");
@@ -232,16 +200,7 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     fs::create_dir(&data).unwrap();
     let child = Running::start(
         scratch.path(),
-        &[
-            "run",
-            "tiny.toml",
-            "./data",
-            "--blocks",
-            "50",
-            "--out",
-            "run",
-            "-q",
-        ],
+        "run tiny.toml ./data --blocks 50 --out run -q",
     );
     wait_until("trials", Duration::from_secs(30), || {
         trials(&scratch.path().join("run")).len() > 8
@@ -250,11 +209,9 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     child.signal(rustix::process::Signal::KILL);
     child.wait();
     expect_no_traces(&before);
-    let listed = fsb(scratch.path(), &["clean", "--list"]);
-    expect_code(&listed, 0);
+    let listed = succeeds(scratch.path(), "clean --list");
     assert!(stdout(&listed).contains("data"), "{}", stdout(&listed));
-    let cleaned = fsb(scratch.path(), &["clean"]);
-    expect_code(&cleaned, 0);
+    succeeds(scratch.path(), "clean");
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
     expect_nothing_to_undo(scratch.path());
 }

@@ -20,7 +20,7 @@ fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
         "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}sample_time = '2s'\n{grows}{OTHERS}"
     );
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    let output = fsb(directory.path(), "run plan.toml --out out");
     expect_code(&output, 4);
     expect_one_failure(&directory.path().join("out"), "grows", &["ENOSPC"]);
     assert!(

@@ -53,18 +53,8 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     needs!(root);
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let targets = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "btrfs",
-        "--size",
-        "400M",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &targets), 0);
+    let targets = words("run plan.toml ext4 btrfs --size 400M --out run -q");
+    succeeds(scratch.path(), &targets);
     let mut seen = 0;
     for trial in counting(&scratch.path().join("run")) {
         let moved: u64 = trial["workers"]
@@ -383,24 +373,13 @@ fn reflinks_are_measured_where_there_are_any() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs");
     let scratch = scratch();
-    let targets = [
-        "run",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "--workload",
-        "reflink,files=20",
-        "--size",
-        "960M",
-        "--blocks",
-        "1",
-    ];
+    let targets = words("run ext4 xfs btrfs --workload reflink,files=20 --size 960M --blocks 1");
     let run = [
         &targets[..],
         &["--control", "guest-memory=off", "--out", "run", "-q"],
     ]
     .concat();
-    expect_code(&fsb(scratch.path(), &run), 0);
+    succeeds(scratch.path(), &run);
     let outcomes: BTreeSet<(String, String)> = trials(&scratch.path().join("run"))
         .iter()
         .map(|trial| {
@@ -429,16 +408,7 @@ fn fsb_does_not_read_itself_again_before_a_cold_sample() {
     let _mounted = disk.mount(&directory);
     let program = directory.join("fsb");
     fs::copy(FSB, &program).unwrap();
-    let run = [
-        "run",
-        "ext4",
-        "--workload",
-        "read,file_size=16M,cache=cold",
-        "--size",
-        "320M",
-        "--blocks",
-        "4",
-    ];
+    let run = words("run ext4 --workload read,file_size=16M,cache=cold --size 320M --blocks 4");
     let mut command = Command::new(&program);
     command
         .args(run)

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::{
-    command, expect_code, expect_no_traces, fsb_json, messages, scratch, traces, trials,
+    command, expect_code, expect_no_traces, fsb_json, messages, scratch, traces, trials, words,
 };
 
 /// tmpfs accepts O_DIRECT and buffers nevertheless, so the validity check fails at every attempt.
@@ -19,10 +19,7 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     let plan = "targets = ['tmpfs']\nsize = '64M'\ncontrols = { guest-memory = 'off' }\n[repetition]\nblocks = 3\n\
                 [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '64K'\nbackend = 'direct'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb_json(
-        scratch.path(),
-        &["run", "plan.toml", "--one-at-a-time", "--out", "run"],
-    );
+    let output = fsb_json(scratch.path(), "run plan.toml --one-at-a-time --out run");
     expect_no_traces(&before);
     let all = trials(&scratch.path().join("run"));
     if all.iter().any(|trial| trial["outcome"] == "failed") {
@@ -75,15 +72,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
         .args(["-c", "while :; do :; done"])
         .spawn()
         .unwrap();
-    let arguments = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "--one-at-a-time",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let arguments = words("run plan.toml ext4 --one-at-a-time --out run -q");
     let output = command(scratch.path(), &arguments)
         .env_remove("FSB_KEEP_AFFECTED")
         .output()

@@ -319,22 +319,7 @@ impl Bench {
             .filter_map(|trial| trial["block"].as_u64())
             .max();
         let (Some(last), true) = (last, run.join("run.json").exists()) else {
-            expect_code(
-                &fsb(
-                    self.path(),
-                    &[
-                        "run",
-                        "tiny.toml",
-                        "null",
-                        "--blocks",
-                        "1",
-                        "--out",
-                        "next",
-                        "-q",
-                    ],
-                ),
-                0,
-            );
+            succeeds(self.path(), "run tiny.toml null --blocks 1 --out next -q");
             return;
         };
         let mut record = record(&run);
@@ -431,7 +416,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     }
     expect_no_traces(&before);
     if unwatched && killed {
-        expect_code(&fsb(bench.path(), &["clean"]), 0);
+        succeeds(bench.path(), "clean");
     }
     let restored = || fs::read_to_string(SETTING).unwrap() == was;
     let restored_in = Instant::now();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces, trials};
+use crate::common::{expect_no_traces, fsb, scratch, stdout, succeeds, traces, trials};
 
 /// ext4 logs ten thousand directories again and again; for btrfs, which has no journal, fsb counts
 /// commits.
@@ -23,7 +23,7 @@ fn a_trial_continues_until_the_journal_was_written_and_its_later_part_counts() {
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     // A journal of the size for a large disk is not written four times within the limit.
     let small_journal = "ext4=ext4,mkfs=\"-J size=8\"";
-    let output = fsb(
+    let output = succeeds(
         scratch.path(),
         &[
             "run",
@@ -36,7 +36,6 @@ fn a_trial_continues_until_the_journal_was_written_and_its_later_part_counts() {
             "run",
         ],
     );
-    expect_code(&output, 0);
     expect_no_traces(&before);
     let all = trials(&scratch.path().join("run"));
     let of = |target: &str| -> &Value {
@@ -108,10 +107,7 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
         sample_time = '1s'\nlabel = 'writes'\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "1G", "--out", "run"],
-    );
+    let output = fsb(scratch.path(), "run plan.toml ext4 --size 1G --out run");
     assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
     expect_no_traces(&before);
     let text = stdout(&output).replace("\n  ", " ");
@@ -166,11 +162,7 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
         "reads in memory write nothing: {}",
         written(kept)
     );
-    let page = fsb(
-        scratch.path(),
-        &["report", "run", "--format", "html", "-o", "page.html"],
-    );
-    expect_code(&page, 0);
+    succeeds(scratch.path(), "report run --format html -o page.html");
     let page = std::fs::read_to_string(scratch.path().join("page.html")).unwrap();
     assert!(
         page.contains("class=\"chart\" id=\"timeline-"),

@@ -274,7 +274,7 @@ fn a_user_is_told_of_roots_run_and_gives_way() {
     needs!(root);
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let roots = long_run(
-        command(scratch.path(), &["run", "null"]),
+        command(scratch.path(), "run null"),
         &scratch.path().join("run"),
     );
     let process = format!("process {} ", roots.id());

@@ -151,20 +151,7 @@ fn in_cache_files_are_resident_before_and_after() {
     let plan = IN_CACHE.replace("blocks = 5", "blocks = 1")
         + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
     fs::write(scratch.path().join("warm.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &[
-            "run",
-            "warm.toml",
-            "ext4",
-            "--size",
-            "64M",
-            "--out",
-            "run",
-            "-q",
-        ],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run warm.toml ext4 --size 64M --out run -q");
     for trial in trials(&scratch.path().join("run"))
         .iter()
         .filter(|trial| trial["phase"] == "measured")
@@ -194,10 +181,7 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
         OUT_OF_CACHE.replace("blocks = 1", "blocks = 50"),
     )
     .unwrap();
-    let running = Running::start(
-        scratch.path(),
-        &["run", "out.toml", "ext4", "--out", "run", "-q"],
-    );
+    let running = Running::start(scratch.path(), "run out.toml ext4 --out run -q");
     let coordinator = running.id();
     wait_until("a trial in the cgroup", Duration::from_secs(60), || {
         !trials(&scratch.path().join("run")).is_empty()

@@ -7,8 +7,8 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::common::{
-    JSON, expect_code, expect_error, expect_no_traces, fsb, measured, record, scratch, tiny_plan,
-    traces,
+    JSON, expect_code, expect_error, expect_no_traces, fsb, measured, record, scratch, succeeds,
+    tiny_plan, traces,
 };
 
 fn run(directory: &Path, targets: &[&str], more: &[&str]) -> Output {
@@ -183,7 +183,7 @@ fn every_sample_that_begins_cold_reads_its_files() {
     // With a FUSE server every round has files of its own; otherwise all rounds use the same files.
     for other in ["ntfs", "ext2"] {
         let size = ["--size", "256M", "--blocks", "1"];
-        let output = fsb(
+        succeeds(
             scratch.path(),
             &[
                 &["run", "cold.toml", "ext4", other, "--out", "run", "-q"],
@@ -191,7 +191,6 @@ fn every_sample_that_begins_cold_reads_its_files() {
             ]
             .concat(),
         );
-        expect_code(&output, 0);
         each_sample_read_as_much(&measured(&scratch.path().join("run")));
         std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     }

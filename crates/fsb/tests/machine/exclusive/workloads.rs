@@ -32,8 +32,7 @@ fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
         );
     }
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), "run plan.toml --out out");
     let trials = counting(&directory.path().join("out"));
     let measured: Vec<_> = trials.iter().filter(|trial| trial["block"] == 1).collect();
     assert_eq!(measured.len(), 3 * 7, "{}", stderr(&output));
@@ -85,7 +84,7 @@ fn a_cold_cache_warms_up_with_about_the_size_of_the_file_set() {
         "guest-memory=off",
     ];
     let run = [&["run", "ext4"][..], &options, &["--out", "run", "-q"]].concat();
-    expect_code(&fsb(scratch.path(), &run), 0);
+    succeeds(scratch.path(), &run);
     expect_no_traces(&before);
     let trials = trials(&scratch.path().join("run"));
     let trial = trials
@@ -96,9 +95,7 @@ fn a_cold_cache_warms_up_with_about_the_size_of_the_file_set() {
     // Five reads for each record, and the device served nearly each record once.
     let read = trial["observed"]["device_read_bytes"].as_u64().unwrap();
     assert!((115 << 20..150 << 20).contains(&read), "{read}");
-    let output = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    expect_code(&output, 0);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(scratch.path(), "report run --format json");
     let found = &report["rows"][0]["cells"][0]["warm_up"];
     // The time constant is the size of the file set, unless the kernel or the device reads ahead.
     // If memory is not much faster than the device, each repetition has the reason why there is
@@ -111,8 +108,7 @@ fn a_cold_cache_warms_up_with_about_the_size_of_the_file_set() {
             "{found:#}"
         ),
     }
-    let page = fsb(scratch.path(), &["report", "run", "-o", "report.html"]);
-    expect_code(&page, 0);
+    succeeds(scratch.path(), "report run -o report.html");
     let page = fs::read_to_string(scratch.path().join("report.html")).unwrap();
     assert!(
         page.contains("id=\"cache-warm-up-0\""),

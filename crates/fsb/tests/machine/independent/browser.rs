@@ -50,20 +50,9 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     needs!(program "chromium");
     let scratch = scratch();
     fast_suite(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "null",
-        "slow=null,slowdown=8%",
-        "--blocks",
-        "6",
-        "--seed",
-        "11",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments =
+        words("run fast.toml null slow=null,slowdown=8% --blocks 6 --seed 11 --out run -q");
+    succeeds(scratch.path(), &arguments);
     let page = scratch.path().join("run/report.html");
     let source = fs::read_to_string(&page).unwrap();
     // Outside its scripts the page contains no address at all; the browser's log below shows the

@@ -189,7 +189,7 @@ fn everything_but_times_is_as_postmark_prints_it() {
         let directory = scratch();
         for (ours, theirs) in [
             (
-                pipe(command(directory.path(), &["postmark"]), lines),
+                pipe(command(directory.path(), "postmark"), lines),
                 pipe(theirs(directory.path()), lines),
             ),
             (script(directory.path(), lines), {
@@ -265,7 +265,7 @@ fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
                 [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\nprocesses = 2\nverify = true\n\
                 [[workload]]\nname = 'postmark'\nlabel = 'dry'\nnumber = 2\ntransactions = 500\nbias_create = 1\n";
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    let output = fsb(directory.path(), "run plan.toml --out out");
     expect_code(&output, 4);
     for trial in trials(&directory.path().join("out")) {
         let (label, target) = (

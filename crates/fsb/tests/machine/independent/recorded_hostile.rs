@@ -26,16 +26,7 @@ fn methods() -> &'static [&'static str] {
         let scratch = scratch();
         let output = fsb_json(
             scratch.path(),
-            &[
-                "record",
-                "-o",
-                "../app.trace",
-                "--by",
-                "ebpf",
-                "--",
-                "touch",
-                "f",
-            ],
+            "record -o ../app.trace --by ebpf -- touch f",
         );
         let refused = error_of(&output)["code"] == "record/no-ebpf";
         if refused {
@@ -67,7 +58,8 @@ impl Hostile {
         let scratch = scratch();
         fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let (program, work) = (scratch.path().join("hostile"), scratch.path().join("work"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine/independent/recorded_hostile.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/machine/independent/recorded_hostile.c");
         let compiled = Command::new("cc")
             .args(["-pthread", "-O1", "-Wall", "-o"])
             .arg(&program)
@@ -272,16 +264,8 @@ fn a_setuid_program_leaves_a_note_that_it_ran_without_its_rights() {
     fs::copy(&hostile.program, &other).unwrap();
     chown(&other, Some(NOBODY), None).unwrap();
     fs::set_permissions(&other, fs::Permissions::from_mode(0o4755)).unwrap();
-    let words = [
-        "record",
-        "-o",
-        "../app.trace",
-        "--",
-        "../setuid",
-        "make",
-        "f",
-    ];
-    expect_code(&fsb(&hostile.work, &words), 0);
+    let words = words("record -o ../app.trace -- ../setuid make f");
+    succeeds(&hostile.work, &words);
     let summary = summary(&hostile.work);
     assert_complete(&summary, &[("open", 1)]);
     let note = serde_json::json!({ "note": "without-privileges", "times": 1 });
@@ -314,7 +298,7 @@ fn a_program_that_kills_its_recorder_dies_with_it() {
                 .any(|exe| exe == hostile.program)
         };
         wait_until("the program has ended", Duration::from_secs(60), is_gone);
-        expect_code(&fsb(&hostile.work, &["trace", "show", "../app.trace"]), 2);
+        expect_code(&fsb(&hostile.work, "trace show ../app.trace"), 2);
     }
 }
 

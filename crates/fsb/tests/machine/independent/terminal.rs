@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{FSB, expect_code, fsb, scratch, shell, stderr, stdout, tiny_plan};
+use crate::common::{FSB, expect_code, fsb, scratch, shell, stderr, stdout, succeeds, tiny_plan};
 
 /// On a terminal the table fills in during the run, with intervals, but without the letters of
 /// verdicts. Interim analyses and the end of the run add those.
@@ -35,7 +35,7 @@ fn the_table_fills_in_while_the_run_goes_on() {
 fn bash_completes_commands_options_and_their_values() {
     needs!(program "bash");
     let directory = scratch();
-    let script = stdout(&fsb(directory.path(), &["completions", "bash"]));
+    let script = stdout(&fsb(directory.path(), "completions bash"));
     expect_code(&shell("bash", &["-n"], &script), 0);
     // Calls the function that `complete -p` names as readline does.
     let completed = |words: &str| {
@@ -82,9 +82,9 @@ fn bash_completes_commands_options_and_their_values() {
 #[test]
 fn every_command_has_a_manual_page_that_troff_takes() {
     let directory = scratch();
-    expect_code(&fsb(directory.path(), &["man", "pages"]), 0);
+    succeeds(directory.path(), "man pages");
     let pages = directory.path().join("pages");
-    let listed = stdout(&fsb(directory.path(), &["--help"]));
+    let listed = stdout(&fsb(directory.path(), "--help"));
     let commands = listed
         .lines()
         .skip_while(|line| *line != "Commands:")

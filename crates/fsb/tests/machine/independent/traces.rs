@@ -33,7 +33,7 @@ fn stores_to_shared_mappings_make_a_trace_incomplete() {
         "run",
     ];
     fails(scratch.path(), &run, 2, "plan/invalid");
-    expect_code(&fsb(scratch.path(), &[&run[..], &["--force"]].concat()), 0);
+    succeeds(scratch.path(), &[&run[..], &["--force"]].concat());
 }
 
 /// The calls of a replay are those of the trace: strace counts them.
@@ -215,10 +215,7 @@ fn who_woke_whom_is_seen_and_kept_in_a_replay() {
         "1",
         "--quiet",
     ];
-    expect_code(
-        &fsb(scratch.path(), &[&run[..], &["--out", "run"]].concat()),
-        0,
-    );
+    succeeds(scratch.path(), &[&run[..], &["--out", "run"]].concat());
 }
 
 /// Without the right to eBPF, `--by ebpf` is refused, and the default uses ptrace.
@@ -386,24 +383,11 @@ fn record_beside_strace(scratch: &Path, program: &[&str]) -> Value {
 fn expect_replay(scratch: &Path, more: &[&str]) {
     fs::create_dir(scratch.join("target")).unwrap();
     let trace = scratch.join("recorded/app.trace");
-    let words = [
-        "run",
-        "./target",
-        "--control",
-        "guest-memory=off",
-        "--blocks",
-        "1",
-        "--quiet",
-        "--out",
-        "run",
-        "--trace",
-    ];
-    expect_code(
-        &fsb(
-            scratch,
-            &[&words[..], &[trace.to_str().unwrap()], more].concat(),
-        ),
-        0,
+    let words =
+        words("run ./target --control guest-memory=off --blocks 1 --quiet --out run --trace");
+    succeeds(
+        scratch,
+        &[&words[..], &[trace.to_str().unwrap()], more].concat(),
     );
     let trial = trials(&scratch.join("run")).pop().expect("a trial");
     assert_eq!(
@@ -555,7 +539,7 @@ fn durable_writes_of_lmdb_are_seen() {
     );
     let shown = stdout(&fsb(
         &scratch.path().join("recorded"),
-        &["trace", "show", "app.trace"],
+        "trace show app.trace",
     ));
     assert!(
         shown.contains("writes are durable when they return") && !shown.contains("never syncs"),
@@ -563,7 +547,7 @@ fn durable_writes_of_lmdb_are_seen() {
     );
     let reduced = stdout(&fsb(
         &scratch.path().join("recorded"),
-        &["trace", "reduce", "app.trace"],
+        "trace reduce app.trace",
     ));
     assert!(reduced.contains("dsync = true"), "{reduced}");
 }
@@ -586,17 +570,7 @@ fn a_replay_keeps_the_durability_of_writes() {
     let summary = summary(&work);
     assert_eq!(summary["durable_writes"]["calls"], 3, "{summary}");
     fs::create_dir(scratch.path().join("target")).unwrap();
-    let words = [
-        "run",
-        "./target",
-        "--control",
-        "guest-memory=off",
-        "--blocks",
-        "1",
-        "--quiet",
-        "--out",
-        "run",
-    ];
+    let words = words("run ./target --control guest-memory=off --blocks 1 --quiet --out run");
     let run = Command::new("strace")
         .args([
             "-f",

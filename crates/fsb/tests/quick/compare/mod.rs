@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::common::compare::*;
 use crate::common::{
-    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, message,
-    rewrite_trials, scratch, stderr, stdout, text_of, trials, write_trials,
+    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, json,
+    message, read_json, rewrite_trials, scratch, stderr, stdout, succeeds, text_of, trials,
+    write_trials,
 };
 use output::check;
 
@@ -98,12 +99,7 @@ fn a_quoted_tilde_is_the_home_directory() {
     copies(scratch.path(), &["home/d/f_1.iozone", "home/d/f_2.iozone"]);
     let mut fsb = command(
         scratch.path(),
-        &[
-            "compare",
-            "--format",
-            "json",
-            "a=~/d/f_*.iozone,~/d/f_1.iozone",
-        ],
+        "compare --format json a=~/d/f_*.iozone,~/d/f_1.iozone",
     );
     let output = fsb
         .env("HOME", scratch.path().join("home"))
@@ -240,7 +236,7 @@ fn paths_may_hold_equals_signs_commas_spaces_and_bytes_that_are_no_text() {
         scratch.path().join(odd),
     )
     .unwrap();
-    let output = command(scratch.path(), &["compare", "--format", "json"])
+    let output = command(scratch.path(), "compare --format json")
         .arg(odd)
         .output()
         .unwrap();
@@ -363,8 +359,7 @@ fn the_baseline_is_the_first_set_unless_another_is_named() {
 #[test]
 fn the_tools_are_listed() {
     let scratch = scratch();
-    let output = fsb(scratch.path(), &["list", "tools"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "list tools");
     let text = crate::common::stdout(&output);
     let known = fsb_compat::TOOLS.iter().map(|tool| tool.name);
     for tool in known {
@@ -397,7 +392,7 @@ fn measure_plan(directory: &Path, out: &str, targets: &[&str], seed: &str) {
         "--blocks",
         "5",
     ];
-    expect_code(&fsb(directory, &[&fixed[..], targets].concat()), 0);
+    succeeds(directory, &[&fixed[..], targets].concat());
 }
 
 #[test]
@@ -466,8 +461,7 @@ fn controls_that_differ_are_named() {
     }
     let hold = |run: &str, control: Option<[&str; 2]>| {
         let path = scratch.path().join(run).join("run.json");
-        let mut record: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut record = read_json(&path);
         let controls = record["controls"].as_object_mut().unwrap();
         controls.remove("idle");
         if let Some([requested, observed]) = control {
@@ -504,9 +498,7 @@ fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
         &["a=null", "b=null,slowdown=100%"],
         "7",
     );
-    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    expect_code(&report, 0);
-    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let report = json(scratch.path(), "report run --format json");
     let (document, _) = compare(scratch.path(), &["run"]);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 12);
@@ -572,7 +564,7 @@ fn cells_that_differ_in_sizes_only_are_a_grid() {
         let run = [
             "run", &file, "a=null", "b=null", "--blocks", "5", "--out", name, "-q", "--seed", "1",
         ];
-        expect_code(&fsb(scratch.path(), &run), 0);
+        succeeds(scratch.path(), &run);
         let (document, _) = compare(scratch.path(), &[name]);
         let operations = document["operations"].as_array().unwrap().iter();
         let rates: Vec<_> = operations
@@ -703,8 +695,7 @@ fn expect_scipy(sets: &[String], expected: &str, least: usize) {
     let scratch = scratch();
     let arguments: Vec<&str> = sets.iter().map(String::as_str).collect();
     let (document, _) = compare(scratch.path(), &arguments);
-    let expected: Value =
-        serde_json::from_str(&std::fs::read_to_string(testdata(expected)).unwrap()).unwrap();
+    let expected = read_json(testdata(expected));
     let (mut checked, mut wrong) = (0, Vec::new());
     for entry in expected["operations"].as_array().unwrap() {
         let name = entry["operation"].as_str().unwrap();
@@ -775,8 +766,7 @@ fn copy(
 ) {
     let (from, to) = (directory.join("base/run"), directory.join(name));
     fs::create_dir_all(&to).unwrap();
-    let mut stored: Value =
-        serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    let mut stored = read_json(from.join("run.json"));
     record(&mut stored);
     fs::write(to.join("run.json"), stored.to_string()).unwrap();
     let mut lines = Vec::new();
@@ -921,7 +911,7 @@ fn sets_without_a_common_case_are_not_called_described() {
             .collect();
         write_trials(&run, &kept);
     }
-    let shown = unwrapped(&fsb(scratch.path(), &["compare", "written", "read"]));
+    let shown = unwrapped(&fsb(scratch.path(), "compare written read"));
     assert!(
         shown.starts_with(
             "No workload is in all sets. In these runs, written/a is fastest at 1 of 2"
@@ -1056,7 +1046,7 @@ fn the_gate_refuses_runs_of_low_trust_by_name() {
     measure_base(scratch.path());
     both_sides(scratch.path(), 3, |_| 0.6, |_| ());
     let path = scratch.path().join("new2/run.json");
-    let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     record["warnings"] =
         serde_json::json!([{ "kind": "concurrent", "run": "process 7", "more": 0 }]);
     fs::write(&path, record.to_string()).unwrap();
@@ -1089,8 +1079,7 @@ fn sides_of_different_sessions_need_the_variation_between_sessions() {
     for number in 1..=3 {
         for side in ["old", "new"] {
             let path = scratch.path().join(format!("{side}{number}/run.json"));
-            let mut record: Value =
-                serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let mut record = read_json(&path);
             record["segments"][0]["boot_id"] = format!("{side} {number}").into();
             fs::write(&path, record.to_string()).unwrap();
         }
@@ -1158,8 +1147,7 @@ fn conditions_that_differ_stand_before_any_number() {
             record["targets"]["a"]["features"] = serde_json::json!(["bigalloc"]);
         },
     );
-    let output = fsb(scratch.path(), &["compare", "old1", "new1"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare old1 new1");
     let shown = unwrapped(&output);
     assert!(
         shown.starts_with("warning: the runs differ in the kernel release (old1: "),
@@ -1191,8 +1179,7 @@ fn three_results_of_another_tool_on_each_side_are_judged() {
         format!("{name}={}", files.join(","))
     };
     let sets = [runs("xfs", "xfs/xfs"), runs("ext4", "ext4/ext4_")];
-    let output = fsb(scratch.path(), &["compare", &sets[0], &sets[1]]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &["compare", &sets[0], &sets[1]]);
     let shown = unwrapped(&output);
     assert!(
         shown.contains("Only 3 runs: intervals hold within one session."),
@@ -1231,8 +1218,7 @@ fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
         "7",
     );
     let compared = |arguments: &[&str]| {
-        let output = fsb(scratch.path(), &[&["compare", "run"], arguments].concat());
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), &[&["compare", "run"], arguments].concat());
         stdout(&output)
     };
     let text = compared(&[]);
@@ -1582,7 +1568,7 @@ fn a_failed_job_is_not_judged_in_any_format_and_does_not_pass() {
         let arguments = [
             "compare", &sides[0], &sides[1], "--format", format, "-o", &file,
         ];
-        expect_code(&fsb(scratch.path(), &arguments), 0);
+        succeeds(scratch.path(), &arguments);
         let report = fs::read(scratch.path().join(&file)).unwrap();
         let report = String::from_utf8_lossy(&report);
         let named = report

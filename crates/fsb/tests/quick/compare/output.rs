@@ -6,7 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{compare, refused, set};
-use crate::common::{JSON, expect_code, fails, fast_plan, fsb, fsb_json, message, scratch, stdout};
+use crate::common::{
+    JSON, expect_code, fails, fast_plan, fsb, fsb_json, message, read_json, scratch, stdout,
+    succeeds, words,
+};
 
 fn two() -> [String; 2] {
     [
@@ -444,10 +447,9 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
             "--out",
             name,
         ];
-        expect_code(&fsb(scratch.path(), &run), 0);
+        succeeds(scratch.path(), &run);
     }
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare old=small new=large");
     let (text, said) = (stdout(&output), stdout(&output).replace("\n  ", " "));
     assert!(
         said.starts_with(
@@ -465,11 +467,10 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
 
     // A run that does not record its units is compared by whole workloads.
     let record = scratch.path().join("small/run.json");
-    let mut known: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    let mut known = read_json(&record);
     assert!(known.as_object_mut().unwrap().remove("units").is_some());
     fs::write(&record, known.to_string()).unwrap();
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=small"]);
+    let output = fsb(scratch.path(), "compare old=small new=small");
     assert!(
         stdout(&output)
             .lines()
@@ -479,7 +480,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
         "{}",
         stdout(&output)
     );
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
+    let output = fsb(scratch.path(), "compare old=small new=large");
     let said = stdout(&output).replace("\n  ", " ");
     assert!(
         said.contains("; read 1M, warm; write 1M, durable (128 MiB in old=small"),
@@ -511,10 +512,9 @@ fn rounds_beside_sequential_trials_are_reported() {
             .into_iter()
             .filter(|word| *word != "-q" || way != "--quiet")
             .collect();
-        expect_code(&fsb(scratch.path(), &run), 0);
+        succeeds(scratch.path(), &run);
     }
-    let output = fsb(scratch.path(), &["compare", "rounds", "visits"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare rounds visits");
     let said = stdout(&output).replace("\n  ", " ");
     let told = "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
     assert!(
@@ -684,20 +684,8 @@ fn results_of_other_tools_fit_the_schema() {
 fn a_run_of_ours_fits_the_schema_alone_and_beside_other_tools() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let run = [
-        "run",
-        "fast.toml",
-        "null",
-        "slow=null,slowdown=10%",
-        "--blocks",
-        "5",
-        "--out",
-        "run",
-        "-q",
-        "--seed",
-        "3",
-    ];
-    expect_code(&fsb(scratch.path(), &run), 0);
+    let run = words("run fast.toml null slow=null,slowdown=10% --blocks 5 --out run -q --seed 3");
+    succeeds(scratch.path(), &run);
     let document = check(scratch.path(), &["run"]);
     assert_eq!(super::names(&document), ["null", "slow"]);
     let operations = document["operations"].as_array().unwrap();

@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
+use crate::common::{expect_code, words};
 
 /// Returns processes whose command line contains all of `words`.
 fn processes(words: &[&str]) -> Vec<i32> {
@@ -452,9 +453,7 @@ fn once_a_package_is_unpacked_a_signal_ends_a_run_that_has_not_begun() {
     let asked = scratch.path().join("asked");
     // The first time fsb unpacks the package, the second time it is unpacked already.
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let arguments = [
-            "run", "ext4", "--in", "vm", "--memory", "128M", "--out", "run", "--kernel",
-        ];
+        let arguments = words("run ext4 --in vm --memory 128M --out run --kernel");
         let mut command = command(scratch.path(), &arguments);
         command
             .arg(&file)

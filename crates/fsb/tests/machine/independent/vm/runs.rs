@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::*;
+use crate::common::expect_code;
 
 /// Creates a directory of user `nobody` with its own cache.
 pub fn home_of_nobody() -> tempfile::TempDir {
@@ -401,12 +402,9 @@ fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
          background = {{ name = 'write', file_size = '1M', block_size = '64K', limit = {{ io_weight = 10 }} }}\n"
     );
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let run = command(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--out", "run"],
-    )
-    .env("XDG_CACHE_HOME", cache())
-    .output();
+    let run = command(scratch.path(), "run plan.toml ext4 --out run")
+        .env("XDG_CACHE_HOME", cache())
+        .output();
     let output = run.expect("the program starts");
     expect_code(&output, 0);
     expect_no_traces(&before);
@@ -712,9 +710,7 @@ fn nfs_moves_all_data_over_the_wire_and_reads_it_again_from_the_device() {
             .iter()
             .all(|trial| trial["observed"]["rpcs"].is_null())
     );
-    let notes = command(directory, &["report", "run", "--notes"])
-        .output()
-        .unwrap();
+    let notes = command(directory, "report run --notes").output().unwrap();
     assert!(
         stdout(&notes).contains("Round trips to the NFS server"),
         "{}",
