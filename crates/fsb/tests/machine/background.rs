@@ -463,16 +463,7 @@ fn a_killed_run_leaves_nothing_of_its_background() {
     for target in ["ext4", "./data"] {
         let mut run = command(
             scratch.path(),
-            &[
-                "run",
-                "plan.toml",
-                target,
-                "--size",
-                "64M",
-                "--out",
-                "run",
-                "-q",
-            ],
+            &format!("run plan.toml {target} --size 64M --out run -q"),
         );
         let mut run = run
             .stdout(Stdio::null())

@@ -198,16 +198,7 @@ fn attacked(named: &Path, scratch: &Path, first: &Disk, second: &Disk, exchange:
     let target = format!("ext4@{}", named.display());
     let running = Running::start(
         scratch,
-        &[
-            "run",
-            "tiny.toml",
-            &target,
-            "--blocks",
-            "2",
-            "--out",
-            "run",
-            "-q",
-        ],
+        &format!("run tiny.toml {target} --blocks 2 --out run -q"),
     );
     wait_until("the disk is being filled", Duration::from_secs(60), || {
         first.is_begun()
@@ -305,16 +296,7 @@ fn every_file_system_is_made_on_a_named_device() {
         let target = format!("{fs}@{}", link.display());
         succeeds(
             scratch.path(),
-            &[
-                "run",
-                "tiny.toml",
-                &target,
-                "--blocks",
-                "2",
-                "--out",
-                "run",
-                "-q",
-            ],
+            &format!("run tiny.toml {target} --blocks 2 --out run -q"),
         );
         let trials = counting(&scratch.path().join("run"));
         assert!(
@@ -345,16 +327,7 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     let wipe = disk.path.to_str().unwrap();
     let refused = fsb_json(
         scratch.path(),
-        &[
-            "run",
-            "tiny.toml",
-            &target,
-            "--wipe",
-            wipe,
-            "--out",
-            "run",
-            "-q",
-        ],
+        &format!("run tiny.toml {target} --wipe {wipe} --out run -q"),
     );
     other.kill().unwrap();
     other.wait().unwrap();

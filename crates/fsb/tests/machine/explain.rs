@@ -322,16 +322,7 @@ fn threads_in_one_directory_wait_for_its_lock() {
         .unwrap();
         succeeds(
             scratch.path(),
-            &[
-                "run",
-                "plan.toml",
-                "ext4",
-                "again=ext4",
-                "--explain",
-                "--out",
-                &out,
-                "-q",
-            ],
+            &format!("run plan.toml ext4 again=ext4 --explain --out {out} -q"),
         );
         let in_lock = |stack: &&Value| {
             let functions: Vec<&str> = stack["functions"]

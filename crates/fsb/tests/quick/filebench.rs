@@ -271,14 +271,7 @@ fn unsupported_flowops_are_reported_by_line_beforehand() {
         .collect();
     expect_refusals("filebench", directory.path(), &requests);
     // At this size the file set does not fit.
-    let large = [
-        "filebench",
-        "--dir",
-        ".",
-        "--set",
-        "filesize=1t",
-        &videoserver,
-    ];
+    let large = format!("filebench --dir . --set filesize=1t {videoserver}");
     fails(directory.path(), &large, 3, "machine/no-space");
     if let Some(device) = ["/dev/vda", "/dev/sda", "/dev/loop0"]
         .into_iter()

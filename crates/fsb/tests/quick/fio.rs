@@ -225,15 +225,7 @@ fn results_are_compared_as_fios() {
     for name in ["a.json", "b.json"] {
         let output = succeeds(
             directory.path(),
-            &[
-                "fio",
-                "-q",
-                "j.fio",
-                "--output-format",
-                "json",
-                "--output",
-                name,
-            ],
+            &format!("fio -q j.fio --output-format json --output {name}"),
         );
         assert_eq!(stdout(&output), "");
     }

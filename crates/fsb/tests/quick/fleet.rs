@@ -20,17 +20,8 @@ fn hosts(directory: &Path, slowdowns: &[&str]) {
     for (place, slowdown) in slowdowns.iter().enumerate() {
         let (seed, out) = (format!("{}", place + 1), format!("fleet/host{place}"));
         let target = format!("other=null,slowdown={slowdown}");
-        let arguments = [
-            "run",
-            "small.toml",
-            "base=null",
-            &target,
-            "--seed",
-            &seed,
-            "--out",
-            &out,
-            "--quiet",
-        ];
+        let arguments =
+            format!("run small.toml base=null {target} --seed {seed} --out {out} --quiet");
         succeeds(directory, &arguments);
         change(&directory.join(&out), |record| {
             record["on"] = format!("root@web{place}").into();

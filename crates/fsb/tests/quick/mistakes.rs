@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{fails, fsb, scratch, stderr};
+use crate::common::{fails, fsb, scratch, stderr, text_of, words};
 
 /// The longest answer, in lines of a terminal with 80 columns.
 const LINES: usize = 3;
@@ -20,9 +20,9 @@ fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
     let before = listing(scratch.path());
     let mut answers = String::new();
     for (request, code) in requests {
-        let arguments: Vec<&str> = request.split(' ').filter(|word| !word.is_empty()).collect();
-        fails(scratch.path(), &arguments, 2, code);
-        let answer = stderr(&fsb(scratch.path(), &arguments));
+        let arguments = words(request);
+        let error = fails(scratch.path(), &arguments, 2, code);
+        let answer = format!("error: {}\n", text_of(&error));
         let lines: usize = answer
             .lines()
             .map(|line| line.chars().count().div_ceil(80))
@@ -41,6 +41,18 @@ fn listing(directory: &Path) -> BTreeSet<String> {
     entries
         .map(|name| name.to_string_lossy().into_owned())
         .collect()
+}
+
+#[test]
+fn an_answer_is_the_failure_and_the_next_command() {
+    let scratch = scratch();
+    let request = "run /dev/no-such-disk";
+    let error = fails(scratch.path(), request, 2, "target/no-directory");
+    let [message, help] = ["message", "help"].map(|key| error[key].as_str().unwrap());
+    assert_eq!(
+        stderr(&fsb(scratch.path(), request)),
+        format!("error: {message}\nhelp: {help}\n")
+    );
 }
 
 #[test]

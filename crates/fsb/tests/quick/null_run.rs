@@ -254,18 +254,7 @@ fn another_seed_is_another_run() {
     for (seed, out) in [("1", "one"), ("2", "two")] {
         succeeds(
             scratch.path(),
-            &[
-                "run",
-                "fast.toml",
-                "null",
-                "--seed",
-                seed,
-                "--blocks",
-                "1",
-                "--out",
-                out,
-                "-q",
-            ],
+            &format!("run fast.toml null --seed {seed} --blocks 1 --out {out} -q"),
         );
     }
     let table =

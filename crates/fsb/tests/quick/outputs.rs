@@ -730,17 +730,7 @@ cache = "warm"
 /// Makes a run of two targets whose speeds differ by half. Its record is marked as emulated or not.
 fn run_marked(directory: &Path, out: &str, emulated: bool) {
     fs::write(directory.join("small.toml"), SMALL).unwrap();
-    let arguments = [
-        "run",
-        "small.toml",
-        "null",
-        "slow=null,slowdown=50%",
-        "--seed",
-        "7",
-        "--out",
-        out,
-        "-q",
-    ];
+    let arguments = format!("run small.toml null slow=null,slowdown=50% --seed 7 --out {out} -q");
     succeeds(directory, &arguments);
     if emulated {
         let path = directory.join(out).join("run.json");

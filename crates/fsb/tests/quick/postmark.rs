@@ -87,16 +87,7 @@ fn the_three_tests_have_the_rows_of_their_tables() {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'dordevic'\n\
                     [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let options = [
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/16",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
+        let options = format!("run plan.toml --scale 1/16 --seed 1 --out {out}");
         let output = succeeds(directory.path(), &options);
         stdout(&output)
     };

@@ -178,16 +178,7 @@ fn limits_by_different_means_are_shown_and_not_judged() {
         let out = mechanism.replace(' ', "-");
         succeeds(
             scratch.path(),
-            &[
-                "run",
-                "warm.toml",
-                target,
-                "--seed",
-                "7",
-                "--out",
-                &out,
-                "-q",
-            ],
+            &format!("run warm.toml {target} --seed 7 --out {out} -q"),
         );
         rewrite_trials(&scratch.path().join(&out), |trial| {
             trial["observed"]["memory_limit"] = serde_json::json!({"mechanism": mechanism, "limit_bytes": 32 << 20, "reached": true});
@@ -383,17 +374,7 @@ fn a_report_of_a_matrix_has_charts_over_sizes_and_no_section_for_each_of_many_ce
              block_size = '64K..1M'\n"
         );
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-        let run = [
-            "run",
-            "plan.toml",
-            "null",
-            "slow=null,slowdown=20%",
-            "--seed",
-            "1",
-            "--quiet",
-            "--out",
-            out,
-        ];
+        let run = format!("run plan.toml null slow=null,slowdown=20% --seed 1 --quiet --out {out}");
         succeeds(scratch.path(), &run);
         fs::read_to_string(scratch.path().join(out).join("report.html")).unwrap()
     };

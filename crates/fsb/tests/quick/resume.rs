@@ -190,16 +190,7 @@ fn patterns_in_one_directory_are_sets_of_their_own() {
     fast_plan(scratch.path());
     for run in ["old-1", "old-2", "new-1", "new-2"] {
         let out = format!("all/{run}");
-        let arguments = [
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "1",
-            "--out",
-            &out,
-            "-q",
-        ];
+        let arguments = format!("run fast.toml null --blocks 1 --out {out} -q");
         fs::create_dir_all(scratch.path().join("all")).unwrap();
         succeeds(scratch.path(), &arguments);
     }

@@ -42,15 +42,7 @@ fn the_pages_show_changes_reports_and_comparisons_of_runs() {
     let id = list["series"][0]["id"].as_str().unwrap();
     let shown = fsb(
         series.path(),
-        &[
-            "history",
-            "show",
-            id,
-            "--format",
-            "json",
-            "--store",
-            "index.sqlite",
-        ],
+        &format!("history show {id} --format json --store index.sqlite"),
     );
     assert_eq!(
         server.json(&format!("/api/series/{id}")),

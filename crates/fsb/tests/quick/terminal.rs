@@ -98,17 +98,7 @@ fn progress_and_first_screen_name_targets_visibly() {
     let target = "a\u{202e}b\u{200b}=null";
     let output = command(
         directory.path(),
-        &[
-            "run",
-            "fast.toml",
-            target,
-            "null",
-            "--blocks",
-            "1",
-            "--verbose",
-            "--out",
-            "out",
-        ],
+        &format!("run fast.toml {target} null --blocks 1 --verbose --out out"),
     );
     let output = { output }.output().expect("the program starts");
     expect_code(&output, 0);

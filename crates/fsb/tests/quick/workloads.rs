@@ -293,16 +293,7 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
                     [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let options = [
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/64",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
+        let options = format!("run plan.toml --scale 1/64 --seed 1 --out {out}");
         let output = succeeds(directory.path(), &options);
         stdout(&output)
     };
@@ -427,18 +418,7 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     )
     .unwrap();
     let run = |tree: &str, out: &str| {
-        let options = [
-            "run",
-            "short.toml",
-            "--tree",
-            tree,
-            "--blocks",
-            "1",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
+        let options = format!("run short.toml --tree {tree} --blocks 1 --seed 1 --out {out}");
         succeeds(directory.path(), &options);
         crate::common::record(&directory.path().join(out))["cells"].clone()
     };

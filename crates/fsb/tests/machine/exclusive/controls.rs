@@ -384,18 +384,7 @@ fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child 
         format!("ext4@{}", disk.path.display()),
         disk.path.to_string_lossy(),
     );
-    let arguments = [
-        "run",
-        "plan.toml",
-        &target,
-        "--size",
-        "320M",
-        "--out",
-        "run",
-        "-q",
-        "--wipe",
-        &wipe,
-    ];
+    let arguments = format!("run plan.toml {target} --size 320M --out run -q --wipe {wipe}");
     let mut command = command(directory, &arguments);
     command
         .args(["--control", "dirty-expire=7s", "--control", "read-ahead=1M"])
@@ -778,14 +767,7 @@ fn a_scheduler_that_the_device_does_not_know_is_refused() {
     let (scratch, disk) = (scratch(), Disk::new(320));
     let target = format!("ext4@{}", disk.path.display());
     for target in [target.as_str(), "ext4"] {
-        let arguments = [
-            "run",
-            target,
-            "--control",
-            "scheduler=cfq",
-            "--size",
-            "320M",
-        ];
+        let arguments = format!("run {target} --control scheduler=cfq --size 320M");
         fails(scratch.path(), &arguments, 2, "control/invalid-value");
     }
     // Nothing was written to it.

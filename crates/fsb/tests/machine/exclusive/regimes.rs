@@ -242,16 +242,7 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     fs::write(scratch.path().join("direct.toml"), DIRECT).expect("the plan is written");
     let output = fsb(
         scratch.path(),
-        &[
-            "run",
-            "direct.toml",
-            target,
-            "--size",
-            "320M",
-            "--out",
-            "run",
-            "-q",
-        ],
+        &format!("run direct.toml {target} --size 320M --out run -q"),
     );
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));

@@ -271,17 +271,7 @@ fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
     let kernel = needs!(kernel());
     let scratch = scratch();
     std::fs::write(scratch.path().join("faults.toml"), FAULTS).unwrap();
-    let arguments = [
-        "run",
-        "faults.toml",
-        "--kernel",
-        &kernel,
-        "-q",
-        "--seed",
-        "1",
-        "--out",
-        "run",
-    ];
+    let arguments = format!("run faults.toml --kernel {kernel} -q --seed 1 --out run");
     let output = command(scratch.path(), &arguments)
         .env("XDG_CACHE_HOME", cache())
         .output()

@@ -193,17 +193,7 @@ fn guests_freeze_the_file_systems_that_support_it_and_check_all() {
         format!("{plan}{workloads}"),
     )
     .unwrap();
-    let arguments = [
-        "run",
-        "whole.toml",
-        "ext4",
-        "vfat",
-        "--kernel",
-        &kernel,
-        "--out",
-        "run",
-        "-q",
-    ];
+    let arguments = format!("run whole.toml ext4 vfat --kernel {kernel} --out run -q");
     let output = command(scratch.path(), &arguments)
         .env("XDG_CACHE_HOME", cache())
         .output()
