@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::common::{fails, fsb, scratch, stderr, text_of, words};
 
 /// The longest answer, in lines of a terminal with 80 columns.
@@ -22,7 +24,7 @@ fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
     for (request, code) in requests {
         let arguments = words(request);
         let error = fails(scratch.path(), &arguments, 2, code);
-        let answer = format!("error: {}\n", text_of(&error));
+        let answer = answer_of(&error);
         let lines: usize = answer
             .lines()
             .map(|line| line.chars().count().div_ceil(80))
@@ -43,16 +45,27 @@ fn listing(directory: &Path) -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns the lines that fsb prints for an error: the failure, and the next command.
+fn answer_of(error: &Value) -> String {
+    let [message, help] = ["message", "help"].map(|key| error[key].as_str().unwrap());
+    match message.strip_suffix(&format!("; {help}")) {
+        Some(failure) => format!("error: {failure}\nhelp: {help}\n"),
+        None => format!("error: {}\n", text_of(error)),
+    }
+}
+
 #[test]
 fn an_answer_is_the_failure_and_the_next_command() {
     let scratch = scratch();
-    let request = "run /dev/no-such-disk";
-    let error = fails(scratch.path(), request, 2, "target/no-directory");
-    let [message, help] = ["message", "help"].map(|key| error[key].as_str().unwrap());
-    assert_eq!(
-        stderr(&fsb(scratch.path(), request)),
-        format!("error: {message}\nhelp: {help}\n")
-    );
+    for (request, code) in [
+        ("run /dev/no-such-disk", "target/no-directory"),
+        ("run ext4 --fstype xfs", "arguments/unknown-option"),
+        ("list colours", "list/unknown-family"),
+    ] {
+        let error = fails(scratch.path(), request, 2, code);
+        let printed = stderr(&fsb(scratch.path(), request));
+        assert_eq!(printed, answer_of(&error));
+    }
 }
 
 #[test]

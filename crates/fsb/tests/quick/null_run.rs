@@ -1,50 +1,35 @@
 //! Whole runs on the null file system: coordinator, agent, workers, store and report, with
 //! simulated calls and a simulated clock. Everything is exact.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+use serde_json::Value;
 
 use crate::common::{
     Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, json,
     record, scratch, stdout, succeeds, traces, trials, words,
 };
 
-/// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings
-/// about the machine.
-fn redacted(text: &str) -> String {
-    // A longer time moves a line break.
-    let text = match text.split_once("\ntrust: ") {
-        Some((before, trust)) => format!("{before}\ntrust: {}", trust.replace("\n  ", " ")),
-        None => text.to_owned(),
-    };
-    text.lines()
-        .filter(|line| !line.starts_with("report: ") && !line.contains("CPU steal"))
-        .map(redacted_line)
-        .collect()
+/// Returns a line for each case of a report: its name, and the value and the mark of each target to
+/// the last digit.
+fn values(report: &Value) -> String {
+    let mut text = String::new();
+    for row in report["rows"].as_array().unwrap() {
+        text += row["workload"].as_str().unwrap();
+        for cell in row["cells"].as_array().unwrap() {
+            let mark = cell["mark"].as_str().unwrap_or_default();
+            text += &format!(" | {} {mark}", cell["estimate"]["value"]);
+        }
+        text.push('\n');
+    }
+    text
 }
 
-fn redacted_line(line: &str) -> String {
-    if line.contains("Linux ") && line.contains(" · seed ") {
-        let mut slices: Vec<&str> = line
-            .split(" · ")
-            .map(|slice| {
-                if slice.starts_with("Linux ") {
-                    "Linux [kernel]"
-                } else {
-                    slice
-                }
-            })
-            .collect();
-        // A run that ends within a second does not print its time.
-        slices.pop_if(|last| !last.starts_with("seed "));
-        slices.push("[time]");
-        return format!("{}\n", slices.join(" · "));
-    }
-    match line.split_once("(about ") {
-        Some((before, _)) => format!("{before}(about [time])\n"),
-        None if line.ends_with("would halve the intervals") => format!("{line} (about [time])\n"),
-        None => format!("{line}\n"),
-    }
+/// Returns the table of trials that a run wrote.
+fn table(directory: &Path, run: &str) -> String {
+    fs::read_to_string(directory.join(run).join("trials.csv")).unwrap()
 }
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
@@ -63,24 +48,15 @@ fn measure(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Out
 fn a_whole_run_is_the_same_to_the_last_digit() {
     let before = traces();
     let scratch = scratch();
-    let targets = [
-        "null",
-        "slow=null,slowdown=10%",
-        "same=null",
-        "--blocks",
-        "6",
-    ];
+    let targets = words("null slow=null,slowdown=10% same=null --blocks 6");
     fast_suite(scratch.path());
-    let output = measure(scratch.path(), "run", &targets);
-    expect_code(&output, 0);
-    let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
-    let kernel = record(&scratch.path().join("run"))["host"]["kernel"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    insta::assert_snapshot!("first_screen", redacted(&stdout(&output)));
+    for out in ["one", "two"] {
+        expect_code(&measure(scratch.path(), out, &targets), 0);
+    }
+    assert_eq!(table(scratch.path(), "one"), table(scratch.path(), "two"));
+    let report = json(scratch.path(), "report one --format json");
     // The snapshot is of another run of the plan.
-    insta::assert_snapshot!("trials_csv", table.replace(&kernel, "[kernel]"));
+    insta::assert_snapshot!("values", values(&report));
     expect_no_traces(&before);
 }
 
@@ -127,37 +103,29 @@ steps = [
 "#;
 
 #[test]
-fn the_first_screen_decides_what_can_be_decided() {
+fn a_report_decides_what_can_be_decided() {
     let scratch = scratch();
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
-    let output = succeeds(scratch.path(), "run screen.toml --seed 42 --out out -q");
-    // The free space of this machine is not part of the tested text.
-    let mut of_this_machine = false;
-    let mut is_the_same_everywhere = |line: &&str| {
-        of_this_machine = line.starts_with("striped: not available")
-            || (of_this_machine && line.starts_with("  "));
-        !of_this_machine
-    };
-    let screen = redacted(&stdout(&output));
-    let screen: String = screen
-        .lines()
-        .filter(&mut is_the_same_everywhere)
-        .map(|line| format!("{line}\n"))
-        .collect();
-    for (row, said) in [
-        ("read 4K", " a "),
-        ("read 4K", " b "),
-        ("write 256K", "?"),
-        ("paced", " a"),
-        ("paced", "here"),
-    ] {
-        let row = screen
-            .lines()
-            .find(|line| line.starts_with(row))
-            .expect(&screen);
-        assert!(row.contains(said), "{said} in {row}");
+    succeeds(scratch.path(), "run screen.toml --seed 42 --out out -q");
+    let report = json(scratch.path(), "report out --format json");
+    let mut marks = BTreeMap::new();
+    for row in report["rows"].as_array().unwrap() {
+        let cells = row["cells"].as_array().unwrap();
+        assert!(
+            cells[2]["estimate"].is_null(),
+            "no machine has this space: {row:#}"
+        );
+        let cells = cells
+            .iter()
+            .map(|cell| cell["mark"].as_str().unwrap_or_default());
+        marks.insert(row["workload"].as_str().unwrap(), cells.collect::<Vec<_>>());
     }
-    insta::assert_snapshot!("deciding_screen", screen);
+    let expected = [
+        ("write 256K, durable", vec!["a?", "a?", ""]),
+        ("read 4K, warm", vec!["a", "b", ""]),
+        ("paced", vec!["a", "a", ""]),
+    ];
+    assert_eq!(marks, BTreeMap::from(expected));
 }
 
 /// A case with a background, whose simulated times are three times as long.
@@ -181,15 +149,25 @@ fn beside_a_background_a_run_is_exact_too() {
     let arguments = words("run beside.toml null slow=null,slowdown=10% --seed 42 -q --out");
     let runs = ["one", "two"].map(|out| fsb(scratch.path(), &[&arguments[..], &[out]].concat()));
     runs.iter().for_each(|output| expect_code(output, 0));
-    let table =
-        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
-    assert_eq!(table("one"), table("two"));
-    insta::assert_snapshot!("beside_a_background", redacted(&stdout(&runs[0])));
+    assert_eq!(table(scratch.path(), "one"), table(scratch.path(), "two"));
     let report = json(scratch.path(), "report one --format json");
-    insta::assert_snapshot!(
-        "slowdowns",
-        serde_json::to_string_pretty(&report["neighbours"]).expect("JSON")
-    );
+    let found = &report["neighbours"][0];
+    assert_eq!((&found["alone"], &found["beside"]), (&0.into(), &1.into()));
+    let targets = found["targets"].as_array().unwrap();
+    for target in targets {
+        assert_eq!(target["time"]["verdict"], "slower");
+        // The median, and the 90th percentile.
+        let quantiles = target["quantiles"].as_array().unwrap().iter();
+        let ratios = quantiles.map(|quantile| &quantile["ratio"]["ratio"]);
+        for ratio in ratios.chain([&target["time"]["ratio"]]) {
+            assert!((2.9..3.1).contains(&ratio.as_f64().unwrap()), "{target:#}");
+        }
+        let longest = ["alone", "beside"].map(|when| target["longest"][when].as_f64());
+        assert!(longest[1] > longest[0], "{target:#}");
+        let rate = target["background"]["operations"].as_f64().unwrap();
+        assert!((999.0..1001.0).contains(&rate), "{target:#}");
+    }
+    assert_eq!(targets[1]["against"]["verdict"], "inconclusive");
     // Alone and beside are next to each other in every block, on one target after the other.
     let trials = trials(&scratch.path().join("one"));
     for pair in trials.chunks(2) {
@@ -257,9 +235,7 @@ fn another_seed_is_another_run() {
             &format!("run fast.toml null --seed {seed} --blocks 1 --out {out} -q"),
         );
     }
-    let table =
-        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
-    assert_ne!(table("one"), table("two"));
+    assert_ne!(table(scratch.path(), "one"), table(scratch.path(), "two"));
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::common::{
     command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, json, message,
     read_json, record, scratch, stdout, succeeds, words,
@@ -158,7 +160,7 @@ fn commands_are_those_of_the_recorded_targets() {
         serde_json::json!({ "fs": "ext4", "options": ["noatime"], "medium": { "name": "loop" } });
     targets[1]["file_system"] =
         serde_json::json!({ "fs": "xfs", "mkfs": ["-m", "crc=0"], "medium": { "name": "loop" } });
-    let command = |words: &str| serde_json::Value::from_iter(words.split(' '));
+    let command = |words: &str| Value::from_iter(words.split(' '));
     record["targets"]["plain"] = serde_json::json!({
         "mkfs_command": command("/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 /dev/loop0"),
         "requested_options": ["noatime"],
@@ -169,7 +171,16 @@ fn commands_are_those_of_the_recorded_targets() {
     });
     fs::write(&path, record.to_string()).expect("the record is written");
     let all = succeeds(directory, "report run --commands");
-    insta::assert_snapshot!("commands", stdout(&all));
+    for line in [
+        "mkfs.ext4 /dev/YOUR-DEVICE",
+        "mkfs.xfs -m crc=0 /dev/YOUR-DEVICE",
+    ] {
+        assert!(
+            stdout(&all).lines().any(|found| found == line),
+            "{}",
+            stdout(&all)
+        );
+    }
     let one = succeeds(directory, "report run --commands slow");
     assert!(
         stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"),
@@ -260,109 +271,88 @@ fn a_path_that_is_not_a_run_is_explained() {
 
 // Published tables beside runs, which are recognized by their workloads.
 
+/// Returns the names of the rows of a published table.
+fn names(published: &Value) -> Vec<&str> {
+    let rows = published["rows"].as_array().expect("rows").iter();
+    rows.filter_map(|row| row["workload"].as_str()).collect()
+}
+
 #[test]
 fn the_operations_of_2006_stand_beside_their_table() {
-    let directory = scratch();
+    let scratch = scratch();
+    let directory = scratch.path();
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
                 [repetition]\nblocks = 1\nsample_time = '1ms'\n";
-    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = succeeds(
-        directory.path(),
-        "run plan.toml --scale 1/64 --seed 1 --out out",
-    );
-    let text = stdout(&output);
-    let (ours, theirs) = text.split_once("\nPublished:\n").expect(&text);
-    assert!(
-        ours.contains("Beside the published results (Horváth 2006"),
-        "{text}"
-    );
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    succeeds(directory, "run plan.toml --scale 1/64 --seed 1 --out out");
+    let published = |from: Value| from["published"].clone();
+    let table = published(json(directory, "report out --format json"));
     // Memory holds a file of 64 MiB, so the row that his machine read from the disk has another
     // name.
-    for (row, value) in [
-        ("sequential write", "113 MiB/s"),
-        ("random write", "127 MiB/s"),
-        ("reread, from memory", "71.5 MiB/s"),
-    ] {
-        assert!(
-            ours.lines().any(|line| line.starts_with(row)),
-            "{row}: {ours}"
-        );
-        assert!(
-            theirs
-                .lines()
-                .any(|line| line.starts_with(row) && line.contains(value)),
-            "{row}: {theirs}"
-        );
+    let own = "sequential write|rewrite|read|reread, from memory|random read|random write";
+    assert_eq!(names(&table).join("|"), own);
+    for row in table["rows"].as_array().unwrap() {
+        assert!(row["ours"].as_array().unwrap().iter().all(Value::is_number));
+        assert_eq!(row["theirs"].as_array().unwrap().len(), 4, "{row}");
     }
+    // 113 MiB/s.
+    assert_eq!(table["rows"][0]["theirs"][0], 118_489_088.0);
     // The same trials on a machine with less memory than the file.
-    let path = directory.path().join("out/run.json");
+    let path = directory.join("out/run.json");
     let mut record = read_json(&path);
     record["host"]["memory_bytes"] = (48 << 20).into();
     fs::write(&path, record.to_string()).unwrap();
-    let text = stdout(&fsb(directory.path(), "report out"));
-    assert!(
-        text.lines().any(|line| line.starts_with("reread  ")) && !text.contains("from memory"),
-        "{text}"
-    );
-    let page = stdout(&fsb(directory.path(), "report out --format html"));
-    assert!(
-        page.contains("Memory does not hold the file, so reread reads the device"),
-        "the note of the table"
-    );
+    let small = published(json(directory, "report out --format json"));
+    assert_eq!(names(&small)[3], "reread");
+    assert_ne!(small["note"], table["note"]);
 }
 
 #[test]
 fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
-    let directory = scratch();
+    let scratch = scratch();
+    let directory = scratch.path();
     let plan =
         "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
-    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = succeeds(directory.path(), "run plan.toml --seed 1 --out out");
-    let text = stdout(&output);
-    assert!(
-        text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"),
-        "{text}"
-    );
-    // Rates of Appendix C; in brackets as printed, if the number differs.
-    for (table, rows) in [
-        ("Table 6.1, files/s:", &[("create 1000 files", "2918")][..]),
-        (
-            "Table 6.2, MiB/s:",
-            &[
-                ("sequential read 512 KB", "780 (97.5)"),
-                ("random read 4096 KB", "408 (51.0)"),
-            ],
-        ),
-        (
-            "Table 6.3, MiB/s:",
-            &[
-                ("sequential write 4096 KB", "3.77 (0.47)"),
-                ("random write 512 KB", "167 (20.9)"),
-            ],
-        ),
-    ] {
-        let (_, rest) = text
-            .split_once(table)
-            .unwrap_or_else(|| panic!("{table} in {text}"));
-        let (ours, theirs) = rest.split_once("\nPublished:\n").unwrap();
-        let theirs = theirs.split("\nTable ").next().unwrap();
-        for (row, value) in rows {
-            assert!(
-                ours.lines().any(|line| line.starts_with(row)),
-                "{row}: {ours}"
-            );
-            assert!(
-                theirs
-                    .lines()
-                    .any(|line| line.starts_with(row) && line.contains(value)),
-                "{row}: {theirs}"
-            );
-        }
-    }
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    let text = stdout(&succeeds(directory, "run plan.toml --seed 1 --out out"));
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
+    let table = json(directory, "report out --format json")["published"].clone();
+    assert_eq!(names(&table).len(), 9);
+    // Rates of Appendix C, and the numbers as printed.
+    for (at, group, name, rate, printed) in [
+        (0, "Table 6.1", "create 1000 files", 2918.0, "2918"),
+        (
+            1,
+            "Table 6.2",
+            "sequential read 512 KB",
+            780.0 * 1048576.0,
+            "97.5",
+        ),
+        (
+            6,
+            "Table 6.3",
+            "sequential write 4096 KB",
+            78.2 * 1048576.0,
+            "9.8",
+        ),
+        (
+            7,
+            "Table 6.3",
+            "random write 512 KB",
+            167.0 * 1048576.0,
+            "20.9",
+        ),
+    ] {
+        let row = &table["rows"][at];
+        let found = (&row["group"], &row["workload"], &row["printed"][0]);
+        assert_eq!(found, (&group.into(), &name.into(), &printed.into()));
+        let theirs = row["theirs"][0].as_f64().unwrap();
+        assert!((theirs / rate - 1.0).abs() < 1e-3, "{row}");
+        assert!(row["ours"].as_array().unwrap().iter().all(Value::is_number));
+    }
 }
 
 // Published statements, which are recognized by the operations, their state and the file systems.
@@ -444,13 +434,8 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     ] {
         assert!(claim(test)["here"].is_null(), "{claims:#}");
     }
-    let page = stdout(&fsb(directory, "report out --format html"));
-    assert!(
-        page.contains("ext4 faster: −5 % med, −12 % reg"),
-        "the section of the page"
-    );
-    assert!(
-        !stdout(&fsb(directory, "report out")).contains("Beňas"),
+    assert_eq!(
+        claims["first"], false,
         "ninety lines are not for the first screen"
     );
 }
@@ -462,7 +447,7 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
         let directory = tempfile::tempdir_in(scratch.path()).unwrap();
         run_as(directory.path(), plan, file_systems);
         let report = stdout(&fsb(directory.path(), "report out --format json"));
-        serde_json::from_str::<serde_json::Value>(&report)
+        serde_json::from_str::<Value>(&report)
             .unwrap()
             .get("claims")
             .is_some()
@@ -489,49 +474,43 @@ fn rates_of_2006_are_beside_those_of_files_in_memory() {
     let plan = matrix("write", "64K..256K", "4K..128K", "warm")
         + &matrix("random-write", "128K..256K", "128K", "warm");
     run_as(directory, &plan, ["ext3", "jfs"]);
-    let text = stdout(&fsb(directory, "report out"));
+    let claims = json(directory, "report out --format json")["claims"].clone();
+    // Only targets of the run, and `null` where the run has no operation.
+    let tests = "random-write, jfs against ext3|write, ext3|write, jfs|read, ext3|read, jfs";
+    let rows = claims["rows"].as_array().unwrap().iter();
+    let found: Vec<&str> = rows
+        .clone()
+        .filter_map(|row| row["test"].as_str())
+        .collect();
+    assert_eq!(found.join("|"), tests);
+    let published = rows.clone().filter_map(|row| row["published"].as_str());
+    assert!(published.take(3).eq(["+36 %", "360 MiB/s", "639 MiB/s"]));
+    assert!(claims["rows"][0]["here"]["mean_change"].is_number());
     assert!(
-        text.contains("published first comparison (Horváth 2006"),
-        "{text}"
+        rows.clone()
+            .skip(1)
+            .take(2)
+            .all(|row| row["here"]["rate"].is_number())
     );
-    for (test, published) in [
-        ("write, ext3 ", "360 MiB/s"),
-        ("write, jfs ", "639 MiB/s"),
-        ("random-write, jfs against ext3 ", "+36 %"),
-    ] {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(test))
-            .unwrap_or_else(|| panic!("{test}: {text}"));
-        assert!(
-            line.ends_with(published) && line.matches(['/', '%']).count() == 2,
-            "{line}"
-        );
-    }
-    assert!(
-        !text.lines().any(|line| line.starts_with("write, xfs")),
-        "only targets of the run: {text}"
-    );
-    let markdown = stdout(&fsb(directory, "report out --format markdown"));
-    assert!(
-        markdown.contains("| Rates | here | published |"),
-        "{markdown}"
-    );
+    assert!(rows.skip(3).all(|row| row["here"].is_null()));
     // Only the order of his file systems can be compared, so one of them is not enough.
     let other = tempfile::tempdir_in(directory).unwrap();
     run_as(other.path(), &plan, ["ext3", "ext4"]);
-    assert!(!stdout(&fsb(other.path(), "report out")).contains("Horváth"));
+    assert_eq!(
+        json(other.path(), "report out --format json").get("claims"),
+        None
+    );
 }
 
 // Documents of the program match the published schemas. `compare/output.rs` checks comparisons of
 // other tools.
 
 fn validator(text: &str) -> jsonschema::Validator {
-    let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
+    let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 
-fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
+fn check(validator: &jsonschema::Validator, value: &Value) {
     let errors: Vec<_> = validator
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -540,7 +519,7 @@ fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
 }
 
 /// Returns the JSON document that a command prints.
-fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+fn document(directory: &Path, arguments: &[&str]) -> Value {
     json(directory, arguments)
 }
 
@@ -556,7 +535,7 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let of_trials = validator(include_str!("../../schema/trial.json"));
     check(&of_runs, &record(&run));
     let journal = fs::read_to_string(run.join("trials.jsonl")).unwrap();
-    let trials: Vec<serde_json::Value> = journal
+    let trials: Vec<Value> = journal
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -649,7 +628,7 @@ fn the_summary_of_a_trace_fits_its_schema() {
 
 /// Returns the errors that editors would mark in a plan.
 fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
-    let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
+    let value: Value = toml::from_str(plan).expect("the plan is TOML");
     validator
         .iter_errors(&value)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -748,24 +727,15 @@ fn run_marked(directory: &Path, out: &str, emulated: bool) {
 fn a_report_shows_numbers_and_judges_nothing() {
     let scratch = scratch();
     run_marked(scratch.path(), "out", true);
-    for (format, says) in [
-        ("text", "Emulated: a functional run."),
-        (
-            "markdown",
-            "**Simulated times: no file system is measured. Emulated: a functional run.",
-        ),
-        ("csv", ",emulated: a functional run\n"),
-        ("json", "\"unjudged\": \"emulated: a functional run\""),
-        (
-            "html",
-            "<h1>Simulated times: no file system is measured. Emulated: a functional run.",
-        ),
-    ] {
+    for format in ["text", "markdown", "csv", "json", "html"] {
         let output = succeeds(scratch.path(), &["report", "out", "--format", format]);
         let text = stdout(&output);
+        assert!(
+            text.to_lowercase().contains("emulated: a functional run"),
+            "{format}: {text}"
+        );
         // The script of the charts is third-party code; a report without charts does not contain
         // it.
-        assert!(text.contains(says), "{format}: {text}");
         for word in ["faster", "slower", "fastest", "equivalent"] {
             assert!(!text.contains(word), "{format} says {word}");
         }
@@ -777,17 +747,12 @@ fn emulated_and_native_runs_are_never_compared() {
     let scratch = scratch();
     run_marked(scratch.path(), "native", false);
     run_marked(scratch.path(), "emulated", true);
-    for (sets, says, unjudged) in [
+    for (sets, unjudged) in [
         (
             ["native", "emulated"],
-            "emulated was made on emulated processors and others were not",
             "emulated and native runs are never compared",
         ),
-        (
-            ["emulated", "again=emulated"],
-            "nothing is judged: emulated: functional runs (emulated",
-            "emulated: a functional run",
-        ),
+        (["emulated", "again=emulated"], "emulated: a functional run"),
     ] {
         let arguments = [
             &["compare"][..],
@@ -798,11 +763,13 @@ fn emulated_and_native_runs_are_never_compared() {
         let compared = fsb_json(scratch.path(), &arguments);
         expect_code(&compared, 2);
         message(&compared, "warning/gate-undecided");
-        let document: serde_json::Value = serde_json::from_str(&stdout(&compared)).unwrap();
+        let document: Value = serde_json::from_str(&stdout(&compared)).unwrap();
         assert!(
-            document["warnings"][0].as_str().unwrap().contains(says),
-            "{}",
-            document["warnings"]
+            document["warnings"][0]
+                .as_str()
+                .unwrap()
+                .contains("emulated"),
+            "{document}"
         );
         assert_eq!(document["findings"], serde_json::json!([]));
         for operation in document["operations"].as_array().unwrap() {
@@ -827,38 +794,18 @@ fn emulated_and_native_runs_are_never_compared() {
             );
         }
         assert_eq!(document["unjudged"], unjudged);
-        let schema = serde_json::from_str(include_str!("../../schema/comparison.json")).unwrap();
-        assert!(
-            jsonschema::validator_for(&schema)
-                .unwrap()
-                .is_valid(&document),
-            "{document}"
+        check(
+            &validator(include_str!("../../schema/comparison.json")),
+            &document,
         );
-        let show = |format| {
-            stdout(&fsb(
-                scratch.path(),
-                &["compare", sets[0], sets[1], "--format", format],
-            ))
-        };
-        let screen = show("text");
-        assert!(
-            screen.contains("numbers, nothing is judged.") && !screen.contains('%'),
-            "{screen}"
-        );
-        let table = show("csv");
-        assert!(
-            table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"),
-            "{table}"
-        );
+        let table = stdout(&fsb(
+            scratch.path(),
+            &["compare", sets[0], sets[1], "--format", "csv"],
+        ));
+        assert!(!table.contains("_ratio,"), "{table}");
         assert!(
             table.lines().skip(1).all(|line| line.ends_with(unjudged)),
             "{table}"
         );
-        for format in ["markdown", "html"] {
-            assert!(
-                show(format).contains("numbers, nothing is judged."),
-                "{format}"
-            );
-        }
     }
 }

@@ -13,9 +13,8 @@ use serde_json::Value;
 
 use crate::common::compare::*;
 use crate::common::{
-    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, json,
-    message, read_json, rewrite_trials, scratch, stderr, stdout, succeeds, text_of, trials,
-    write_trials,
+    command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, json, message, read_json,
+    rewrite_trials, scratch, stderr, stdout, succeeds, text_of, trials, words, write_trials,
 };
 use output::check;
 
