@@ -10,9 +10,7 @@ const SLEEPER: &str =
     "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.08";
 
 fn choice(run: &std::path::Path) -> Value {
-    let output = fsb(run, &["report", ".", "--format", "json"]);
-    expect_code(&output, 0);
-    serde_json::from_str(&stdout(&output)).unwrap()
+    json(run, "report . --format json")
 }
 
 #[test]
@@ -23,8 +21,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
         "choose", "ext4", "--budget", "90s", "--size", "1G", "--quiet", "--out", "run", "--",
         SLEEPER,
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments);
     expect_no_traces(&before);
     let text = stdout(&output);
     let typed = [

@@ -13,20 +13,8 @@ use crate::common::*;
 fn interrupted(keep: usize) -> tempfile::TempDir {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "a=null",
-        "b=null",
-        "--blocks",
-        "3",
-        "--seed",
-        "5",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run fast.toml a=null b=null --blocks 3 --seed 5 --out run -q");
+    succeeds(scratch.path(), &arguments);
     cut(&scratch.path().join("run"), keep);
     scratch
 }
@@ -37,7 +25,7 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let table = fs::read_to_string(whole.path().join("run/trials.csv")).unwrap();
     // Three cells on two targets: warm-up, block 1, and half of block 2.
     let cut = interrupted(6 * 2 + 3);
-    let output = fsb_json(cut.path(), &["run", "--resume", "run"]);
+    let output = fsb_json(cut.path(), "run --resume run");
     expect_code(&output, 0);
     assert_eq!(
         message(&output, "note/block-retried")["fields"]["trials"],
@@ -87,7 +75,7 @@ fn an_interrupted_warm_up_is_made_again() {
     record["amounts"] = serde_json::json!({});
     record["blocks_planned"] = serde_json::Value::Null;
     fs::write(run.join("run.json"), record.to_string()).unwrap();
-    expect_code(&fsb(cut.path(), &["run", "--resume", "run", "-q"]), 0);
+    succeeds(cut.path(), "run --resume run -q");
     let counting = trials(&run)
         .iter()
         .filter(|trial| trial["superseded"] != true)
@@ -99,40 +87,15 @@ fn an_interrupted_warm_up_is_made_again() {
 fn a_complete_run_and_another_kernel_are_refused() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[
-                "run",
-                "fast.toml",
-                "null",
-                "--blocks",
-                "1",
-                "--out",
-                "run",
-                "-q",
-            ],
-        ),
-        0,
-    );
-    fails(
-        scratch.path(),
-        &["run", "--resume", "run"],
-        2,
-        "run/complete",
-    );
+    succeeds(scratch.path(), "run fast.toml null --blocks 1 --out run -q");
+    fails(scratch.path(), "run --resume run", 2, "run/complete");
 
     let cut = interrupted(9);
     let run = cut.path().join("run");
     let mut record = record(&run);
     record["segments"][0]["kernel"] = "2.6.18".into();
     fs::write(run.join("run.json"), record.to_string()).unwrap();
-    fails(
-        cut.path(),
-        &["run", "--resume", "run"],
-        2,
-        "run/other-kernel",
-    );
+    fails(cut.path(), "run --resume run", 2, "run/other-kernel");
 }
 
 // `--runs N`: complete runs that are stored as a set.
@@ -151,11 +114,10 @@ fn make(directory: &Path, runs: &str, out: &str) {
         out,
         "-q",
     ];
-    let output = fsb(
+    let output = succeeds(
         directory,
         &[&["run", "fast.toml", "--runs", runs][..], &targets].concat(),
     );
-    expect_code(&output, 0);
     let title = format!("{runs} runs: means with the standard deviation (sd) between runs");
     assert!(stdout(&output).contains(&title), "{}", stdout(&output));
 }
@@ -174,8 +136,7 @@ fn a_set_holds_complete_runs_and_is_compared_as_one() {
         assert_eq!(seed(&run), 40 + number);
         assert!(run.join("report.html").is_file() && record(&run)["stop_reason"].is_object());
     }
-    let output = fsb(scratch.path(), &["compare", "old=old", "new=new"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare old=old new=new");
     let text = stdout(&output);
     assert!(
         text.contains("old") && text.contains("new") && text.contains("read 1M, cold"),
@@ -195,8 +156,7 @@ fn a_set_is_resumed_with_the_runs_that_are_missing() {
     interrupted["stop_reason"] = serde_json::Value::Null;
     fs::write(set.join("run-2/run.json"), interrupted.to_string()).unwrap();
     fs::write(set.join("run-2/trials.jsonl"), "").unwrap();
-    let output = fsb(scratch.path(), &["run", "--resume", "set", "-q"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "run --resume set -q");
     assert!(
         stdout(&output).contains("3 runs: means"),
         "{}",
@@ -208,12 +168,7 @@ fn a_set_is_resumed_with_the_runs_that_are_missing() {
     );
     assert!(record(&set.join("run-2"))["stop_reason"].is_object());
     assert_eq!(fs::read(set.join("run-1/trials.jsonl")).unwrap(), first);
-    fails(
-        scratch.path(),
-        &["run", "--resume", "set", "-q"],
-        2,
-        "run/invalid-set",
-    );
+    fails(scratch.path(), "run --resume set -q", 2, "run/invalid-set");
 }
 
 #[test]
@@ -221,15 +176,9 @@ fn a_set_is_not_made_where_something_is() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("full")).unwrap();
     fs::write(scratch.path().join("full/file"), "x").unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "null", "--runs", "2", "--out", "full"],
-    );
+    let output = fsb(scratch.path(), "run null --runs 2 --out full");
     expect_code(&output, 2);
-    let output = fsb(
-        scratch.path(),
-        &["run", "null", "--runs", "0", "--out", "set"],
-    );
+    let output = fsb(scratch.path(), "run null --runs 0 --out set");
     expect_code(&output, 2);
     assert!(!scratch.path().join("set").exists());
 }
@@ -241,21 +190,11 @@ fn patterns_in_one_directory_are_sets_of_their_own() {
     fast_plan(scratch.path());
     for run in ["old-1", "old-2", "new-1", "new-2"] {
         let out = format!("all/{run}");
-        let arguments = [
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "1",
-            "--out",
-            &out,
-            "-q",
-        ];
+        let arguments = format!("run fast.toml null --blocks 1 --out {out} -q");
         fs::create_dir_all(scratch.path().join("all")).unwrap();
-        expect_code(&fsb(scratch.path(), &arguments), 0);
+        succeeds(scratch.path(), &arguments);
     }
-    let output = fsb(scratch.path(), &["compare", "all/old-*", "all/new-*"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "compare all/old-* all/new-*");
     assert!(
         stdout(&output).contains("old-1/null") && stdout(&output).contains("new-1/null"),
         "{}",
@@ -483,20 +422,8 @@ fn a_former_page_is_converted() {
 fn a_changed_digit_in_a_journal_is_found_with_its_line() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "a=null",
-        "b=null",
-        "--blocks",
-        "2",
-        "--seed",
-        "3",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run fast.toml a=null b=null --blocks 2 --seed 3 --out run -q");
+    succeeds(scratch.path(), &arguments);
     let journal = scratch.path().join("run/trials.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     let start = text.match_indices('\n').nth(4).unwrap().0;
@@ -522,7 +449,7 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
     let start = text.find(",\"crc32\"").unwrap();
     let end = start + text[start..].find('}').unwrap();
     fs::write(&journal, format!("{}{}", &text[..start], &text[end..])).unwrap();
-    let error = fails(scratch.path(), &["report", "run"], 2, "store/checksum");
+    let error = fails(scratch.path(), "report run", 2, "store/checksum");
     assert_eq!(error["fields"]["line"], 1);
 }
 
@@ -531,20 +458,8 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
 fn a_newer_minor_version_is_reported_with_what_it_added() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "null",
-        "b=null",
-        "--blocks",
-        "5",
-        "--seed",
-        "3",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run fast.toml null b=null --blocks 5 --seed 3 --out run -q");
+    succeeds(scratch.path(), &arguments);
     let run = scratch.path().join("run");
     let mut newer = record(&run);
     newer["schema"] = "fsbench/run/1.1".into();
@@ -559,8 +474,7 @@ fn a_newer_minor_version_is_reported_with_what_it_added() {
         trial["interference"] = json!([{ "kind": "gravity", "newtons": 9.81 }]);
         trial["observed"]["altitude"] = 500.into();
     });
-    let report = fsb(scratch.path(), &["report", "run", "--format", "html"]);
-    expect_code(&report, 0);
+    let report = succeeds(scratch.path(), "report run --format html");
     let text = stdout(&report);
     for added in ["full_moon", "moon", "eclipse", "tide", "gravity"] {
         assert!(text.contains(added), "{added}: {text}");
