@@ -61,7 +61,10 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     let upgrade = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/upgrade-results");
     let status = Command::new(upgrade).args(&converted).status()?;
     ensure!(status.success(), "scripts/upgrade-results failed");
-    println!("{:>6} {:>18} {:>18}", "round", "before: s, MiB", "now: s, MiB");
+    println!(
+        "{:>6} {:>18} {:>18}",
+        "round", "before: s, MiB", "now: s, MiB"
+    );
     let (mut times, mut memories) = (Vec::new(), Vec::new());
     for round in 0..rounds.max(9) {
         // The order changes from round to round.
@@ -99,7 +102,15 @@ fn make_runs(fsb: &Path, directory: &Path) -> anyhow::Result<[PathBuf; 2]> {
     fs::create_dir_all(directory)?;
     for (seed, run) in runs.iter().enumerate() {
         let made = Command::new(fsb)
-            .args(["run", "a=null", "b=null", "--blocks", "5", "-q", "--allow-concurrent"])
+            .args([
+                "run",
+                "a=null",
+                "b=null",
+                "--blocks",
+                "5",
+                "-q",
+                "--allow-concurrent",
+            ])
             .args(["--seed", &seed.to_string(), "--size", "64M", "--out"])
             .arg(run)
             .output()
@@ -121,7 +132,10 @@ fn repeat(run: &Path, seed: u64) -> anyhow::Result<()> {
     for line in fs::read_to_string(&path)?.lines() {
         let mut trial: Value = serde_json::from_str(line)?;
         if trial["phase"] == "measured" && trial["block"] == 1 && trial["outcome"] == "ok" {
-            trial.as_object_mut().context("a trial is an object")?.remove("crc32");
+            trial
+                .as_object_mut()
+                .context("a trial is an object")?
+                .remove("crc32");
             block.push(trial);
         }
     }
@@ -172,7 +186,10 @@ fn cost(fsb: &Path, [old, new]: &[PathBuf; 2]) -> anyhow::Result<Cost> {
         .output()
         .context("cannot run python3")?;
     let text = String::from_utf8(output.stdout)?;
-    let numbers: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let numbers: Vec<f64> = text
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
     let [seconds, memory, code] = numbers[..] else {
         anyhow::bail!("python3: {}", String::from_utf8_lossy(&output.stderr));
     };
