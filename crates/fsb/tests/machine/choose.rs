@@ -46,7 +46,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!((1.8..4.2).contains(&winner.as_f64().unwrap()), "{winner}");
     // The race drops losers: except for the last race round, they are in no more race rounds than
     // candidates that may still win. Only the baseline is in all of them.
-    let race_rounds = |one: &Value| one["heats"].as_u64().unwrap();
+    let race_rounds = |one: &Value| one["race_rounds"].as_u64().unwrap();
     let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
     let mut losers = candidates.iter().filter(slower);
     assert!(

@@ -245,7 +245,7 @@ fn a_resumed_run_has_slices_of_its_own() {
         trials(&run)
             .iter()
             .filter(of_block)
-            .map(|trial| trial["part"].as_u64().unwrap())
+            .map(|trial| trial["slice"].as_u64().unwrap())
             .collect()
     };
     assert_eq!(

@@ -522,8 +522,8 @@ fn btrfs_on_an_image_makes_no_commit_that_a_large_disk_does_not_need() {
         assert_eq!(trials.len(), 2);
         for trial in &trials {
             assert_eq!(trial["outcome"], "ok", "{}", trial["error"]);
-            let samples = trial["stretches"]["timed_ns"].as_array().unwrap().len() as u64
-                * trial["stretches"]["units"].as_u64().unwrap();
+            let samples = trial["samples"]["timed_ns"].as_array().unwrap().len() as u64
+                * trial["samples"]["units"].as_u64().unwrap();
             let flushes = trial["observed"]["device_flushes"].as_u64().unwrap();
             // A commit flushes twice. On the slice alone there are more than ten commits in each
             // sample.

@@ -145,7 +145,7 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
         view["warnings"].to_string().contains(&expected),
         "{expected} in {view:#}"
     );
-    for row in view["rows"].as_array().unwrap() {
+    for row in view["cases"].as_array().unwrap() {
         for cell in row["cells"].as_array().unwrap() {
             assert_eq!(
                 cell["trials"].as_array().unwrap().len(),
@@ -251,7 +251,7 @@ fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
     expect_code(&output, 0);
     let report = json(scratch.path(), "report run --format json");
     assert_eq!(report["trust"]["level"], "low");
-    for row in report["rows"].as_array().unwrap() {
+    for row in report["cases"].as_array().unwrap() {
         assert_eq!(row["ranking"]["outcome"], "not_judged", "{row:#}");
     }
     let (document, _) = compare(scratch.path(), &["run"]);
@@ -392,7 +392,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     };
     let widest = |out: &str| {
         let view = json(scratch.path(), &["report", out, "--format", "json"]);
-        let cells: Vec<&Value> = view["rows"]
+        let cells: Vec<&Value> = view["cases"]
             .as_array()
             .unwrap()
             .iter()

@@ -251,7 +251,7 @@ fn a_known_slowdown_is_found_and_no_difference_is_not() {
     let report = succeeds(scratch.path(), "report run --format json");
     let view: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
     assert_eq!(view["schema"], "fsbench/report/1");
-    for row in view["rows"].as_array().unwrap() {
+    for row in view["cases"].as_array().unwrap() {
         let verdict = |cell: usize| {
             row["cells"][cell]["against"]["verdict"]
                 .as_str()
@@ -354,8 +354,8 @@ fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
     };
     let [plain, traced] = ["plain", "traced"].map(report);
     assert_eq!(
-        (&plain["rows"], &plain["blocks"]),
-        (&traced["rows"], &traced["blocks"])
+        (&plain["cases"], &plain["blocks"]),
+        (&traced["cases"], &traced["blocks"])
     );
     assert_eq!(plain.get("traced_explanations"), None);
     let first = &traced["traced_explanations"][0];

@@ -96,10 +96,7 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    let output = succeeds(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
+    let output = succeeds(directory, &["report", "run", "-o", "figures/of the run/"]);
     let printed = stdout(&output);
     let names: Vec<&str> = printed.lines().collect();
     for name in [
@@ -128,23 +125,9 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
             .count(),
         names.len()
     );
-    let again = fsb(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
+    let again = fsb(directory, &["report", "run", "-o", "figures/of the run/"]);
     assert_eq!(stdout(&again), printed);
-    fails(
-        directory,
-        "report run --figures x -o a.svg",
-        2,
-        "arguments/conflict",
-    );
-    fails(
-        directory,
-        "report run --figures run/run.json",
-        3,
-        "output/failed",
-    );
+    fails(directory, "report run -o run/run.json/", 3, "output/failed");
 }
 
 #[test]
@@ -398,7 +381,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
         "{report:#}"
     );
     let claim = |test: &str| {
-        claims["rows"]
+        claims["cases"]
             .as_array()
             .unwrap()
             .iter()
@@ -551,7 +534,7 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let report = document(scratch.path(), &["report", "run", "--format", "json"]);
     check(&of_reports, &report);
     let mut wrong = report.clone();
-    wrong["rows"][0]["cells"][0]["state"]["state"] = "sometimes".into();
+    wrong["cases"][0]["cells"][0]["state"]["state"] = "sometimes".into();
     assert!(!of_reports.is_valid(&wrong));
     let of_comparisons = validator(include_str!("../../schema/comparison.json"));
     check(

@@ -1,7 +1,7 @@
 //! Runs that are continued, sets of runs, and records of other versions.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -202,76 +202,219 @@ fn patterns_in_one_directory_are_sets_of_their_own() {
     );
 }
 
-// Records of earlier and newer versions.
+// Records of former and newer formats.
 
-/// Copies a recorded run directory.
-fn recorded(scratch: &Path, version: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata/records")
-        .join(version);
-    let copy = scratch.join(version);
-    fs::create_dir(&copy).unwrap();
+/// Runs a script of the repository on paths in a directory. Returns what it printed.
+fn upgrade_results(directory: &Path, paths: &[&str]) -> (bool, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/upgrade-results");
+    let output = std::process::Command::new("python3")
+        .arg(script)
+        .args(paths)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    (output.status.success(), stdout(&output) + &stderr(&output))
+}
+
+/// Copies the run directory that fsb wrote before its first release.
+fn former_run(copy: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/records/former");
+    fs::create_dir(copy).unwrap();
     for file in ["run.json", "trials.jsonl"] {
         fs::copy(source.join(file), copy.join(file)).unwrap();
     }
-    copy
 }
 
 #[test]
-fn every_earlier_version_is_reported_and_compared() {
+fn a_former_run_is_refused_with_the_command_that_converts_it() {
     let scratch = scratch();
-    for version in [
-        "run-1-trial-1",
-        "run-1-trial-2",
-        "run-2-trial-2",
-        "run-2-trial-3",
+    former_run(&scratch.path().join("run"));
+    for command in [
+        &["report", "run"][..],
+        &["compare", "run", "run"],
+        &["publish", "run", "-o", "page.html"],
+        &["run", "--resume", "run"],
+        #[cfg(feature = "history")]
+        &["history", "add", "run", "--store", "index.sqlite"],
     ] {
-        let run = recorded(scratch.path(), version);
-        let written = fs::read(run.join("trials.jsonl")).unwrap();
-        let report = succeeds(scratch.path(), &["report", version, "--format", "json"]);
-        let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
-        assert_eq!(summary["blocks"], 5, "{version}");
-        let labels: Vec<&str> = summary["rows"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row["workload"].as_str().unwrap())
-            .collect();
-        assert_eq!(
-            labels,
-            [
-                "write 1M, durable",
-                "append 4K, durable each",
-                "create 4K files"
-            ],
-            "{version}"
-        );
-        let slower = &summary["rows"][1]["cells"][1]["against"];
-        assert_eq!(
-            (
-                slower["n"].as_u64(),
-                slower["ratio"].as_f64().unwrap() < 1.0
-            ),
-            (Some(5), true),
-            "{slower}"
-        );
-        let screen =
-            stdout(&fsb(scratch.path(), &["report", version, "--notes"])).replace("\n  ", " ");
-        assert!(screen.contains("CPU steal 3 %: 2 of 45 trials"), "{screen}");
-        succeeds(
-            scratch.path(),
-            &[
-                "compare",
-                &format!("old={version}"),
-                &format!("new={version}"),
-            ],
-        );
-        assert_eq!(
-            fs::read(run.join("trials.jsonl")).unwrap(),
-            written,
-            "a reader changes nothing"
-        );
+        let error = fails(scratch.path(), command, 2, "store/former-format");
+        assert_eq!(error["fields"]["path"], "run/run.json");
+        let help = error["help"].as_str().unwrap();
+        assert!(help.contains("'scripts/upgrade-results run'"), "{help}");
     }
+
+    let written = fs::read(scratch.path().join("run/trials.jsonl")).unwrap();
+    let (succeeded, printed) = upgrade_results(scratch.path(), &["run"]);
+    assert!(succeeded && printed == "run: converted\n", "{printed}");
+    let kept = fs::read(scratch.path().join("run/trials.jsonl.old")).unwrap();
+    assert!(kept == written, "the former journal is kept");
+
+    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
+    expect_code(&report, 0);
+    let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let slower = &summary["cases"][0]["cells"][1]["against"];
+    assert_eq!((&summary["blocks"], &slower["n"]), (&json!(24), &json!(24)));
+    assert_eq!(slower["verdict"], "slower", "{slower}");
+    let converted = record(&scratch.path().join("run"));
+    assert_eq!(converted["interim_analyses"], json!([6, 9, 12, 18, 24]));
+    assert_eq!(converted["placement"]["side_by_side"]["slices"], 0);
+    let compared = fsb(scratch.path(), &["compare", "old=run", "new=run"]);
+    expect_code(&compared, 0);
+
+    // A second conversion has nothing to do, and never replaces the copy of a former file.
+    let (succeeded, printed) = upgrade_results(scratch.path(), &["run"]);
+    assert!(
+        succeeded && printed.contains("need no conversion"),
+        "{printed}"
+    );
+    fs::copy(
+        scratch.path().join("run/run.json.old"),
+        scratch.path().join("run/run.json"),
+    )
+    .unwrap();
+    let (succeeded, printed) = upgrade_results(scratch.path(), &["run"]);
+    assert!(
+        !succeeded && printed.contains("run.json.old exists"),
+        "{printed}"
+    );
+}
+
+/// Sentences of the first formats become objects, and the names of fields those of today.
+#[test]
+fn sentences_of_the_first_format_are_converted_to_objects() {
+    let scratch = scratch();
+    let run = scratch.path().join("set/run-1");
+    fs::create_dir(scratch.path().join("set")).unwrap();
+    former_run(&run);
+    let mut first = record(&run);
+    first["schema"] = "fsbench/run/1".into();
+    first.as_object_mut().unwrap().remove("stop_reason");
+    first["finished"] = "24 blocks as planned".into();
+    first["stopping_rule"] = "24 blocks, as was asked for".into();
+    first["placement"] = json!({ "in_turn": { "why": "--one-at-a-time" } });
+    first["warnings"] = json!([
+        "not alone: process 7 (fsb run ext4) and 3 more measured at the same time; …",
+        "the moon was full",
+    ]);
+    fs::write(run.join("run.json"), first.to_string()).unwrap();
+    let journal = fs::read_to_string(run.join("trials.jsonl")).unwrap();
+    let lines = journal.lines().map(|line| {
+        let mut trial: Value = serde_json::from_str(line).unwrap();
+        let fields = trial.as_object_mut().unwrap();
+        fields.remove("crc32");
+        fields.remove("interference");
+        trial["schema"] = "fsbench/trial/2".into();
+        trial["disturbed"] = json!(["CPU steal 58 %", "others' I/O on the disk 4.5 MiB/s"]);
+        trial["observed"] = json!({ "settled": true, "settle_seconds": 0.5 });
+        trial.to_string() + "\n"
+    });
+    // The last line is cut off, as a machine that lost power leaves it.
+    let text = lines.collect::<String>() + "{\"schema\":";
+    fs::write(run.join("trials.jsonl"), text).unwrap();
+    fails(
+        scratch.path(),
+        &["report", "set/run-1"],
+        2,
+        "store/former-format",
+    );
+
+    let (succeeded, printed) = upgrade_results(scratch.path(), &["set"]);
+    assert!(
+        succeeded && printed == "set/run-1: converted\n",
+        "{printed}"
+    );
+    let converted = record(&run);
+    assert_eq!(
+        converted["stop_reason"],
+        json!({ "kind": "requested", "blocks": 24 })
+    );
+    assert_eq!(
+        converted["stopping_rule"],
+        json!({ "kind": "blocks", "blocks": 24 })
+    );
+    assert_eq!(
+        converted["placement"]["in_turn"]["reason"],
+        json!({ "kind": "requested" })
+    );
+    assert_eq!(
+        converted["warnings"],
+        json!([
+            { "kind": "concurrent", "run": "process 7 (fsb run ext4)", "more": 3 },
+            { "kind": "described", "text": "the moon was full" },
+        ])
+    );
+    let report = fsb(scratch.path(), &["report", "set/run-1", "--notes"]);
+    expect_code(&report, 0);
+    assert!(
+        stdout(&report).contains("CPU steal 58 %"),
+        "{}",
+        stdout(&report)
+    );
+    let trials = trials(&run);
+    assert_eq!(trials.len(), 50);
+    assert_eq!(
+        (
+            &trials[0]["observed"]["idle"],
+            &trials[0]["observed"]["quiesce_seconds"]
+        ),
+        (&json!(true), &json!(0.5))
+    );
+}
+
+/// Gives the run in a page the schema and a name of the former format.
+const FORMER_PAGE: &str = r#"
+import base64, gzip, re, sys
+with open(sys.argv[1]) as file:
+    head, data, tail = re.split('(?<=id="fsbench-run">)([^<]*)', file.read(), maxsplit=1)
+lines = gzip.decompress(base64.b64decode(data))
+lines = lines.replace(b'"fsbench/run/1"', b'"fsbench/run/2"').replace(b'"slice_bytes"', b'"part_bytes"')
+with open(sys.argv[1], "w") as file:
+    file.write(head + base64.b64encode(gzip.compress(lines)).decode() + tail)
+"#;
+
+#[test]
+fn a_former_page_is_converted() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let arguments = [
+        "run",
+        "fast.toml",
+        "a=null",
+        "b=null",
+        "--blocks",
+        "2",
+        "--out",
+        "run",
+        "-q",
+    ];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    expect_code(
+        &fsb(scratch.path(), &["publish", "run", "-o", "page.html"]),
+        0,
+    );
+    let former = std::process::Command::new("python3")
+        .args(["-c", FORMER_PAGE, "page.html"])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert!(former.status.success(), "{}", stderr(&former));
+    let error = fails(
+        scratch.path(),
+        &["report", "page.html"],
+        2,
+        "store/former-format",
+    );
+    let help = error["help"].as_str().unwrap();
+    assert!(
+        help.contains("'scripts/upgrade-results page.html'"),
+        "{help}"
+    );
+    let (succeeded, printed) = upgrade_results(scratch.path(), &["page.html"]);
+    assert!(
+        succeeded && printed == "page.html: converted\n",
+        "{printed}"
+    );
+    expect_code(&fsb(scratch.path(), &["report", "page.html"]), 0);
 }
 
 /// A changed digit leaves JSON with another value. Every reader of a journal finds it.
@@ -319,7 +462,7 @@ fn a_newer_minor_version_is_reported_with_what_it_added() {
     succeeds(scratch.path(), &arguments);
     let run = scratch.path().join("run");
     let mut newer = record(&run);
-    newer["schema"] = "fsbench/run/2.1".into();
+    newer["schema"] = "fsbench/run/1.1".into();
     newer["stop_reason"] = json!({ "kind": "full_moon", "blocks": 5 });
     newer["stopping_rule"] = json!({ "kind": "moon", "phase": 0.5 });
     newer["placement"] = json!({ "in_turn": { "reason": { "kind": "eclipse" } } });
@@ -327,7 +470,7 @@ fn a_newer_minor_version_is_reported_with_what_it_added() {
     newer["added"] = true.into();
     fs::write(run.join("run.json"), newer.to_string()).unwrap();
     rewrite_trials(&run, |trial| {
-        trial["schema"] = "fsbench/trial/4.1".into();
+        trial["schema"] = "fsbench/trial/1.1".into();
         trial["interference"] = json!([{ "kind": "gravity", "newtons": 9.81 }]);
         trial["observed"]["altitude"] = 500.into();
     });

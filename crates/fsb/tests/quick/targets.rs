@@ -75,7 +75,7 @@ fn samples_of_seconds_are_sequential_trials() {
             .into_iter()
             .filter(|trial| trial["phase"] == "measured");
         let timed = |trial: Value| {
-            let each = trial["stretches"]["timed_ns"]
+            let each = trial["samples"]["timed_ns"]
                 .as_array()
                 .map(|each| each[0].as_f64().unwrap());
             each.unwrap_or_else(|| trial["workers"][0]["timed_ns"].as_f64().unwrap()) * 1e-9
@@ -117,7 +117,7 @@ fn one_workload_of_a_plan_may_be_measured_in_visits() {
     for visit in visits {
         let seconds = visit["workers"][0]["timed_ns"].as_f64().unwrap() * 1e-9;
         assert!(
-            visit["stretches"].is_null() && (1.0..4.0).contains(&seconds),
+            visit["samples"].is_null() && (1.0..4.0).contains(&seconds),
             "{seconds} s: {visit}"
         );
     }
@@ -294,11 +294,11 @@ fn requests_that_make_no_sense_are_refused_without_a_kernel() {
     let requests: &[(&[&str], &str)] = &[
         (&["run", "ext4", "--kernel", "6.1"], "plan/invalid"),
         (&["run", "ext4", "--memory", "1G"], "plan/invalid"),
-        (&["run", "ext4", "--in", "wm"], "plan/invalid"),
+        (&["run", "ext4", "--in", "wm"], "arguments/invalid-value"),
         (&["run", "/tmp", "--in", "vm"], "plan/invalid"),
         (
             &["run", "ext4", "--in", "vm", "--cpus", "0"],
-            "plan/out-of-range",
+            "arguments/invalid-value",
         ),
     ];
     expect_refusals("vm", scratch.path(), requests);

@@ -44,7 +44,7 @@ const SERVED: [&str; 6] = [
     "ntfs-3g",
 ];
 /// Roles of a run in a virtual machine.
-const OF_GUESTS: [&str; 4] = ["coordinator", "__supervisor", "__vm-agent", "qemu-system-"];
+const OF_GUESTS: [&str; 4] = ["coordinator", "__supervisor", "__vm-proxy", "qemu-system-"];
 
 /// Roles while a command is measured: a worker is below its monitor, which has the same arguments,
 /// and the command is below both.

@@ -24,7 +24,7 @@ fn slices(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
     let mut slices: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for trial in trials {
         let target = trial["target"].as_str().unwrap().to_owned();
-        let slice = trial["part"].as_u64().expect("a part");
+        let slice = trial["slice"].as_u64().expect("a slice");
         slices
             .entry((target, trial["block"].as_u64().unwrap()))
             .or_default()
@@ -51,8 +51,8 @@ fn slices_rotate_and_every_sample_is_kept() {
     expect_no_traces(&before);
     let record = record(&scratch.path().join("run"));
     let placement = &record["placement"]["side_by_side"];
-    assert_eq!(placement["parts"], 3, "{placement}");
-    let slice = placement["part_bytes"].as_u64().unwrap();
+    assert_eq!(placement["slices"], 3, "{placement}");
+    let slice = placement["slice_bytes"].as_u64().unwrap();
     assert!(
         slice.is_multiple_of(1 << 20) && slice * 3 < 600 << 20,
         "{slice}"
@@ -74,12 +74,12 @@ fn slices_rotate_and_every_sample_is_kept() {
     let mut in_rounds = 0;
     for trial in &trials {
         let Some(rounds) = record["rounds"].get(trial["workload"].as_str().unwrap()) else {
-            assert!(trial.get("stretches").is_none(), "{trial}");
+            assert!(trial.get("samples").is_none(), "{trial}");
             continue;
         };
         assert_eq!(trial["outcome"], "ok", "{trial}");
         in_rounds += 1;
-        let samples = &trial["stretches"];
+        let samples = &trial["samples"];
         assert_eq!(samples["units"], rounds["units"]);
         for list in [
             "timed_ns",
@@ -149,7 +149,7 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
         assert!(
             measured(&scratch.path().join("run"))
                 .iter()
-                .all(|trial| trial.get("part").is_none())
+                .all(|trial| trial.get("slice").is_none())
         );
     }
 }
@@ -200,7 +200,7 @@ fn each_sample_read_as_much(trials: &[Value]) {
     assert_eq!(trials.len(), 6);
     for trial in trials {
         assert_eq!(trial["outcome"], "ok", "{trial}");
-        let bytes: Vec<u64> = trial["stretches"]["device_bytes"]
+        let bytes: Vec<u64> = trial["samples"]["device_bytes"]
             .as_array()
             .unwrap()
             .iter()

@@ -96,7 +96,7 @@ fn a_cold_cache_warms_up_with_about_the_size_of_the_file_set() {
     let read = trial["observed"]["device_read_bytes"].as_u64().unwrap();
     assert!((115 << 20..150 << 20).contains(&read), "{read}");
     let report = json(scratch.path(), "report run --format json");
-    let found = &report["rows"][0]["cells"][0]["warm_up"];
+    let found = &report["cases"][0]["cells"][0]["warm_up"];
     // The time constant is the size of the file set, unless the kernel or the device reads ahead.
     // If memory is not much faster than the device, each repetition has the reason why there is
     // none.

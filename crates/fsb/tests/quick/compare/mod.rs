@@ -489,7 +489,7 @@ fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
     );
     let report = json(scratch.path(), "report run --format json");
     let (document, _) = compare(scratch.path(), &["run"]);
-    let rows = report["rows"].as_array().unwrap();
+    let rows = report["cases"].as_array().unwrap();
     assert_eq!(rows.len(), 12);
     let operations = document["operations"].as_array().unwrap();
     let mut order: Vec<_> = operations
@@ -630,7 +630,7 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
 fn run_directories_that_cannot_be_read_are_refused() {
     let scratch = scratch();
     for (name, text, code) in [
-        ("newer", "{\"schema\": \"fsbench/run/3\"}", "store/newer"),
+        ("newer", "{\"schema\": \"fsbench/run/9\"}", "store/newer"),
         ("broken", "{", "store/syntax"),
     ] {
         fs::create_dir(scratch.path().join(name)).unwrap();

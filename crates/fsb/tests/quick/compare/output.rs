@@ -130,7 +130,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "page.html", "--csv-dir", "tables/of-2010"],
+            &["-o", "page.html", "-o", "tables/of-2010/"],
         ),
         0,
     );
@@ -202,7 +202,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "pages/page.html", "--csv-dir", "two words"],
+            &["-o", "pages/page.html", "-o", "two words/"],
         ),
         0,
     );
@@ -219,7 +219,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     .unwrap();
     refused(
         scratch.path(),
-        &["own/statistics.csv", "--csv-dir", "own"],
+        &["own/statistics.csv", "-o", "own/"],
         "arguments/conflict",
     );
 }

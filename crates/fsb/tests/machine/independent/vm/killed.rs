@@ -66,7 +66,7 @@ fn a_killed_coordinator_takes_the_guest_and_its_disk_along() {
     coordinator.0.kill().unwrap();
     coordinator.0.wait().unwrap();
     expect_no_traces(&before);
-    assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
+    assert!(qemu().is_empty() && processes(&["__vm-proxy"]).is_empty());
     let left: Vec<_> = std::fs::read_dir(scratch.path())
         .unwrap()
         .flatten()
@@ -137,7 +137,7 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
     coordinator.0.kill().unwrap();
     coordinator.0.wait().unwrap();
     expect_no_traces(&before);
-    assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
+    assert!(qemu().is_empty() && processes(&["__vm-proxy"]).is_empty());
 }
 
 #[test]

@@ -1,21 +1,22 @@
 //! One argument of a comparison: its files and run directories, and the sets of its targets.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_model::set::{Histogram, Run, Series};
+use fsb_model::set::{Run, Series};
 use fsb_model::shell;
 use fsb_model::stop::Analyses;
 use fsb_report::show::some_of;
 use fsb_stats::compare::{Collected, Variation, is_named_by_command, variation};
 use fsb_stats::in_parallel;
-use fsb_store::Reader;
 use rayon::prelude::*;
 
 use super::argument::{Argument, Wish, is_glob};
-use super::own::{OwnRun, Workloads};
-use crate::stored::{self, SET_FILE};
+use super::own::OwnRun;
+use crate::directory::{SET_FILE, results_directory, unchanged_runs};
+use crate::matrices::Workloads;
+use crate::run::StoredRun;
 
 /// One argument, with its files found and its run directories read.
 pub(super) struct Source {
@@ -27,7 +28,7 @@ pub(super) struct Source {
 /// Returns the directory that `--runs` made for these runs: the set has its name, and not that of
 /// the first run.
 fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
-    let mut parents = runs.iter().map(|run| run.identity.parent());
+    let mut parents = runs.iter().map(|run| run.stored.identity.parent());
     let first = parents.next()??;
     let is_set = runs.len() > 1
         && first.join(SET_FILE).is_file()
@@ -39,7 +40,7 @@ fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
 /// of one set for each target. Blocks are numbered consecutively over the directories, so that
 /// blocks of different runs are not paired.
 pub(super) fn own_sets(
-    source: &mut Source,
+    source: &Source,
     workloads: &Workloads,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Vec<(Wish, Collected)>> {
@@ -47,27 +48,25 @@ pub(super) fn own_sets(
     let pairing: Vec<String> = source
         .runs
         .iter()
-        .map(|run| run.identity.display().to_string())
+        .map(|run| run.stored.identity.display().to_string())
         .collect();
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
     // Each of several runs was analysed on its own.
     let analyses = if let [run] = &source.runs[..] {
-        run.record.analyses()
+        run.stored.record.analyses()
     } else {
         Analyses::default()
     };
     let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_slice) = (0u32, 0u32);
-    for run in &mut source.runs {
+    for run in &source.runs {
         let (targets, said) = run.targets();
         warnings.extend(said);
-        // The set to which the latencies of each line belong.
-        let mut lines: HashMap<u32, usize> = HashMap::new();
         for target in targets {
             if target.blocks.is_empty() {
                 warnings.push(format!(
                     "{}: no trial of {} has a value: left out",
-                    run.path.display(),
+                    run.stored.path.display(),
                     target.name
                 ));
                 continue;
@@ -79,7 +78,7 @@ pub(super) fn own_sets(
                     let wish = match &source.argument.name {
                         Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
                         None => Wish::target(
-                            set_directory.as_deref().unwrap_or(&run.identity),
+                            set_directory.as_deref().unwrap_or(&run.stored.identity),
                             &target.name,
                             typed.clone(),
                         ),
@@ -99,18 +98,15 @@ pub(super) fn own_sets(
                 let mut one = run.run(block, &trials, workloads);
                 one.slice = one.slice.map(|slice| first_slice.saturating_add(slice));
                 set.push(&one).context("cannot compare these trials")?;
-                lines.extend(trials.iter().map(|trial| (trial.line, place)));
             }
         }
         first_block = first_block.saturating_add(run.last_block());
         first_slice = first_slice.saturating_add(run.slices());
-        let take = |line, histograms: Vec<Histogram>| {
-            let set = &mut sets[lines[&line]].1;
-            histograms
-                .iter()
-                .for_each(|histogram| set.push_latencies(histogram));
-        };
-        run.latencies(workloads, take, |line| lines.contains_key(&line))?;
+        run.latencies(workloads, |target, histogram| {
+            if let Some((_, set)) = sets.iter_mut().find(|(_, set)| set.name == target) {
+                set.push_latencies(&histogram);
+            }
+        });
     }
     Ok(sets)
 }
@@ -125,19 +121,16 @@ const MOST_EARLIER_RUNS: usize = 12;
 /// plan, kernel and geometry as the compared runs. Returns `None` if there are too few. Directories
 /// that cannot be read are skipped: only the width of intervals depends on them, and the result
 /// contains the number of runs.
-pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
-    let first = Reader::open(compared.first()?).ok()?.record;
-    let known: BTreeSet<PathBuf> = compared
-        .iter()
-        .filter_map(|path| path.canonicalize().ok())
-        .collect();
+pub fn earlier_runs(compared: &[StoredRun]) -> Option<Variation> {
+    let first = &compared.first()?.record;
+    let known: BTreeSet<&PathBuf> = compared.iter().map(|run| &run.identity).collect();
     let directories: BTreeSet<PathBuf> = known
         .iter()
-        .filter_map(|path| stored::results_directory(path))
+        .filter_map(|path| results_directory(path))
         .collect();
     let found = directories
         .iter()
-        .flat_map(|directory| stored::unchanged_runs(&first, directory));
+        .flat_map(|directory| unchanged_runs(first, directory));
     let mut paths: Vec<PathBuf> = found
         .map(|run| run.path)
         .filter(|path| !known.contains(path))
@@ -145,7 +138,8 @@ pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     let paths = paths.split_off(paths.len().saturating_sub(MOST_EARLIER_RUNS));
     let runs: Vec<OwnRun> = paths
         .iter()
-        .filter_map(|path| OwnRun::read(path).ok())
+        .filter_map(|path| StoredRun::read(path).ok())
+        .map(OwnRun::new)
         .collect();
     if runs.len() < fsb_stats::FEWEST_RUNS_JUDGED {
         return None;
@@ -155,13 +149,13 @@ pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
         name: None,
         paths,
     };
-    let mut source = Source {
+    let source = Source {
         argument,
         files: Vec::new(),
         runs,
     };
-    let workloads = Workloads::from_cells(source.runs.iter().flat_map(|run| &run.trials.cells));
-    let sets = own_sets(&mut source, &workloads, &mut Vec::new()).ok()?;
+    let workloads = Workloads::from_cells(source.runs.iter().flat_map(|run| &run.cells.list));
+    let sets = own_sets(&source, &workloads, &mut Vec::new()).ok()?;
     variation(sets.into_iter().map(|(_, set)| set).collect()).ok()
 }
 

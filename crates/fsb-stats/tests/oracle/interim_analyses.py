@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes looks.json: the level that interim analyses leave to the final one.
+"""Writes interim_analyses.json: the level that interim analyses leave to the final one.
 
 Each interim analysis has 8 % of alpha; the final one has the level at which all together reject with probability alpha. Every
 path is drawn block by block and tested with the formula of the textbook at each analysis; fsb-stats draws sums and sums of
@@ -17,14 +17,14 @@ PATHS = 400_000
 INTERIM_SHARE = 0.08
 
 
-def p_values(looks, parts):
-    """The smallest interim p-value and the final one, path by path; two targets exchange `parts` places from block to block."""
+def p_values(analyses, slices):
+    """The smallest interim p-value and the final one, path by path; two targets exchange `slices` slices from block to block."""
     smallest, last = numpy.ones(PATHS), numpy.ones(PATHS)
-    differences = random.standard_normal((PATHS, looks[-1]))
-    signs = numpy.where(numpy.arange(looks[-1]) % 2 == 0, 1.0, -1.0)
-    for n in looks:
+    differences = random.standard_normal((PATHS, analyses[-1]))
+    signs = numpy.where(numpy.arange(analyses[-1]) % 2 == 0, 1.0, -1.0)
+    for n in analyses:
         d = differences[:, :n]
-        design = numpy.ones((n, 1)) if parts == 1 else numpy.stack([numpy.ones(n), signs[:n]], axis=1)
+        design = numpy.ones((n, 1)) if slices == 1 else numpy.stack([numpy.ones(n), signs[:n]], axis=1)
         inverse = numpy.linalg.inv(design.T @ design)
         effects = d @ design @ inverse
         degrees = n - design.shape[1]
@@ -44,19 +44,19 @@ def final_level(smallest, last, alpha):
 
 def main():
     cases = []
-    for looks in ([6, 9, 12], [6, 8, 10, 12], [8, 12], [6, 12, 18, 24, 30]):
-        for parts in (1, 2):
-            smallest, last = p_values(looks, parts)
+    for analyses in ([6, 9, 12], [6, 8, 10, 12], [8, 12], [6, 12, 18, 24, 30]):
+        for slices in (1, 2):
+            smallest, last = p_values(analyses, slices)
             for alpha in (0.05, 0.05 / 3, 0.05 / 6):
                 cases.append({
-                    "looks": looks,
-                    "lost": parts,
+                    "interim_analyses": analyses,
+                    "lost": slices,
                     "alpha": alpha,
                     "nominal": final_level(smallest, last, alpha),
                     "relative_error": float((1 / (alpha * PATHS)) ** 0.5),
                 })
     versions = {"numpy": numpy.__version__, "scipy": scipy.__version__}
-    path = pathlib.Path(__file__).parent / "looks.json"
+    path = pathlib.Path(__file__).parent / "interim_analyses.json"
     path.write_text(json.dumps({"versions": versions, "paths": PATHS, "cases": cases}, indent=1) + "\n")
 
 

@@ -14,13 +14,14 @@ use fsb_model::{CacheState, Cell, RunRecord, Target, Unit};
 use fsb_report::mark;
 use fsb_report::run::{
     ClaimValues, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate, PublishedSum,
-    PublishedTable, PublishedValue, ReportTrial,
+    PublishedTable, PublishedValue,
 };
 use fsb_runner::suite;
 use fsb_stats::compare::{CompareRequest, TVerdict, compare};
+use fsb_store::journal::CompactTrial;
 use fsb_testbed::control::memory_limit::{MEMORY_LIMIT, limit_of};
 
-use crate::sets;
+use crate::matrices::of_matrices;
 
 /// Returns the published table whose workloads are those of the run, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
@@ -251,7 +252,7 @@ enum State {
 
 /// Returns the published statements about the operations and targets of the run, or `None` if there
 /// are none.
-pub fn claims_beside(record: &RunRecord, trials: &[ReportTrial]) -> Option<PublishedClaims> {
+pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<PublishedClaims> {
     let state = state(&record.cells)?;
     let measured = Measured::from_run(record, trials);
     let (rows, (title, note), first): (Vec<PublishedClaim>, _, _) = match state {
@@ -314,8 +315,8 @@ struct Measured<'r> {
 }
 
 impl<'r> Measured<'r> {
-    fn from_run(record: &'r RunRecord, trials: &[ReportTrial]) -> Measured<'r> {
-        let mut sets: BTreeMap<String, Set> = sets::of_matrices(record, trials)
+    fn from_run(record: &'r RunRecord, trials: &[CompactTrial]) -> Measured<'r> {
+        let mut sets: BTreeMap<String, Set> = of_matrices(record, trials)
             .into_iter()
             .map(|set| (set.name.clone(), set))
             .collect();

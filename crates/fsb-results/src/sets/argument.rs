@@ -18,7 +18,7 @@ use fsb_model::{code, failure, shell};
 use fsb_store::{RUN_FILE, Reader, TRIALS_FILE, owner};
 use glob::MatchOptions;
 
-use crate::stored;
+use crate::directory::runs_of_set;
 
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,7 +234,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
     if path.join(RUN_FILE).is_file() {
         return Ok(vec![Found::Run(path.to_owned())]);
     }
-    let runs = stored::runs_of_set(path);
+    let runs = runs_of_set(path);
     if !runs.is_empty() {
         return Ok(runs.into_iter().map(Found::Run).collect());
     }

@@ -7,20 +7,46 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::notice::{self, Notice};
 use fsb_model::set::GapReason;
-use fsb_model::{Better, Unit, notice};
+use fsb_model::{Better, Unit, code};
 use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
 use fsb_report::{case_label, power_of, unjudged_of};
 use fsb_stats::compare::{Document, Finding, OURS, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Unjudged, Verdict};
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::message::notify;
-use crate::{exit, sets, stored};
+use crate::run::StoredRun;
+use crate::sets;
 
 /// A message names at most this number of cases.
 const NAMED: usize = 3;
+
+/// The answer of a gate.
+#[derive(Debug)]
+pub struct Answer {
+    /// The exit code: 0 passed, 1 failed, 2 cannot tell.
+    pub exit: u8,
+    /// The kind of the message.
+    pub notice: &'static Notice,
+    /// The fields of the message.
+    pub fields: Vec<(&'static str, Value)>,
+    /// The message.
+    pub text: String,
+}
+
+impl Answer {
+    fn undecided<const N: usize>(fields: [(&'static str, Value); N], why: &str) -> Answer {
+        Answer {
+            exit: code::REQUEST,
+            notice: &notice::GATE_UNDECIDED,
+            fields: fields.into(),
+            text: format!("--fail-if slower: cannot tell: {why}"),
+        }
+    }
+}
 
 /// A comparison, and the sets that a gate judges.
 pub struct Judged<'d> {
@@ -40,6 +66,7 @@ struct Case<'d> {
 }
 
 /// A target of the baseline's runs that other runs lack.
+#[derive(Debug)]
 pub struct AbsentTarget {
     /// The name that its set would have.
     pub set: String,
@@ -118,13 +145,13 @@ impl<'d> Judged<'d> {
     }
 }
 
-/// Returns the exit code of the gate, and prints its reason.
+/// Returns the answer of the gate with its reason.
 ///
 /// A set is slower if an operation as a whole is (the verdict `slower`, from the runs, in the
 /// metric it is judged by), or if a finding is, with its whole interval beyond θ. The verdict
 /// "probably slower" does not fail, because the sure part of the difference may be too small to
 /// matter. Runs of several targets are several comparisons, each of a target with itself.
-pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
+pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
     let lost = |judged: &Judged<'_>| -> Vec<Lost> {
         judged
             .sets
@@ -136,15 +163,14 @@ pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
     if !lost.is_empty() {
         // The comparison shows by how much.
         let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
-        let fields = [("slower", serde_json::to_value(&lost).unwrap_or_default())];
-        notify(
-            &notice::GATE_FAILED,
-            fields,
-            &format!("--fail-if slower: failed: {}", text.join("; ")),
-        );
-        return exit::GATE;
+        return Answer {
+            exit: code::GATE,
+            notice: &notice::GATE_FAILED,
+            fields: vec![("slower", serde_json::to_value(&lost).unwrap_or_default())],
+            text: format!("--fail-if slower: failed: {}", text.join("; ")),
+        };
     }
-    let absent = absent.iter().map(|target| Case {
+    let absent = absent.into_iter().map(|target| Case {
         set: &target.set,
         name: "every workload".to_owned(),
         state: CaseState::Missing,
@@ -191,15 +217,15 @@ pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
                 percent_above(excluded),
                 percent(theta)
             );
-            notify(
-                &notice::GATE_PASSED,
-                [
+            Answer {
+                exit: 0,
+                notice: &notice::GATE_PASSED,
+                fields: vec![
                     ("judged", cases.len().into()),
                     ("excluded", excluded.into()),
                 ],
-                &text,
-            );
-            exit::DONE
+                text,
+            }
         }
     }
 }
@@ -220,7 +246,7 @@ fn cannot_tell(
     open: &[&Case<'_>],
     failures: &[&String],
     all: usize,
-) -> u8 {
+) -> Answer {
     let mut possible: Vec<(f64, String)> = open
         .iter()
         .filter_map(|case| match case.state {
@@ -266,7 +292,7 @@ fn cannot_tell(
     if !failures.is_empty() {
         parts.push(some_of(&failures, NAMED));
     }
-    let mut text = format!("--fail-if slower: cannot tell: {}", parts.join("; "));
+    let mut text = parts.join("; ");
     if let Some(power) = judged
         .iter()
         .find_map(|judged| power_of(judged.document))
@@ -285,12 +311,11 @@ fn cannot_tell(
             possible.first().map(|(largest, _)| *largest).into(),
         ),
     ];
-    notify(&notice::GATE_UNDECIDED, fields, &text);
-    exit::REQUEST
+    Answer::undecided(fields, &text)
 }
 
 /// Prints the reason why no case is judged.
-fn nothing_judged(judged: &[Judged<'_>]) -> u8 {
+fn nothing_judged(judged: &[Judged<'_>]) -> Answer {
     let withheld = judged.iter().any(|judged| judged.document.withheld);
     let reason = judged
         .iter()
@@ -310,14 +335,16 @@ fn nothing_judged(judged: &[Judged<'_>]) -> u8 {
             format!("at least {FEWEST_RUNS_JUDGED} runs on each side are needed"),
         ),
     };
-    let text = format!("--fail-if slower: cannot tell: {why}");
-    notify(&notice::GATE_UNDECIDED, [("reason", kind)], &text);
-    exit::REQUEST
+    Answer::undecided([("reason", kind)], &why)
 }
 
 /// Refuses sets that have data in common, which are equal however fast they are. Returns `None` if
 /// there are none.
-pub fn refused_copies(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<u8>> {
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub fn refused_copies(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<Answer>> {
     let Some(same) = sets::same_content(inputs)? else {
         return Ok(None);
     };
@@ -326,45 +353,35 @@ pub fn refused_copies(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<u8>>
         true => one.to_string(),
         false => format!("{one} and {other} are the same"),
     };
-    let text = format!("--fail-if slower: cannot tell: two sets have data in common: {common}");
     let files = same.map(Path::to_string_lossy).to_vec();
-    notify(
-        &notice::GATE_UNDECIDED,
+    Ok(Some(Answer::undecided(
         [("reason", "common_data".into()), ("files", files.into())],
-        &text,
-    );
-    Ok(Some(exit::REQUEST))
+        &format!("two sets have data in common: {common}"),
+    )))
 }
 
-/// Prints which of these runs are not trusted enough to decide a gate, and the reason; returns
-/// `None` if all are.
-pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
-    let reason = |path: &Path| -> anyhow::Result<Option<String>> {
-        let stored = stored::read(path)?;
-        let trust = Summary::of_shown(&stored.record, &stored.trials).trust;
-        let low = trust.filter(|trust| trust.level == TrustLevel::Low);
-        Ok(low.map(|trust| format!("{}: {}", path.display(), trust.because.join("; "))))
-    };
+/// Returns which of these runs are not trusted enough to decide a gate, and the reason; `None` if
+/// all are. A run of which a part of the journal is left out is not.
+pub fn refused(runs: &[StoredRun]) -> Option<Answer> {
     let (mut reasons, mut refused) = (Vec::new(), Vec::new());
-    for path in runs {
-        if let Some(reason) = reason(path)? {
-            reasons.push(reason);
-            refused.push(path.to_string_lossy());
-        }
+    for run in runs {
+        let path = run.path.display();
+        let trust = Summary::of_shown(&run.record, &run.trials).trust;
+        let low = trust.filter(|trust| trust.level == TrustLevel::Low);
+        let why = match low {
+            _ if run.is_damaged => run.warnings.join("; "),
+            Some(trust) => trust.because.join("; "),
+            None => continue,
+        };
+        reasons.push(format!("{path}: {why}"));
+        refused.push(run.path.to_string_lossy());
     }
-    if reasons.is_empty() {
-        return Ok(None);
-    }
-    let text = format!(
-        "--fail-if slower: cannot tell: a run of low trust cannot decide: {}",
-        reasons.join("; ")
-    );
-    notify(
-        &notice::GATE_UNDECIDED,
-        [("reason", "low_trust".into()), ("runs", refused.into())],
-        &text,
-    );
-    Ok(Some(exit::REQUEST))
+    (!reasons.is_empty()).then(|| {
+        Answer::undecided(
+            [("reason", "low_trust".into()), ("runs", refused.into())],
+            &format!("a run of low trust cannot decide: {}", reasons.join("; ")),
+        )
+    })
 }
 
 /// Returns the operations in the metric that each is judged by.

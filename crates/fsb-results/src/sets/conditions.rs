@@ -130,7 +130,7 @@ const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
         texts(target.features.iter().cloned().collect())
     }),
     (Condition::Risks, |target| {
-        // Records of earlier versions have neither geometry nor risks.
+        // A target that was not made has neither a geometry nor risks.
         target.geometry.as_ref()?;
         Some(Observed::Texts(
             target
@@ -301,17 +301,17 @@ pub(super) fn regimes_of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: boo
         ..Unjudged::default()
     };
     for run in runs {
-        let path = run.path.display().to_string();
-        unjudged.note(&run.record, &path);
-        controls.note(&run.record.controls, &path);
-        scales.note(format!("{}", run.record.plan.scale), &path);
-        for limit in &run.trials.limits {
+        let path = run.stored.path.display().to_string();
+        unjudged.note(&run.stored.record, &path);
+        controls.note(&run.stored.record.controls, &path);
+        scales.note(format!("{}", run.stored.record.plan.scale), &path);
+        for limit in &run.cells.limits {
             limits.note(
                 limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)),
                 &path,
             );
         }
-        for mechanism in &run.trials.mechanisms {
+        for mechanism in &run.cells.mechanisms {
             mechanisms.note(mechanism.clone(), &path);
         }
     }
@@ -463,14 +463,14 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     let mut by_label: BTreeMap<String, [Vec<String>; 2]> = BTreeMap::new();
     let mut unknown: BTreeSet<String> = BTreeSet::new();
     for run in sources.iter().flat_map(|source| &source.runs) {
-        for cell in &run.trials.cells {
-            if !run.trials.has_unit(&cell.workload) {
+        for cell in &run.cells.list {
+            if !run.cells.has_unit(&cell.workload) {
                 unknown.insert(cell.workload.clone());
             }
-            let in_rounds = run.record.rounds.contains_key(&cell.workload);
+            let in_rounds = run.stored.record.rounds.contains_key(&cell.workload);
             let paths =
                 &mut by_label.entry(cell.workload.clone()).or_default()[usize::from(in_rounds)];
-            let path = run.path.display().to_string();
+            let path = run.stored.path.display().to_string();
             if !paths.contains(&path) {
                 paths.push(path);
             }
@@ -479,7 +479,7 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     for run in sources.iter_mut().flat_map(|source| &mut source.runs) {
         unknown
             .iter()
-            .for_each(|label| run.trials.forget_unit(label));
+            .for_each(|label| run.cells.forget_unit(label));
     }
     let mut alike: BTreeMap<[Vec<String>; 2], Vec<String>> = BTreeMap::new();
     for (label, ways) in by_label
@@ -508,7 +508,7 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
     let mut seen: BTreeMap<&str, Vec<(String, BTreeSet<Size>)>> = BTreeMap::new();
     for source in sources {
         let mut own: BTreeMap<&str, BTreeSet<Size>> = BTreeMap::new();
-        for cell in source.runs.iter().flat_map(|run| &run.trials.cells) {
+        for cell in source.runs.iter().flat_map(|run| &run.cells.list) {
             own.entry(&cell.workload)
                 .or_default()
                 .insert((cell.file_size, cell.record_size));
@@ -573,7 +573,7 @@ mod tests {
         let segment = json!({"boot_id": "b", "kernel": "6.12", "fsb_version": "1.0.0", "started": "2026-01-01T00:00:00Z"});
         serde_json::from_value(json!({
             "schema": SCHEMA, "name": "ext4", "cells": [], "segments": [segment],
-            "placement": {"side_by_side": {"parts": 2, "part_bytes": 1 << 30}},
+            "placement": {"side_by_side": {"slices": 2, "slice_bytes": 1 << 30}},
             "plan": {"name": "quick", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 5}},
                      "seed": 1, "size": "2G", "dir": ".", "theta": 0.03},
         }))

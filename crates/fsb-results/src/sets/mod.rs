@@ -10,9 +10,7 @@ mod own;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
-#[cfg(feature = "history")]
-use std::ffi::OsStr;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,18 +19,17 @@ use anyhow::Context;
 use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
 
-#[cfg(feature = "history")]
-use crate::message::say_warning;
 use fsb_model::{code, failure};
 
+use crate::matrices::Workloads;
+use crate::run::{Results, StoredRun};
 use argument::Argument;
 use conditions::SidedRun;
-use own::{OwnRun, Workloads};
+use own::OwnRun;
 use source::{Source, own_sets};
 
 pub use argument::Found;
 pub use conditions::Apart;
-pub use own::of_matrices;
 pub use source::{Contents, contents, earlier_runs};
 
 /// The sets that the command line names.
@@ -52,8 +49,8 @@ pub struct Sets {
     pub withheld: BTreeMap<(String, &'static str), Vec<String>>,
     /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
-    /// The run directories of fsb, as given.
-    pub runs: Vec<PathBuf>,
+    /// The runs of fsb, in the order of the arguments.
+    pub runs: Vec<StoredRun>,
     /// The files with values, each with the number of its argument: those of other tools, journals
     /// and published pages.
     pub inputs: Vec<(usize, PathBuf)>,
@@ -77,6 +74,24 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
         .iter()
         .map(|text| Argument::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
+    read_arguments(arguments)
+}
+
+/// Reads sets that have names, each from its paths.
+///
+/// # Errors
+///
+/// A path cannot be read, or holds no results.
+pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
+    let argument = |(name, paths): &(&str, &[PathBuf])| Argument {
+        text: OsString::from(name),
+        name: Some((*name).to_owned()),
+        paths: paths.to_vec(),
+    };
+    read_arguments(sets.iter().map(argument).collect())
+}
+
+fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     for argument in arguments {
@@ -86,7 +101,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let of_runs = sources
         .iter()
         .flat_map(|source| &source.runs)
-        .flat_map(OwnRun::files);
+        .flat_map(|run| run.stored.files());
     let files = sources
         .iter()
         .flat_map(|source| &source.files)
@@ -102,7 +117,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
             withheld
                 .entry(reason)
                 .or_default()
-                .push(run.path.display().to_string());
+                .push(run.stored.path.display().to_string());
         }
     }
     let own: Vec<(usize, &OwnRun)> = sources
@@ -112,7 +127,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
         .collect();
     let paths: Vec<String> = own
         .iter()
-        .map(|(_, run)| run.path.display().to_string())
+        .map(|(_, run)| run.stored.path.display().to_string())
         .collect();
     let several = own.iter().any(|(argument, _)| *argument != own[0].0);
     let sided = own
@@ -122,18 +137,20 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
         .map(|(place, ((argument, run), path))| SidedRun {
             side: if several { *argument } else { place },
             path,
-            record: &run.record,
+            record: &run.stored.record,
         });
     let conditions = conditions::differences(&sided.collect::<Vec<_>>());
-    let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
     let with_baseline = own
         .iter()
-        .filter(|(_, run)| run.record.plan.targets.len() > 1);
+        .filter(|(_, run)| run.stored.record.plan.targets.len() > 1);
     let hosts = with_baseline
-        .filter_map(|(_, run)| run.record.on.clone())
+        .filter_map(|(_, run)| run.stored.record.on.clone())
         .collect();
     let inputs = sources.iter().enumerate().flat_map(|(argument, source)| {
-        let journals = source.runs.iter().map(OwnRun::journal_path);
+        let journals = source
+            .runs
+            .iter()
+            .map(|run| run.stored.journal_path.as_path());
         source
             .files
             .iter()
@@ -143,6 +160,11 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     });
     let inputs = inputs.collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
+    let runs = sources
+        .into_iter()
+        .flat_map(|source| source.runs)
+        .map(|run| run.stored)
+        .collect();
     Ok(Sets {
         sets,
         origins,
@@ -182,16 +204,33 @@ pub fn same_content(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<[&Path
     Ok(None)
 }
 
+/// The files and runs behind an argument.
+#[derive(Debug)]
+pub struct Named {
+    /// The name that the argument gives.
+    pub name: Option<String>,
+    /// The files and runs, in natural order.
+    pub found: Vec<Found>,
+    /// Warnings for the reader.
+    pub warnings: Vec<String>,
+}
+
 /// Returns the name that an argument gives, and the files and runs behind it.
-#[cfg(feature = "history")]
-pub fn results_of(text: &OsStr) -> anyhow::Result<(Option<String>, Vec<Found>)> {
+///
+/// # Errors
+///
+/// The argument is no set, or nothing is behind it.
+pub fn results_of(text: &OsStr) -> anyhow::Result<Named> {
     let argument = Argument::parse(text)?;
     let (mut found, mut warnings) = (Vec::new(), Vec::new());
     for path in &argument.paths {
         found.extend(argument::expand(path, &mut warnings)?);
     }
-    warnings.iter().for_each(say_warning);
-    Ok((argument.name, found))
+    Ok(Named {
+        name: argument.name,
+        found,
+        warnings,
+    })
 }
 
 /// Finds the files and runs behind an argument, each once.
@@ -207,7 +246,7 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
             }
             match found {
                 Found::File(path) => files.push(path),
-                Found::Run(path) => runs.push(OwnRun::read(&path)?),
+                Found::Run(path) => runs.push(path),
             }
         }
     }
@@ -224,15 +263,16 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
             format!(
                 "'{}' mixes a run of fsb ({}) with files of other tools ({}): make them sets of their own",
                 argument.text.display(),
-                runs[0].path.display(),
+                runs[0].display(),
                 files[0].display()
             ),
         ));
     }
+    let runs = Results::open(&runs)?.runs;
     Ok(Source {
         argument,
         files,
-        runs,
+        runs: runs.into_iter().map(OwnRun::new).collect(),
     })
 }
 
@@ -252,7 +292,7 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
         for path in source
             .files
             .iter()
-            .chain(source.runs.iter().map(|run| &run.path))
+            .chain(source.runs.iter().map(|run| &run.stored.path))
         {
             let holder = identity(path).map_or(number, |file| *first.entry(file).or_insert(number));
             if holder != number {
@@ -281,7 +321,7 @@ fn assemble(
 ) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     warnings.extend(conditions::take_units(sources));
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
-    let workloads = Workloads::from_cells(all_runs().flat_map(|run| &run.trials.cells));
+    let workloads = Workloads::from_cells(all_runs().flat_map(|run| &run.cells.list));
     warnings.extend(own::relabelled(all_runs()));
     warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());

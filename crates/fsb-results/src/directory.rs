@@ -1,143 +1,11 @@
-//! A run directory as reports show it: trials with only the reported data, and the merged latencies
-//! of a cell. Also finds the earlier runs of a plan, and the runs of a set.
-//!
-//! Histograms, requested values and observed values are most of a journal. They are read one line
-//! at a time and never held together.
+//! Results directories: the runs in them, the runs of a set, and the earlier runs of a plan.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::mem::{self, discriminant};
 use std::path::{Path, PathBuf};
 
+use fsb_model::RunRecord;
 use fsb_model::host::{DeviceManifest, HostManifest};
-use fsb_model::{Outcome, Plan, RunRecord};
-use fsb_report::run::{ReportTrial, ShownTrials, Summary, TrialFields};
-use fsb_stats::histogram::Decoder;
-use fsb_store::{Line, RUN_FILE, Reader, StoreError, owner};
-use serde::Deserialize;
-
-use crate::results;
-
-/// The number of histograms that are held until they are merged.
-const BATCH: usize = 8;
-
-/// A run that is shown.
-pub struct Stored {
-    /// The record.
-    pub record: RunRecord,
-    /// The trials in the order in which they ended. The first trial with latencies of a cell holds
-    /// those of all its trials.
-    pub trials: Vec<ReportTrial>,
-    /// Warnings about skipped data.
-    pub warnings: Vec<String>,
-}
-
-/// A line of the journal.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct ShownLine<'a>(#[serde(borrow)] TrialFields<'a>);
-
-impl<'a> Line<'a> for ShownLine<'a> {
-    fn schema(&self) -> &str {
-        &self.0.schema
-    }
-}
-
-/// Histograms by operation.
-type Histograms = BTreeMap<String, Vec<String>>;
-
-/// Reads a run to show it.
-pub fn read(path: &Path) -> Result<Stored, StoreError> {
-    let mut reader = Reader::open(path)?;
-    let mut decoder = Decoder::default();
-    let mut replaced: HashSet<usize> = HashSet::new();
-    loop {
-        let mut trials = ShownTrials::default();
-        let mut cells: HashMap<(String, String), Histograms> = HashMap::new();
-        let mut journal = reader.journal()?;
-        while let Some((_, ShownLine(mut trial))) = journal.next_trial()? {
-            let latency = mem::take(&mut trial.latency);
-            if trial.has_values() && !replaced.contains(&trials.count()) {
-                let cell = cells
-                    .entry((trial.target.to_string(), trial.workload.to_string()))
-                    .or_default();
-                for (operation, text) in latency {
-                    let texts = cell.entry(operation.0.into_owned()).or_default();
-                    texts.push(text.0.into_owned());
-                    if texts.len() == BATCH {
-                        decoder.merge(texts);
-                    }
-                }
-            }
-            trials.push(trial);
-        }
-        let warnings = journal.warnings;
-        let mut trials = trials.finish();
-        let (first, now_replaced) = last_attempts(&trials);
-        // Only a later attempt shows that a trial does not count. This is rare and takes a second
-        // pass.
-        if now_replaced != replaced {
-            replaced = now_replaced;
-            continue;
-        }
-        for place in first {
-            let trial = &mut trials[place];
-            let histograms =
-                cells.remove(&(trial.what.target.clone(), trial.what.workload.clone()));
-            let merged = histograms
-                .into_iter()
-                .flatten()
-                .filter_map(|(operation, mut texts)| {
-                    decoder.merge(&mut texts);
-                    Some((operation, texts.pop()?))
-                });
-            let merged: BTreeMap<String, String> = merged.collect();
-            trial.set_latency(merged);
-        }
-        return Ok(Stored {
-            record: reader.record,
-            trials,
-            warnings,
-        });
-    }
-}
-
-/// Returns the indices of two kinds of trials: the first trial with values of each cell, and trials
-/// with values that a later attempt in the same block replaces.
-fn last_attempts(trials: &[ReportTrial]) -> (Vec<usize>, HashSet<usize>) {
-    let mut cells: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for (place, trial) in trials
-        .iter()
-        .enumerate()
-        .filter(|(_, trial)| trial.counts())
-    {
-        cells
-            .entry((&trial.what.target, &trial.what.workload))
-            .or_default()
-            .push(place);
-    }
-    let (mut first, mut replaced) = (Vec::new(), HashSet::new());
-    for mut places in cells.into_values() {
-        let of = |place: &usize| &trials[*place];
-        // The sort keeps the order of equals: the last of them was made last.
-        places.sort_by_key(|place| (of(place).block, of(place).attempt, of(place).order));
-        let mut first_good = None;
-        for block in places.chunk_by(|one, next| of(one).block == of(next).block) {
-            let (last, earlier) = block.split_last().expect("a chunk is not empty");
-            first_good = first_good.or((of(last).outcome == Outcome::Ok).then_some(*last));
-            replaced.extend(
-                earlier
-                    .iter()
-                    .copied()
-                    .filter(|place| of(place).outcome == Outcome::Ok),
-            );
-        }
-        first.extend(first_good);
-    }
-    (first, replaced)
-}
-
-// Earlier runs of the same plan on this machine, found in a results directory.
+use fsb_store::{RUN_FILE, Reader, owner};
 
 /// The file whose presence makes a directory of runs a set.
 pub const SET_FILE: &str = "set.json";
@@ -239,21 +107,6 @@ fn disks_beneath(device: &DeviceManifest) -> Vec<String> {
         .collect()
 }
 
-/// Adds to a summary the comparison with the last run of the same plan in the same results
-/// directory.
-pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summary {
-    let Some(last) =
-        results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop())
-    else {
-        return summary;
-    };
-    let Ok(stored) = read(&last.path) else {
-        return summary;
-    };
-    let earlier = results::summary_of_shown(&stored.record, &stored.trials);
-    summary.with_earlier_run(record, &earlier, &last.record)
-}
-
 /// Returns the time at which a run began: RFC 3339 in UTC, which sorts as text.
 fn started(record: &RunRecord) -> Option<&str> {
     record
@@ -267,7 +120,7 @@ fn started(record: &RunRecord) -> Option<&str> {
 fn same_plan(one: &RunRecord, other: &RunRecord) -> bool {
     same_machine(&one.host, &other.host)
         && one.placement == other.placement
-        && same_request(&one.plan, &other.plan)
+        && one.plan.requests_the_same(&other.plan)
 }
 
 fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
@@ -279,27 +132,6 @@ fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
         && one.cpus == other.cpus
         && one.hypervisor == other.hypervisor
         && (memory - other.memory_bytes as f64).abs() <= memory * RESERVED
-}
-
-/// Returns whether two plans request the same; seeds and lengths of budgets may differ.
-fn same_request(one: &Plan, other: &Plan) -> bool {
-    one.race.is_none()
-        && other.race.is_none()
-        && one.targets == other.targets
-        && one.workloads == other.workloads
-        && one.controls == other.controls
-        && discriminant(&one.repetition) == discriminant(&other.repetition)
-        && one.sample_time == other.sample_time
-        && one.one_at_a_time == other.one_at_a_time
-        && one.keep_affected == other.keep_affected
-        && one.mkfs_defaults == other.mkfs_defaults
-        && one.like_disk == other.like_disk
-        && one.size == other.size
-        && one.scale == other.scale
-        && one.dir == other.dir
-        && one.place == other.place
-        && one.kernels == other.kernels
-        && one.vm == other.vm
 }
 
 /// Returns the run directories in a directory and in the sets there. It looks with the rights of
@@ -352,68 +184,18 @@ mod tests {
     use std::fs;
 
     use fsb_runner::plan_file;
-    use fsb_store::{RUN_FILE, TRIALS_FILE};
-    use hdrhistogram::Histogram;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::results;
-    use crate::run::record::new_record;
-
-    fn trial(block: u32, attempt: u32, outcome: &str, nanoseconds: u64) -> Value {
-        let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
-        (0..300).for_each(|number| histogram.record(nanoseconds + number * 1000).unwrap());
-        json!({
-            "schema": fsb_model::trial::SCHEMA, "id": format!("b{block}"), "phase": "measured", "block": block,
-            "order": block * 10 + attempt, "attempt": attempt, "target": "a", "kernel": "6.18", "workload": "read",
-            "operation": "read", "params": {"name": "read"}, "started": "2026-01-01T00:00:00Z", "outcome": outcome,
-            "metrics": [{"name": "throughput", "value": 1e6, "unit": "bytes_per_second", "better": "higher"}],
-            "latency": {"read": fsb_engine::latency::encode(&histogram), "write": "nonsense"}, "observed": {"seen": [1, 2]},
-        })
-    }
-
-    #[test]
-    fn a_report_of_merged_latencies_is_that_of_all_trials() {
-        let directory = tempfile::tempdir().unwrap();
-        let record = json!({
-            "schema": fsb_model::run::SCHEMA, "name": "a", "cells": [],
-            "plan": {"name": "quick", "targets": [{"name": "a", "directory": "/a"}], "workloads": [], "seed": 1,
-                     "repetition": {"blocks": {"blocks": 5}}, "size": "2G", "dir": ".", "theta": 0.03},
-        });
-        fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
-        let mut lines: Vec<Value> = (1..=5)
-            .map(|block| trial(block, 1, "ok", u64::from(block) * 50_000))
-            .collect();
-        lines.insert(2, trial(2, 2, "ok", 900_000));
-        lines.push(trial(6, 1, "failed", 5_000_000));
-        let journal: Vec<u8> = lines
-            .iter()
-            .flat_map(|line| fsb_store::journal_line(line).unwrap())
-            .collect();
-        fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
-        let whole = fsb_store::read(directory.path()).unwrap();
-        let stored = read(directory.path()).unwrap();
-        assert!(
-            stored
-                .trials
-                .iter()
-                .filter(|trial| !trial.extras().latency.is_empty())
-                .count()
-                == 1
-        );
-        let expected = results::summary(&whole.record, &whole.trials);
-        assert!(expected.cases[0].cells[0].latency[0].n == 1500);
-        assert_eq!(
-            results::summary_of_shown(&stored.record, &stored.trials),
-            expected
-        );
-    }
 
     fn record(started: &str, change: impl FnOnce(&mut RunRecord)) -> RunRecord {
         let plan = "targets = ['null', 'null']\n[[workload]]\nname = 'rename'\nfiles = 10\n";
         let resolved = plan_file::parse(plan, "p").unwrap().resolve(2, 7).unwrap();
-        let mut record = new_record(resolved).unwrap().0;
-        record.segments[0].started = started.to_owned();
+        let mut record: RunRecord = serde_json::from_value(json!({
+            "schema": fsb_model::run::SCHEMA, "name": "p", "cells": [], "plan": resolved.plan,
+            "segments": [{"started": started, "kernel": "6.18", "boot_id": "b", "fsb_version": "1", "user": "root", "cgroup": ""}],
+        }))
+        .unwrap();
         record.stop_reason = Some(fsb_model::StopReason::Requested { blocks: 5 });
         change(&mut record);
         record
