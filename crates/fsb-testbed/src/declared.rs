@@ -79,6 +79,20 @@ pub enum OptionGroup {
 }
 
 impl OptionGroup {
+    /// Returns the group of this name in a table of options.
+    pub(crate) fn find(name: &str) -> Option<OptionGroup> {
+        Some(match name {
+            "durability" => OptionGroup::Durability,
+            "data" => OptionGroup::Data,
+            "layout" => OptionGroup::Layout,
+            "resources" => OptionGroup::Resources,
+            "access" => OptionGroup::Access,
+            "network" => OptionGroup::Network,
+            "simulation" => OptionGroup::Simulation,
+            _ => return None,
+        })
+    }
+
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
@@ -148,54 +162,6 @@ pub(crate) enum OptionValue {
 }
 
 impl DeclaredOption {
-    /// Returns an option that has no value.
-    pub(crate) const fn flag(
-        group: OptionGroup,
-        name: &'static str,
-        about: &'static str,
-    ) -> DeclaredOption {
-        DeclaredOption {
-            name,
-            kind: OptionKind::Flag,
-            bare: false,
-            default: "",
-            group,
-            about,
-            needs: None,
-        }
-    }
-
-    /// Returns an option with a value. The default is empty if the option is off by default.
-    pub(crate) const fn value(
-        group: OptionGroup,
-        name: &'static str,
-        kind: OptionKind,
-        default: &'static str,
-        about: &'static str,
-    ) -> DeclaredOption {
-        DeclaredOption {
-            name,
-            kind,
-            bare: false,
-            default,
-            group,
-            about,
-            needs: None,
-        }
-    }
-
-    /// Returns the same option, which also accepts its name without a value.
-    pub(crate) const fn bare(mut self) -> DeclaredOption {
-        self.bare = true;
-        self
-    }
-
-    /// Returns the same option with a condition on another one.
-    pub(crate) const fn needs(mut self, needs: OptionNeeds) -> DeclaredOption {
-        self.needs = Some(needs);
-        self
-    }
-
     /// Returns the values in words, with their range.
     pub fn values(&self) -> String {
         let values = self.kind.values();

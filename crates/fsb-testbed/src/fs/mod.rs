@@ -17,6 +17,7 @@ mod nfs_server;
 mod nilfs2;
 mod ntfs;
 mod null;
+mod option_table;
 mod options;
 mod other;
 mod reiserfs;
