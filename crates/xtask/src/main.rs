@@ -50,7 +50,7 @@ enum Task {
     /// Checks that no source uses a constant whose value differs from that of its name.
     Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
-    Cycles,
+    Cycles(cycles::CycleOptions),
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
     /// Checks that comments, pages and test names have plain wording.
@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<()> {
         Task::Step { task } => backends::step(&task),
         Task::Book => book::run(),
         Task::Constants => constants::run(),
-        Task::Cycles => cycles::run(),
+        Task::Cycles(options) => cycles::run(&options),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),
         Task::Generate(options) => generate::run(&options),
