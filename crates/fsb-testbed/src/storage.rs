@@ -466,6 +466,48 @@ fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
     }
 }
 
+/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel
+/// does not flush, or the file system that holds its image is mounted with a hazard.
+pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
+    let mut found = Vec::new();
+    for layer in Storage::beneath_device(directory, &Roots::default()).found {
+        found.extend(layer.device.as_deref().and_then(unflushed_cache));
+        let of_options = layer
+            .mount
+            .iter()
+            .flat_map(fs::risks_of_mount)
+            .filter(|risk| risk.loss == UNFLUSHED);
+        found.extend(of_options.map(|risk| Risk {
+            cause: format!("{} beneath the image", risk.cause),
+            ..risk
+        }));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and
+/// SATA: the one of scsi_disk) while the kernel treats the cache as not volatile
+/// (`queue/write_cache`).
+fn unflushed_cache(directory: &Path) -> Option<Risk> {
+    let scsi = std::fs::read_dir(directory.join("device/scsi_disk"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let says = read_trimmed(&directory.join("cache_type")).or_else(|| {
+        scsi.map(|entry| entry.path())
+            .find_map(|disk| read_trimmed(&disk.join("cache_type")))
+    })?;
+    let never_flushes = read_trimmed(&directory.join("queue/write_cache"))
+        .is_some_and(|mode| mode == "write through");
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    (says.contains("write back") && never_flushes).then(|| Risk {
+        cause: format!("write cache of {name} not flushed"),
+        loss: UNFLUSHED.to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     //! Tests on trees of files that stand for /sys, with mounts as data.
@@ -766,5 +808,21 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_volatile_cache_that_is_not_flushed_is_a_risk() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = tree.path().join("vdb");
+        std::fs::create_dir_all(disk.join("queue")).unwrap();
+        std::fs::write(disk.join("cache_type"), "write back\n").unwrap();
+        for (mode, risks) in [("write back\n", 0), ("write through\n", 1)] {
+            std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
+            assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
+        }
+        assert_eq!(
+            risks_of_device(&disk)[0].cause,
+            "write cache of vdb not flushed"
+        );
     }
 }

@@ -101,7 +101,7 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
     };
     let member = fs::of_target(spec)?;
     fs::check(member, spec)?;
-    local::check_foreign(spec)?;
+    fs::check_foreign(spec)?;
     if spec.journal.is_some() {
         return Err(
             TestbedError::request("a virtual machine has no external journals")

@@ -24,10 +24,8 @@ use fsb_sys::{Roots, cgroup, md};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use serde::{Deserialize, Serialize};
 
-use crate::medium::GRAIN;
-
 pub use action::Action;
-pub(crate) use action::DIRECTORY_PREFIX;
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.

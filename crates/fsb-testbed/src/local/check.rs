@@ -12,8 +12,8 @@ use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::devices;
 use super::file_system::{is_about_discard, journal_key};
-use super::{devices, foreign};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
@@ -35,7 +35,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
     check_controls(setup)?;
     for (target, spec, member) in file_systems(setup)? {
         fs::check(member, spec).map_err(|error| naming(target, error))?;
-        foreign::check(spec).map_err(|error| naming(target, error))?;
+        fs::check_foreign(spec).map_err(|error| naming(target, error))?;
         if member.home() == Home::Device {
             medium::check(&spec.medium)?;
         }

@@ -22,11 +22,11 @@ use rustix::io::Errno;
 
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use super::slices::Slice;
+use super::space::SpaceBeneath;
 use super::sparse::{SparseRange, UsedPlaces};
 use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::storage::Storage;
-use crate::testbed::SpaceBeneath;
 use crate::{fs, host};
 
 /// A loop device over an image in a file.
