@@ -11,7 +11,7 @@ use fsb_engine::{Profile, Renewal};
 use fsb_model::observed::Spent;
 use fsb_model::{Cell, Warning};
 
-use crate::schedule::planner::SequentialCost;
+use crate::planner::SequentialCost;
 
 /// Parameters that differ within a matrix.
 const SIZES: [&str; 2] = ["file_size", "block_size"];

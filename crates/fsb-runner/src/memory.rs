@@ -8,7 +8,7 @@ use fsb_model::{CacheState, Plan};
 use fsb_testbed::control::KEEP;
 use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
 
-use crate::schedule::planner;
+use crate::planner;
 use crate::work::{CellUnit, ParsedCell, Work};
 
 /// Bytes for workers, tables of file systems, inodes and directories.

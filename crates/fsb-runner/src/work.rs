@@ -14,7 +14,7 @@ use fsb_model::{
 };
 use fsb_testbed::Setup;
 
-use crate::schedule::planner::LONGEST;
+use crate::planner::LONGEST;
 
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agent::protocol::{LineError, Lines};
+use crate::lines::{LineError, Lines};
 
 /// The argument that makes the binary a worker.
 pub const WORKER_ARGUMENT: &str = "__worker";

@@ -15,17 +15,19 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
+use fsb_model::plan::GUEST_ROOT;
 use fsb_model::trial::Reason;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
+use crate::lines::{LineError, Lines};
 use crate::worker::WorkerLimits;
 
 pub use checks::direct as check_direct;
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
 use measure::{BackgroundWorkers, SlotWorkers, measure_case};
-use protocol::{AgentRequest, LineError, Lines, Reply};
+use protocol::{AgentRequest, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 pub use traced::can_trace;
 
@@ -243,7 +245,7 @@ fn worker_limits(
                     .root
                     .as_ref()
                     .filter(|_| programs.is_some())
-                    .map(|_| crate::vm::ROOT.into()),
+                    .map(|_| GUEST_ROOT.into()),
                 programs,
                 die_with_parent: true,
             })

@@ -22,7 +22,7 @@ use super::{
     DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PLAN_RANGE,
     PlanError, PlanFile, RepetitionFile, check_sample_time, typed,
 };
-use crate::schedule::planner::LONGEST;
+use crate::planner::LONGEST;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
 use crate::work::{ParsedCell, Work, placement};

@@ -9,10 +9,10 @@ use fsb_model::{Outcome, Plan, Repetition, RunRecord, StoppingRule, Trial, Warni
 use fsb_testbed::LocalTestbed;
 
 use super::Measure;
-use super::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
 use super::state::{Ending, LeftOut, RunError, Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
 use crate::matrix;
+use crate::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
 use crate::work::{self, ParsedCell, Work};
 
 /// Share of the budget that opening the testbed and warm-up may take. Cells that were not reached

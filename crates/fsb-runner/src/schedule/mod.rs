@@ -2,7 +2,6 @@
 
 mod budget;
 mod plan;
-pub(crate) mod planner;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -25,9 +24,9 @@ use crate::agent::{AgentError, MeasureRequest, Method, SlotTrial, TrialReply, de
 use crate::event::Event;
 use crate::{injected, memory, order, resume, values, wall_clock, work};
 
+use crate::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 pub use budget::check_budget;
 pub use plan::{Expected, expected};
-use planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 pub use state::{
     BUDGET, CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup,
 };

@@ -9,13 +9,13 @@ use fsb_model::{Amount, Cell, Params, Repetition, RunRecord, Warning};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
-use super::planner::{
-    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
-    shortened, shortest, to_hold,
-};
 use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
 use crate::matrix::{self, Grid};
+use crate::planner::{
+    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
+    shortened, shortest, to_hold,
+};
 use crate::work::{self, CellUnit, ParsedCell, Work};
 
 /// In a race, the least ratio of a block's duration to the time in it that is not measured.

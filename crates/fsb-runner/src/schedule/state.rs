@@ -13,12 +13,12 @@ use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::planner::{
+use crate::agent::{Agent, AgentError, TrialReply};
+use crate::event::{Event, Journal, Observer};
+use crate::planner::{
     self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP,
     sequential_seconds, sets,
 };
-use crate::agent::{Agent, AgentError, TrialReply};
-use crate::event::{Event, Journal, Observer};
 use crate::wall_clock;
 use crate::work::{self, CellUnit, ParsedCell, Work};
 

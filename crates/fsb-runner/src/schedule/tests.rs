@@ -15,9 +15,10 @@ use fsb_testbed::{Abilities, Provisioned, Setup};
 use serde_json::json;
 
 use super::{Ending, Judge, Judgment, Run, measure};
-use crate::agent::protocol::{AgentRequest, Lines, Reply};
+use crate::agent::protocol::{AgentRequest, Reply};
 use crate::agent::{Agent, MeasureRequest, Measured, Method, TrialReply, VERSION};
 use crate::event::{Event, Journal, Observer};
+use crate::lines::Lines;
 use crate::plan_file;
 use crate::work::Work;
 

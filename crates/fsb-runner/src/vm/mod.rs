@@ -28,15 +28,13 @@ use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Activity, Available, Kind, Opened, Progress, Roots, Setup, TestbedError};
-pub use fsb_vm::guest::ROOT;
 pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 use fsb_vm::{kernel, machine};
 
 use crate::agent::client::{CHATTER, said};
-use crate::agent::protocol::{
-    AgentRequest, LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
-};
+use crate::agent::protocol::{AgentRequest, MeasureRequest, Reply, TrialReply, VERSION};
 use crate::agent::{machine, refused_lost};
+use crate::lines::{LONGEST_REPLY, LineError, Lines};
 
 use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
 pub use guests::{pin, releases, serve_in_guest};
@@ -540,10 +538,11 @@ mod tests {
     use super::Relay;
     use super::guests::{Booted, Guest, Guests, Prepared, begun};
     use crate::agent::client::CHATTER;
-    use crate::agent::protocol::{AgentRequest, Lines, Reply, SLICE};
+    use crate::agent::protocol::{AgentRequest, Reply};
     use crate::agent::{
         Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply,
     };
+    use crate::lines::{Lines, SLICE};
 
     /// The behaviour of a guest at a trial.
     #[derive(Clone, Copy, PartialEq)]
