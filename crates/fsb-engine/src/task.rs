@@ -171,7 +171,7 @@ pub struct Rate {
 }
 
 /// The result of a measure step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// One entry per thread.
     pub workers: Vec<WorkerSpan>,
@@ -221,6 +221,49 @@ pub struct Measurement {
     /// Bytes of memory of the largest process of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
+}
+
+impl Measurement {
+    /// Adds the work of another repetition: times, amounts, rates, counts and the spans of workers.
+    /// Histograms, timelines and the output of a command are not added.
+    pub fn add(&mut self, other: Measurement) {
+        self.timed_ns += other.timed_ns;
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.user_seconds += other.user_seconds;
+        self.system_seconds += other.system_seconds;
+        self.samples.extend(other.samples);
+        self.cycle_spans_ns.extend(other.cycle_spans_ns);
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+        if let Some(wall) = other.stonewall {
+            let sum = self.stonewall.get_or_insert_default();
+            sum.bytes += wall.bytes;
+            sum.timed_ns += wall.timed_ns;
+        }
+        for (name, rate) in other.rates {
+            let sum = self.rates.entry(name).or_default();
+            sum.amount += rate.amount;
+            sum.timed_ns += rate.timed_ns;
+        }
+        for (name, count) in other.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+        for span in other.workers {
+            match self
+                .workers
+                .iter_mut()
+                .find(|known| known.rank == span.rank)
+            {
+                Some(known) => {
+                    known.stop_ns = span.stop_ns;
+                    known.timed_ns += span.timed_ns;
+                    known.operations += span.operations;
+                    known.bytes += span.bytes;
+                }
+                None => self.workers.push(span),
+            }
+        }
+    }
 }
 
 /// The work of all workers while all of them were active.

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fsb_engine::{Rate, Sizing, Stonewall};
+use fsb_engine::{Measurement, Sizing};
 use fsb_model::observed::{Deferred, Observed, Rpcs, Spent};
 use fsb_model::timeline::{Sustained, Timeline};
-use fsb_model::trial::{Reason, Samples, WorkerSpan};
+use fsb_model::trial::{Reason, Samples};
 use fsb_model::{Amount, Interference, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::planner;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -237,7 +237,7 @@ impl TrialReply {
         let timed = self
             .measured
             .as_ref()
-            .map_or(0, |measured| measured.timed_ns);
+            .map_or(0, |measured| measured.work.timed_ns);
         [prepare, settle, measure, cleanup]
             .iter()
             .all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
@@ -250,22 +250,8 @@ impl TrialReply {
 /// The sums over all repetitions of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Nanoseconds of the samples.
-    pub timed_ns: u64,
-    /// Operations finished.
-    pub operations: u64,
-    /// Bytes moved.
-    pub bytes: u64,
-    /// By thread, or by process.
-    pub workers: Vec<WorkerSpan>,
-    /// The work of all workers when the first of several ended.
-    pub stonewall: Option<Stonewall>,
-    /// Base64 HdrHistogram V2 deflate by operation.
-    pub latency: BTreeMap<String, String>,
-    /// CPU seconds of the worker in user space.
-    pub user_seconds: f64,
-    /// CPU seconds of the worker in the kernel.
-    pub system_seconds: f64,
+    /// The sums of the measurements. Timelines and printed numbers are below, one a repetition.
+    pub work: Measurement,
     /// Bytes read and written by the device; `None` if it has no counters.
     pub device_bytes: Option<u64>,
     /// Flushes served by the device; `None` if it has no counters.
@@ -283,25 +269,12 @@ pub struct Measured {
     /// The deferred work; absent if nothing was written, or if the device is not the target's own.
     #[serde(default)]
     pub deferred: Option<Deferred>,
-    /// Seconds per iteration of each cycle, for the micro-benchmarks.
-    pub samples: Vec<f64>,
-    /// Start and end of each cycle of those, warm-up cycles first, in nanoseconds of the monotonic
-    /// clock.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cycle_spans_ns: Vec<[u64; 2]>,
-    /// Rates besides the one that targets are compared by, by the name of their metric.
-    pub rates: BTreeMap<String, Rate>,
-    /// Counts of the workload besides its operations, by name.
-    pub counts: BTreeMap<String, u64>,
     /// The timeline of each repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
     /// Numbers that a command printed, by name: one each repetition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,
-    /// Bytes of memory that the largest process of a command had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_memory: Option<u64>,
     /// The steady state of the last repetition, if the plan asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,

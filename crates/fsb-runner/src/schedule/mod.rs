@@ -1170,8 +1170,8 @@ impl Schedule<'_> {
                 .clone_from(&provisioned.record.mount_options);
             observed.controls = asked_and_seen(&self.run.record, target, provisioned);
         }
-        observed.seconds_per_iteration = measured.samples;
-        observed.cycle_spans_ns = measured.cycle_spans_ns;
+        observed.seconds_per_iteration = measured.work.samples;
+        observed.cycle_spans_ns = measured.work.cycle_spans_ns;
         let [error, error_code, errno] = Reason::into_parts(reason);
         let suffix = if attempt > 1 {
             format!(".{attempt}")
@@ -1205,8 +1205,8 @@ impl Schedule<'_> {
             error_code,
             errno,
             metrics,
-            latency: measured.latency,
-            workers: measured.workers,
+            latency: measured.work.latency,
+            workers: measured.work.workers,
             requested: self.requested(state, target),
             observed,
             interference: reply.interference,

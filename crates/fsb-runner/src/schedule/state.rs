@@ -369,8 +369,8 @@ impl CellState {
         } else if let Some(measured) = &reply.measured {
             self.sequential_costs.push(SequentialCost {
                 target,
-                operations: measured.operations,
-                seconds: measured.timed_ns as f64 * 1e-9,
+                operations: measured.work.operations,
+                seconds: measured.work.timed_ns as f64 * 1e-9,
                 spent: reply.spent,
                 journal_turns: measured.sustained.and_then(|sustained| sustained.turns),
                 between: false,

@@ -522,7 +522,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use fsb_engine::Sizing;
+    use fsb_engine::{Measurement, Sizing};
     use fsb_model::host::VmRecord;
     use fsb_model::observed::Spent;
     use fsb_model::run::TargetRecord;
@@ -731,7 +731,10 @@ mod tests {
                         Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
                         Fate::Swells => {
                             let measured = Measured {
-                                samples: vec![1.0],
+                                work: Measurement {
+                                    samples: vec![1.0],
+                                    ..Measurement::default()
+                                },
                                 ..Measured::default()
                             };
                             let reply = TrialReply {
