@@ -355,10 +355,8 @@ fn bind_places(root: &Path) -> Result<(), Refusal> {
         let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
         let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
         // SAFETY: valid paths; a bind mount in our own namespace.
-        step(
-            &format!("binding {name} below {}", root.display()),
-            unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) },
-        )?;
+        let mounted = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) };
+        step(&format!("binding {name} below {}", root.display()), mounted)?;
     }
     Ok(())
 }

@@ -8,8 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
     ("fsb-sys", &["fsb-model"]),
     ("fsb-testbed", &["fsb-model", "fsb-store", "fsb-sys"]),
-    ("fsb-trace", &["fsb-model"]),
-    ("fsb-record", &["fsb-trace", "fsb-sys"]),
+    ("fsb-trace", &["fsb-model", "fsb-sys"]),
     (
         "fsb-engine",
         &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"],
@@ -50,7 +49,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-history",
             "fsb-serve",
             "fsb-trace",
-            "fsb-record",
         ],
     ),
     (
