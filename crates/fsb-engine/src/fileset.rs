@@ -23,9 +23,9 @@ use fsb_model::CacheState;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, StatxFlags};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::backend::{Directory, KernelNamespace, Namespace};
 use crate::data::{Data, DataSource, Memory};
+use crate::error::EngineError;
 use crate::memory::resident_bytes;
 use crate::task::{Progress, Ready};
 

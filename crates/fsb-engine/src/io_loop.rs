@@ -17,13 +17,13 @@ use fsb_model::Access;
 use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::backend::{
     self, Backend, Completion, Directory, Flush, FlushRange, IoRequest, OpenFlags, Purpose, Queued,
     RangeLock, Session, Setup, Slot, Verb,
 };
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
+use crate::error::EngineError;
 use crate::fileset::{Layout, Names};
 use crate::order::Visits;
 use crate::task::Context;

@@ -19,10 +19,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::{self, Backend, Directory, Flush, OpenFlags, Session, Setup, Slot};
 use crate::clock::Clock;
 use crate::data::{Data, DataSource};
+use crate::error::EngineError;
 use crate::memory::Memory;
 
 /// The options of a run.

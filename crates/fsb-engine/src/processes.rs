@@ -20,13 +20,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Circumstances, Clock};
+use crate::error::EngineError;
+use crate::latency;
 use crate::memory::SharedMemory;
 use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{Context, Gate, Ready};
 use crate::thread_recorder::{self, Recording, ThreadRecorder};
 use crate::threads::{ThreadJob, WorkerOutcome};
-use crate::{EngineError, latency};
 
 /// The memory that all processes share.
 #[derive(Default)]

@@ -12,9 +12,9 @@ use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::{self, Backend, Direct};
 use crate::data::{DataSource, Mixture};
+use crate::error::EngineError;
 use crate::hash::mix;
 
 /// The quantities that sizes and thread counts in expressions refer to.
@@ -275,6 +275,9 @@ pub struct Stonewall {
     pub timed_ns: u64,
 }
 
+/// Stops a background. The caller runs it on another thread than the work.
+pub type Stop = Box<dyn FnOnce() + Send>;
+
 /// The point where a measure step waits for its start signal.
 pub trait Gate {
     /// Reports that everything is ready. Returns when the clock may start. An error ends the step.
@@ -282,6 +285,11 @@ pub trait Gate {
 
     /// Receives a progress report of the step from time to time.
     fn tell(&mut self, _live: Live) {}
+
+    /// Reports that the work of a background starts. `stop` stops the work.
+    fn started(&mut self, _stop: Stop) -> Result<(), EngineError> {
+        Ok(())
+    }
 }
 
 /// The result of a successful step.

@@ -17,12 +17,13 @@ use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
 use crate::clock::{self, Circumstances, Clock};
+use crate::error::EngineError;
 use crate::io_loop::OpenFileSet;
+use crate::latency;
 use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{self, ClockSpec, Context, Gate, Live, Measurement, Ready};
 use crate::thread_recorder::{self, Recording, ThreadRecorder};
-use crate::{EngineError, latency};
 
 /// The name, among operations, of the syncs at the end of a sample.
 pub(crate) const SYNC: &str = "sync-at-end";
@@ -464,8 +465,9 @@ mod tests {
 
     use super::*;
     use crate::clock::OperationKind;
+    use crate::task::{Step, Task};
+    use crate::workload;
     use crate::workload::testing::{SIZING, task};
-    use crate::{Step, Task, workload};
 
     /// The behaviour of a thread in the test.
     #[derive(Clone, Copy, PartialEq)]

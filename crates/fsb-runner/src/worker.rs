@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fsb_engine::{BackgroundGate, EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
+use fsb_engine::{EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
 use fsb_model::errno::describe_spawn;
 use fsb_model::observed::BackgroundWork;
 use fsb_sys::sandbox::{self, Confinement};
@@ -709,28 +709,7 @@ impl Gate for Requester<'_, Live> {
     fn tell(&mut self, live: Live) {
         Requester::tell(self, live);
     }
-}
 
-/// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the
-/// work has begun.
-#[derive(Debug)]
-pub enum Backgrounds {}
-
-impl Work for Backgrounds {
-    const NAME: &'static str = "background";
-    type Task = Task;
-    type Progress = Live;
-    type Answer = BackgroundWork;
-
-    fn perform(
-        task: Task,
-        requester: &mut Requester<'_, Live>,
-    ) -> Result<BackgroundWork, EngineError> {
-        fsb_engine::repeat(&task, requester)
-    }
-}
-
-impl BackgroundGate for Requester<'_, Live> {
     fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
         let gone =
             |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
@@ -754,6 +733,25 @@ impl BackgroundGate for Requester<'_, Live> {
         self.connection
             .send(&Message::<(), ()>::Ready(Ready::default()))
             .map_err(gone)
+    }
+}
+
+/// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the
+/// work has begun.
+#[derive(Debug)]
+pub enum Backgrounds {}
+
+impl Work for Backgrounds {
+    const NAME: &'static str = "background";
+    type Task = Task;
+    type Progress = Live;
+    type Answer = BackgroundWork;
+
+    fn perform(
+        task: Task,
+        requester: &mut Requester<'_, Live>,
+    ) -> Result<BackgroundWork, EngineError> {
+        fsb_engine::repeat(&task, requester)
     }
 }
 

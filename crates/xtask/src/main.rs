@@ -1,10 +1,7 @@
 //! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and
 //! `fsb compare` with their peers.
 
-#![expect(
-    unsafe_code,
-    reason = "an allocator that counts, and calls before exec"
-)]
+#![expect(unsafe_code, reason = "calls before exec and those of the peers")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

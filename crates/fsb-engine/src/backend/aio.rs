@@ -18,7 +18,7 @@ use super::{
     Backend, Capabilities, Completion, Directory, Flush, IoRequest, OpenFlags, Queued, Session,
     Setup, Slot, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]

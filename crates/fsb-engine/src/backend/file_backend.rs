@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 use super::direct;
 use super::files::Setup;
 use super::session::{Backend, Capabilities, ProbeTarget, Session};
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Opens a session whose files are opened with these flags.
 type OpenSession = fn(OFlags, &Setup) -> Result<Box<dyn Session>, EngineError>;

@@ -16,7 +16,7 @@ use super::{
     Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
     Setup, Slot, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 const DEPTH: u32 = 4096;
 

@@ -14,7 +14,7 @@ use super::{
     Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
     Slot, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Through the page cache. It cannot append: at the end of a file there is nothing to seek.
 pub(crate) static LSEEK: FileBackend = FileBackend {

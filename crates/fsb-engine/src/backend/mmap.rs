@@ -21,7 +21,7 @@ use super::{
     Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued,
     Session, Setup, Slot, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::memory::PAGE;
 
 /// A backend of mapped files.

@@ -35,7 +35,7 @@ mod vectored;
 use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, CacheState};
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::memory::PAGE;
 pub(crate) use file_backend::FileBackend;
 pub use files::{Directory, Flush, FlushRange, OpenFlags, Purpose, RangeLock, Setup, Slot};

@@ -14,7 +14,7 @@ use super::{
     Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, RangeLock,
     Session, Setup, Slot,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::{
     Backend, Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
     Setup, Slot, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The usual one: through the page cache.
 pub(crate) static PSYNC: FileBackend = FileBackend {

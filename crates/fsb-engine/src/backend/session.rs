@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::files::{self, Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use super::{
     Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget,
     Queued, Session, Setup, Slot, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry: a constant without state. Per-thread state is in the session.
 #[derive(Debug)]

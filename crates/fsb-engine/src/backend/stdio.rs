@@ -16,7 +16,7 @@ use super::{
     Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot,
     Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]

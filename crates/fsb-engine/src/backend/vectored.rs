@@ -13,7 +13,7 @@ use super::{
     Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
     Slot, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Through the page cache.
 pub(crate) static PREADV2: FileBackend = FileBackend {

@@ -32,9 +32,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::direct;
 use crate::clock::Clock;
+use crate::error::EngineError;
 use crate::hash::Permutation;
 use crate::memory::{Memory, SharedMemory};
 use crate::processes::Children;
@@ -526,7 +526,8 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
+            let number =
+                crate::hash::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
             let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
             // Some file systems make the file before they refuse the flag. An older file belongs to

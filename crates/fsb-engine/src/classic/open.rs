@@ -20,11 +20,11 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::phase::{Corruption, IoMethod, Msync, Operation, Phase, PhaseError, RecordContent};
-use crate::EngineError;
 use crate::backend::aio::ControlBlock;
 use crate::backend::mmap::{self, Mapping};
 use crate::backend::stdio::Stream;
 use crate::backend::{RangeLock, Verb, files as calls};
+use crate::error::EngineError;
 use crate::memory::Memory;
 
 /// Opens the file of a phase. `together` is whether it is one of several that run at once.

@@ -31,14 +31,14 @@ use super::params::{self, Reader};
 use crate::backend::{Backend, Directory, OpenFlags, Session, Setup};
 use crate::clock::OperationKind;
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK};
 use crate::hash::{Stream, hash, mix};
 use crate::memory::Memory;
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement, Preparing, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing};
 
 /// The name of the operation: one file.
 const OPERATION: &str = "aged_read";

@@ -8,8 +8,9 @@ use fsb_model::{CacheState, Params, WorkloadSpec};
 use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use super::testing::{Open, Pairs, SIZING, task, with};
 use super::*;
+use crate::error::EngineError;
 use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, StepReport, Task, Units};
-use crate::{EngineError, backend, latency, worker};
+use crate::{backend, latency, worker};
 
 /// Runs all three steps. Returns the measurement, and the state that the measure step reported
 /// before it.
@@ -1187,7 +1188,7 @@ fn labels_say_what_makes_a_cell_another_one() {
 fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
     use crate::Renewal::{Inside, Never, Recreate, Remount};
     // Renewal, repeats in place, reaches the device.
-    let cases: &[(&str, Pairs<'_>, (crate::Renewal, bool, bool))] = &[
+    let cases: &[(&str, Pairs<'_>, (crate::profile::Renewal, bool, bool))] = &[
         (
             "write",
             &[("durability", "end".into())],

@@ -15,11 +15,11 @@ use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
 use crate::backend::{self, Backend, OpenFlags, Purpose, Setup, Verb};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 /// Backends whose sessions make the call on the file itself; the default first.
 const BACKENDS: &[&str] = &["psync", "direct", "osync", "dsync"];

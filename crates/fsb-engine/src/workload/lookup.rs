@@ -15,14 +15,14 @@ use super::params::{self, Reader};
 use super::spec::NAMES_BACKENDS;
 use crate::backend::{Backend, OpenFlags, Session, Setup};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Layout};
 use crate::io_loop::OpenFileSet;
 use crate::order::{self, Share, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement, Preparing};
+use crate::task::{Context, Gate, Measurement, Preparing, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
 
 const NAME: &str = "lookup";
 /// The maximum number of files of a tree.

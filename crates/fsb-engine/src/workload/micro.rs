@@ -23,15 +23,15 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{ByteRange, Files, IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::RoundBarrier;
-use crate::task::{Context, Gate, Measurement};
+use crate::task::{Context, Gate, Measurement, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
 
 /// The timed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

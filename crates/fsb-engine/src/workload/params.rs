@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use crate::backend::{self, Backend};
-use crate::{ParamError, Sizing};
+use crate::error::ParamError;
+use crate::task::Sizing;
 
 /// Reads parameters one by one. Defaults and ranges are those of the table.
 pub(crate) struct Reader<'p> {

@@ -32,15 +32,16 @@ use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, Parame
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::hash::{Stream, hash};
 use crate::postmark::{FileContent, FileOps, FileOpsOptions, PoolNames};
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, latency, processes};
+use crate::{latency, processes};
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";

@@ -9,11 +9,11 @@ use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{self, Change, Records, Rules, Spec};
 use crate::backend::{Backend, Purpose, Verb};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest};
 use crate::io_loop::IoLoop;
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 const RULES: Rules = Rules {
     name: "truncate",

@@ -11,8 +11,8 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
-    parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, invalid,
+    is_device_setting, parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::fs;
@@ -105,11 +105,11 @@ impl Control for ReadAhead {
         if value == KEEP {
             return Ok(());
         }
-        bytes_of(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("read-ahead={value}: {why}"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("or use keep, which leaves the setting unchanged")
-        })
+        match bytes_of(value) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(invalid("read-ahead", value, why)
+                .advice("or use keep, which leaves the setting unchanged")),
+        }
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {

@@ -64,6 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-stats",
             "fsb-report",
             "fsb-serve",
+            "fsb-testkit",
             "fsb-trace",
         ],
     ),
@@ -79,7 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-testbed",
         ],
     ),
-    // Only tests use it: other crates have it as a dev-dependency.
+    // Only tests and benchmarks use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
 

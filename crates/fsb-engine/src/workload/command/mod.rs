@@ -31,11 +31,12 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
+use crate::fileset;
 use crate::profile::{Profile, ProgramNeeds};
-use crate::task::{Context, Gate, Measurement, Preparing, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, fileset};
 
 /// The name of the operation that a run of the command counts as.
 const OPERATION: &str = "command";
@@ -1090,7 +1091,7 @@ mod tests {
     use fsb_model::WorkloadSpec;
     use serde_json::json;
 
-    use crate::EngineError;
+    use crate::error::EngineError;
     use crate::task::{Step, Task};
     use crate::worker;
     use crate::workload::testing::{Open, Pairs, label, run_once, task, with};

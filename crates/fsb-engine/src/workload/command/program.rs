@@ -23,7 +23,7 @@ use rustix::process::{
 };
 use serde_json::{Value, json};
 
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The directory in TMPDIR and HOME: a private tmpfs if the worker is confined.
 const SCRATCH: &str = "/dev/shm";

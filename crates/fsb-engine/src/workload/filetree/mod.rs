@@ -31,14 +31,15 @@ use super::params;
 use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, PAGE};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, EXAMINED_FILES, NOTE};
 use crate::memory::{Memory, check_room, resident_bytes};
+use crate::order;
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, order};
 
 /// The names of the existing tree and of its copy.
 const TREES: [&str; 2] = ["source", "copy"];

@@ -5,7 +5,9 @@ use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
 use crate::backend::Backend;
+use crate::error::ParamError;
 use crate::hash::mix;
+use crate::task::Sizing;
 use crate::workload::label::ending;
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{
@@ -13,7 +15,6 @@ use crate::workload::parameter::{
 };
 use crate::workload::params::Reader;
 use crate::workload::{label, parameter, params};
-use crate::{ParamError, Sizing};
 
 /// The operation on the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

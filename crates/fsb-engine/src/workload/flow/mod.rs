@@ -36,10 +36,11 @@ use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, Parame
 use super::params::{self, Reader};
 use crate::backend::{Backend, Directory};
 use crate::data::{Data, DataSource};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, FEW_FILES, Found, NOTE};
 use crate::profile::Profile;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Progress, Ready};
-use crate::{EngineError, ParamError, Sizing, threads};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Progress, Ready, Sizing};
+use crate::threads;
 
 /// The name of the counted operation, whatever its kind.
 const OPERATION: &str = "operation";

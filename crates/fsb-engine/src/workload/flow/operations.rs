@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use super::entries::{self, Nothing, Set, Taken, Want};
 use super::shared::{CompiledStep, FileRing, FlowShared, FlowSlot, OpResult, Opened};
 use super::thread::{self, FlowThread};
-use crate::EngineError;
 use crate::backend::{Flush, OpenFlags, Session, Slot};
 use crate::clock::OperationKind;
 use crate::data::Data;
+use crate::error::EngineError;
 
 /// Ends an operation that finds no file.
 macro_rules! taken {

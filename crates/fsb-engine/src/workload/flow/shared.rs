@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 
 use super::entries::{self, Set};
-use crate::EngineError;
 use crate::backend::{Backend, Directory, Slot};
 use crate::clock::OperationKind;
 use crate::data::DataSource;
+use crate::error::EngineError;
 
 /// Default bytes of one call of a step that moves a whole file.
 const RECORD: u64 = 1 << 20;

@@ -28,13 +28,14 @@ use crate::backend::uring::Ring;
 use crate::backend::{Completion, Session, Setup};
 use crate::clock::{self, Circumstances, Clock};
 use crate::data::Data;
+use crate::error::EngineError;
 use crate::hash::{Stream, hash, mix};
+use crate::latency;
 use crate::memory::Memory;
 use crate::profile::Profile;
 use crate::task::{Context, Gate, Live, Measurement, Rate, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{ThreadJob, WorkerOutcome};
-use crate::{EngineError, latency};
 
 /// Nanoseconds that a thread waits while others use all suitable files, before it returns an error.
 const STARVATION_NS: u64 = 2_000_000_000;

@@ -30,19 +30,20 @@ use super::params::Reader;
 use super::spec::{self, Change, Records, Rules, Spec};
 use crate::backend::{Backend, Purpose, Verb};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
 use crate::io_loop::{
     ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet, QueueFeed, QueueStep, QueuedRecord,
 };
+use crate::latency;
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
-use crate::task::{ClockSpec, Context, Gate, Measurement};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
 use crate::walk::{MOST_ITEMS, RecordSizes, WalkOptions};
-use crate::{EngineError, ParamError, Sizing, latency};
 
 // The definition of a workload that moves records, and the parameters that only such workloads
 // have.

@@ -17,11 +17,12 @@ use crate::backend::{
     self, Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued,
     Session, Setup, Slot, Verb,
 };
+use crate::error::EngineError;
 use crate::profile::Renewal;
 use crate::task::{ClockSpec, Context, Measurement, Step};
+use crate::worker;
 use crate::workload::testing::{Open, SIZING, task};
 use crate::workload::{self, Job};
-use crate::{EngineError, worker};
 
 /// A backend that touches nothing and logs its calls, with those since the last query. Like all
 /// backends it lives as long as the program.

@@ -10,8 +10,8 @@ use fsb_trace::{Call, CallKind, Skimmed, flags};
 use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::data::{Data, DataSource, Memory};
+use crate::error::EngineError;
 
 /// The maximum number of bytes that one call moves. A replay shortens a larger call to this size.
 pub(super) const MOST_MOVED: u64 = 64 << 20;

@@ -6,8 +6,9 @@
 //! behind can always continue.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use fsb_trace::{
 use serde_json::Value;
 
 use super::calls::{Batch, ReplayStep};
+use crate::error::{EngineError, ParamError};
+use crate::task::Sizing;
 use crate::workload::parameter::{
     self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
 };
 use crate::workload::params::Reader;
-use crate::{EngineError, ParamError, Sizing};
 
 /// Blocks that are loaded and not done at any time: a million calls.
 const WINDOW: usize = 16;
@@ -54,7 +56,7 @@ struct Queues {
 
 /// Feeds calls to threads.
 pub(super) struct Feeder {
-    source: Mutex<CallSource<Box<dyn Bytes>>>,
+    source: Mutex<CallSource<TraceBytes>>,
     queues: Mutex<Queues>,
     changed: Condvar,
     lanes: usize,
@@ -665,9 +667,8 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
-/// Bytes of a trace.
-trait Bytes: Read + Seek + Send {}
-impl<T: Read + Seek + Send> Bytes for T {}
+/// The bytes of a trace.
+type TraceBytes = Box<dyn Read + Send>;
 
 impl Source {
     fn parse(text: &str) -> Source {
@@ -697,31 +698,30 @@ impl Source {
         }
     }
 
-    fn open(&self) -> Result<Box<dyn Bytes>, EngineError> {
-        match self {
-            Source::Example => Ok(Box::new(Cursor::new(trace()))),
-            Source::File(path) => {
-                let file = fsb_store::input::open(path)
-                    .map_err(|error| EngineError::io("read the trace", path, &error))?;
-                Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
-            }
-        }
-    }
-
     fn failed(&self, error: impl std::fmt::Display) -> EngineError {
         EngineError::new(format!("read the trace {}: {error}", self.text()))
     }
 
     /// Reads everything but the calls.
     pub(super) fn skim(&self) -> Result<Skimmed, EngineError> {
-        Skimmed::read(self.open()?).map_err(|error| self.failed(error))
+        let skimmed = match self {
+            Source::Example => Skimmed::read(Cursor::new(trace())),
+            Source::File(path) => Skimmed::read(open(path)?),
+        };
+        skimmed.map_err(|error| self.failed(error))
     }
 
-    fn reader(&self) -> Result<TraceReader<Box<dyn Bytes>>, EngineError> {
-        let mut bytes = self.open()?;
-        bytes
-            .seek(SeekFrom::Start(0))
-            .map_err(|error| self.failed(error))?;
+    fn reader(&self) -> Result<TraceReader<TraceBytes>, EngineError> {
+        let bytes: TraceBytes = match self {
+            Source::Example => Box::new(Cursor::new(trace())),
+            Source::File(path) => Box::new(open(path)?),
+        };
         TraceReader::new(bytes).map_err(|error| self.failed(error))
     }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, EngineError> {
+    let file = fsb_store::input::open(path)
+        .map_err(|error| EngineError::io("read the trace", path, &error))?;
+    Ok(BufReader::with_capacity(1 << 20, file))
 }

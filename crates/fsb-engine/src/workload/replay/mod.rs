@@ -31,11 +31,12 @@ use super::parameter::Parameter;
 use super::params;
 use crate::backend::{self, Backend};
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement, Ready};
+use crate::task::{Context, Gate, Measurement, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, clock, fileset};
+use crate::{clock, fileset};
 
 /// The name of the operation that a call counts as.
 const OPERATION: &str = "call";

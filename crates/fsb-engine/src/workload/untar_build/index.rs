@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::hash::{mix, unit};
 
 /// The kind of an entry.

@@ -33,15 +33,16 @@ use super::parameter::Parameter;
 use super::params;
 use crate::backend::{self, Backend, Directory, Namespace, OpenFlags, Session, Setup};
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, NOTE};
 use crate::hash::{Stream, hash};
 use crate::memory::{Memory, check_room};
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, clock, latency, order};
+use crate::{clock, latency, order};
 
 /// Bytes of an object, estimated generously.
 const OBJECT: u64 = 1 << 20;

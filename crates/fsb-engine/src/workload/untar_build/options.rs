@@ -9,14 +9,15 @@ use serde_json::Value;
 use super::index;
 use super::index::{Index, SourceContent};
 use crate::backend::Backend;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::BLOCK;
+use crate::task::Sizing;
 use crate::workload::label::{self, ending};
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{
     self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
 };
 use crate::workload::params::{self, Reader};
-use crate::{EngineError, ParamError, Sizing};
 
 /// The phases of the work on the tree, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
