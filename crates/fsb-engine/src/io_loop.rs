@@ -986,17 +986,16 @@ impl OpenFileSet {
         sync_own: impl FnOnce() -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         thread::scope(|scope| {
-            let sync = |client| {
-                let thread =
-                    thread::Builder::new().spawn_scoped(scope, move || self.sync_through(client));
-                thread.map_err(|error| {
-                    EngineError::spawn("start a thread that syncs a client", &error)
-                })
-            };
             let others = self
                 .clients
                 .iter()
-                .map(sync)
+                .map(|client| {
+                    let thread = thread::Builder::new()
+                        .spawn_scoped(scope, move || self.sync_through(client));
+                    thread.map_err(|error| {
+                        EngineError::spawn("start a thread that syncs a client", &error)
+                    })
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             sync_own()?;
             others.into_iter().try_for_each(|other| {

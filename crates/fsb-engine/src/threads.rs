@@ -247,16 +247,14 @@ pub(crate) fn run<C: ThreadJob>(
         for rank in 0..profile.threads {
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
-            let thread_body = move || {
-                let own_table = !helped && own_descriptor_table();
-                let recorder =
-                    ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
-                thread_main(job, shared, recorder.with_ramp(ramp), own_table)
-            };
             match thread::Builder::new()
                 .name(format!("fsb-{rank}"))
-                .spawn_scoped(scope, thread_body)
-            {
+                .spawn_scoped(scope, move || {
+                    let own_table = !helped && own_descriptor_table();
+                    let recorder =
+                        ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+                    thread_main(job, shared, recorder.with_ramp(ramp), own_table)
+                }) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.start.abort();

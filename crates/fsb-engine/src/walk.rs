@@ -68,18 +68,16 @@ impl RecordSizes {
         let range = text.split_once('-');
         let mut sizes = match range {
             Some((least, most)) => vec![(bytes(least)?, 1.0), (bytes(most)?, 1.0)],
-            None => {
-                let entry = |text: &str| {
+            None => text
+                .split(':')
+                .map(|text: &str| {
                     let (size, percent) = text.split_once('/').ok_or_else(wrong)?;
                     Ok((
                         bytes(size)?,
                         parse_percent(percent).map_err(|error| error.to_string())?,
                     ))
-                };
-                text.split(':')
-                    .map(entry)
-                    .collect::<Result<Vec<_>, String>>()?
-            }
+                })
+                .collect::<Result<Vec<_>, String>>()?,
         };
         if range.is_none()
             && (sizes.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() > 1e-9

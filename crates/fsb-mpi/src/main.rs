@@ -238,14 +238,18 @@ fn run_name(request: &Request) -> String {
         .iter()
         .map(|target| target.name.trim_matches(['.', '/']))
         .collect();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    names.join("-").chars().map(plain).take(60).collect()
+    names
+        .join("-")
+        .chars()
+        .map(|c: char| {
+            if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(60)
+        .collect()
 }
 
 fn default_directory(name: Option<String>) -> PathBuf {

@@ -379,13 +379,12 @@ impl Worker {
             self.interrupted.as_ref().map(Arc::clone),
             self.space.clone(),
         );
-        let stop = || {
+        self.lines()?.receive(deadline, &|| {
             interrupted
                 .as_ref()
                 .is_some_and(|flag| flag.load(Ordering::Relaxed))
                 || space.as_ref().is_some_and(SpaceBeneath::is_short)
-        };
-        self.lines()?.receive(deadline, &stop)
+        })
     }
 
     /// Ends work early. Waits for work that heeds interruptions: it removes its files, and its
@@ -716,14 +715,13 @@ impl Gate for Requester<'_, Live> {
         // The agent sends the next word after the answer to this call, so nothing of it is in the
         // buffer yet.
         let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);
-        let listener = move || {
-            // At its end the agent is gone.
-            let _ = words.read_line(&mut String::new());
-            stop();
-        };
         std::thread::Builder::new()
             .name("fsb-stop".to_owned())
-            .spawn(listener)
+            .spawn(move || {
+                // At its end the agent is gone.
+                let _ = words.read_line(&mut String::new());
+                stop();
+            })
             .map_err(|error| {
                 EngineError::new(format!(
                     "start a thread that waits for the end: {}",

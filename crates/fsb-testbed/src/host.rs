@@ -422,15 +422,14 @@ fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
         "none",
         "x.x",
     ];
-    let is_set = |text: &String| {
-        !PHRASES
-            .iter()
-            .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
-    };
     let words: Vec<String> = fields
         .iter()
         .filter_map(|field| roots.sys_text(&format!("class/dmi/id/{field}")))
-        .filter(is_set)
+        .filter(|text: &String| {
+            !PHRASES
+                .iter()
+                .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
+        })
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
 }

@@ -360,14 +360,12 @@ fn is_visible(path: &Path) -> bool {
 /// Returns whether a block device keeps its data in memory: a RAM disk, compressed memory, and the
 /// kernel's devices for tests.
 fn is_memory_device(directory: &Path, name: &str) -> bool {
-    let is_numbered = |prefix: &&str| {
+    MEMORY_DEVICES.iter().any(|prefix: &&str| {
         let number = name.strip_prefix(*prefix);
         number.is_some_and(|number| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         })
-    };
-    MEMORY_DEVICES.iter().any(is_numbered)
-        || read_trimmed(&directory.join("device/model")).is_some_and(|model| model == "scsi_debug")
+    }) || read_trimmed(&directory.join("device/model")).is_some_and(|model| model == "scsi_debug")
 }
 
 /// Finds what holds the bytes of a loop device.
@@ -404,18 +402,17 @@ fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
 /// mount shows; then the directory of the file must have it.
 fn mount_of_file(path: &Path, number: u64, mounts: &[Mount]) -> Option<Mount> {
     let DeviceNumber(major, minor) = DeviceNumber::from_raw(number);
-    let by_number = || {
-        mounts
-            .iter()
-            .find(|mount| mount.device == (major, minor))
-            .cloned()
-    };
     let directory = path.parent()?;
     let by_path = std::fs::metadata(directory)
         .is_ok_and(|found| found.dev() == number)
         .then(|| mountinfo::holding(mounts, directory))
         .flatten();
-    by_path.or_else(by_number)
+    by_path.or_else(|| {
+        mounts
+            .iter()
+            .find(|mount| mount.device == (major, minor))
+            .cloned()
+    })
 }
 
 /// The mount of the file of a loop device and the device beneath it, as far as they are known.

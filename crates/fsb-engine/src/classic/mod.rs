@@ -576,14 +576,13 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     thread::scope(|scope| {
         let run = |phase| {
             let group = &group;
-            let work = move || -> Ended {
-                (
-                    perform_with(phase, interrupted, group, true),
-                    Instant::now(),
-                )
-            };
             thread::Builder::new()
-                .spawn_scoped(scope, work)
+                .spawn_scoped(scope, move || -> Ended {
+                    (
+                        perform_with(phase, interrupted, group, true),
+                        Instant::now(),
+                    )
+                })
                 .inspect_err(|_| group.start.answer(false))
         };
         let members: Vec<_> = phases.iter().map(run).collect();

@@ -690,12 +690,14 @@ fn renames_go_there_and_back() {
 #[test]
 fn units_begin_in_the_state_that_the_workload_defines() {
     let (mut with_units, mut only_warmed) = (0, Vec::new());
-    let of_workload = |workload: &&'static dyn Workload| {
-        let mut cold = workload.example();
-        cold.insert("cache".to_owned(), "cold".into());
-        [workload.example(), cold].map(|params| (*workload, params))
-    };
-    for (workload, params) in REGISTRY.iter().flat_map(of_workload) {
+    for (workload, params) in REGISTRY
+        .iter()
+        .flat_map(|workload: &&'static dyn Workload| {
+            let mut cold = workload.example();
+            cold.insert("cache".to_owned(), "cold".into());
+            [workload.example(), cold].map(|params| (*workload, params))
+        })
+    {
         // Not everything can begin cold.
         let Ok(job) = workload.parse(&params, &SIZING) else {
             continue;

@@ -40,13 +40,12 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let set = spec.open_set(context)?;
-        let act = |io: &mut IoLoop<'_>, file| create(spec, io, file);
         let threads = ItemThreads {
             spec,
             set: &set,
             context,
             purpose: Purpose::Create,
-            act,
+            act: |io: &mut IoLoop<'_>, file| create(spec, io, file),
         };
         let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
         let subject = Subject {

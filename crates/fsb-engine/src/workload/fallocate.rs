@@ -261,13 +261,12 @@ impl Job for FallocateJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
         let (mode, at_start) = (self.mode.flags(), self.mode == Mode::Collapse);
-        let act = |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0);
         let threads = ItemThreads {
             spec: &self.spec,
             set: &set,
             context,
             purpose: Purpose::Write,
-            act,
+            act: |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0),
         };
         let subject = Subject {
             interest: Interest::Names,

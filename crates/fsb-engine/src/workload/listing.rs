@@ -192,12 +192,12 @@ impl ListThreads<'_> {
         let ThreadState {
             entries, buffer, ..
         } = state;
-        let mut visit = |name: &CStr| visit(name, entries);
-        let listed =
-            self.set
-                .backend
-                .namespace()
-                .list(handle, buffer, files.end - files.start, &mut visit);
+        let listed = self.set.backend.namespace().list(
+            handle,
+            buffer,
+            files.end - files.start,
+            &mut |name: &CStr| visit(name, entries),
+        );
         listed.map_err(|errno| refused(self.set, &self.set.names, "list", directory, errno))
     }
 

@@ -400,15 +400,19 @@ struct Cycle {
 /// Returns the cycles, each the sum of those of all threads.
 fn all_cycles(threads: &[Vec<Cycle>]) -> Vec<Cycle> {
     let count = threads.iter().map(Vec::len).min().unwrap_or(0);
-    let together = |a: Cycle, b: Cycle| Cycle {
-        timed_ns: a.timed_ns + b.timed_ns,
-        span_ns: [
-            a.span_ns[0].min(b.span_ns[0]),
-            a.span_ns[1].max(b.span_ns[1]),
-        ],
-    };
     (0..count)
-        .filter_map(|cycle| threads.iter().map(|thread| thread[cycle]).reduce(together))
+        .filter_map(|cycle| {
+            threads
+                .iter()
+                .map(|thread| thread[cycle])
+                .reduce(|a: Cycle, b: Cycle| Cycle {
+                    timed_ns: a.timed_ns + b.timed_ns,
+                    span_ns: [
+                        a.span_ns[0].min(b.span_ns[0]),
+                        a.span_ns[1].max(b.span_ns[1]),
+                    ],
+                })
+        })
         .collect()
 }
 

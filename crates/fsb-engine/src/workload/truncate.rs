@@ -151,13 +151,12 @@ impl Job for TruncateJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
         let grow = self.mode == Mode::Grow;
-        let act = |io: &mut IoLoop<'_>, item| io.truncate(item, grow).map(|()| 0);
         let threads = ItemThreads {
             spec: &self.spec,
             set: &set,
             context,
             purpose: Purpose::Write,
-            act,
+            act: |io: &mut IoLoop<'_>, item| io.truncate(item, grow).map(|()| 0),
         };
         let subject = Subject {
             interest: Interest::Names,

@@ -111,15 +111,14 @@ impl Server<'_> {
 
     fn open(&mut self, setup: Setup, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let mut told: Option<Instant> = None;
-        let mut tell = |progress: Progress| {
+        let opened = self.testbed.open(&setup, &mut |progress: Progress| {
             if told.is_none_or(|last| last.elapsed() >= PROGRESS_EVERY) {
                 told = Some(Instant::now());
                 // The answer shows whether the runner is gone; an unsent progress report stops no
                 // work.
                 let _ = lines.send(&Reply::Progress(progress));
             }
-        };
-        let opened = self.testbed.open(&setup, &mut tell)?;
+        })?;
         self.setup = Some(setup);
         Ok(Reply::Opened(Box::new(opened)))
     }
@@ -191,12 +190,11 @@ impl Server<'_> {
         });
         let slots = slots.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
-        let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         Ok(Reply::Measured(measure_case(
             self.testbed,
             &slots,
             request,
-            &mut tell,
+            &mut |progress: Progress| drop(lines.send(&Reply::Progress(progress))),
         )))
     }
 }

@@ -616,12 +616,13 @@ impl Schedule<'_> {
 /// beside those before.
 fn fitting_within(seconds: &[f64], room: f64) -> Vec<usize> {
     let mut used = 0.0;
-    let fits = |index: &usize| {
-        let fits = used + seconds[*index] <= room;
-        used += if fits { seconds[*index] } else { 0.0 };
-        fits
-    };
-    (0..seconds.len()).filter(fits).collect()
+    (0..seconds.len())
+        .filter(|index: &usize| {
+            let fits = used + seconds[*index] <= room;
+            used += if fits { seconds[*index] } else { 0.0 };
+            fits
+        })
+        .collect()
 }
 
 /// Returns the seconds with a margin for the unforeseen, and for the memory that a larger budget

@@ -389,13 +389,16 @@ impl Schedule<'_> {
         );
         self.bring_together(&mut order.cells);
         if let Some(drawn) = drawn.filter(|_| work::slices(&self.run.record) > 1) {
-            let slice = |name: &String| {
-                drawn
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map_or(0, |(_, slice)| *slice)
-            };
-            order.slices = order.targets.iter().map(slice).collect();
+            order.slices = order
+                .targets
+                .iter()
+                .map(|name: &String| {
+                    drawn
+                        .iter()
+                        .find(|(known, _)| known == name)
+                        .map_or(0, |(_, slice)| *slice)
+                })
+                .collect();
         }
         order
     }
@@ -548,11 +551,12 @@ impl Schedule<'_> {
         let mut left = std::mem::take(labels);
         while !left.is_empty() {
             let first = left.remove(0);
-            let with_first = |label: &mut String| {
-                let cells = self.cell_of(&first).zip(self.cell_of(label));
-                cells.is_some_and(|(one, other)| self.share_subject(one, other))
-            };
-            let others: Vec<String> = left.extract_if(.., with_first).collect();
+            let others: Vec<String> = left
+                .extract_if(.., |label: &mut String| {
+                    let cells = self.cell_of(&first).zip(self.cell_of(label));
+                    cells.is_some_and(|(one, other)| self.share_subject(one, other))
+                })
+                .collect();
             labels.push(first);
             labels.extend(others);
         }
@@ -616,14 +620,16 @@ impl Schedule<'_> {
                 ),
             };
             let replies: Vec<TrialReply> = ready.iter().map(reply).collect();
-            let is_invalid = |(ready, reply): (&Ready, &TrialReply)| {
-                reply.outcome == Outcome::Invalid
-                    && !self.is_always_invalid(ready.target, measure.cell)
-                    && self.is_worth_repeating(measure, ready.target, reply)
-            };
             let again = attempt <= self.run.repeats
                 && !replies.iter().any(|reply| reply.target_lost)
-                && ready.iter().zip(&replies).any(is_invalid);
+                && ready
+                    .iter()
+                    .zip(&replies)
+                    .any(|(ready, reply): (&Ready, &TrialReply)| {
+                        reply.outcome == Outcome::Invalid
+                            && !self.is_always_invalid(ready.target, measure.cell)
+                            && self.is_worth_repeating(measure, ready.target, reply)
+                    });
             for (ready, reply) in ready.iter_mut().zip(replies) {
                 note_lost(ready, &reply);
                 self.trial_started = started;

@@ -355,16 +355,15 @@ impl Schedule<'_> {
 
 /// Returns the parameters of a unit that differ from those of its cell.
 fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
-    let differs = |(key, value): &(&String, &Value)| {
-        cell.workload
-            .params
-            .get(*key)
-            .is_some_and(|own| own != *value)
-    };
     unit.workload
         .params
         .iter()
-        .filter(differs)
+        .filter(|(key, value): &(&String, &Value)| {
+            cell.workload
+                .params
+                .get(*key)
+                .is_some_and(|own| own != *value)
+        })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

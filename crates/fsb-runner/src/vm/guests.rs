@@ -312,15 +312,14 @@ impl Kernels {
         let kernels = resolve_kernels(&available.setup.kernels)?;
         let available = available.and(|alone| check_kernels(&kernels, alone))?;
         let cache = kernel::cache()?;
-        let bootable = |kernel: Kernel| {
-            let contents = initramfs_contents(&available.setup, &kernel.release)?;
-            let initramfs = initramfs::build(&kernel, &contents, &cache)?;
-            Ok(Bootable { kernel, initramfs })
-        };
         let kernels = wanted_kernels(kernels, &available.setup.targets);
         let kernels = kernels
             .into_iter()
-            .map(bootable)
+            .map(|kernel: Kernel| {
+                let contents = initramfs_contents(&available.setup, &kernel.release)?;
+                let initramfs = initramfs::build(&kernel, &contents, &cache)?;
+                Ok(Bootable { kernel, initramfs })
+            })
             .collect::<Result<_, _>>()
             .map(Kernels)?;
         Ok((kernels, available))

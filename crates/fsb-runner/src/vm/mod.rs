@@ -411,13 +411,6 @@ impl Running {
         coordinator: &mut Lines,
     ) -> Result<Reply, String> {
         let guest = &self.guest;
-        let stopped = || {
-            let mut guest = guest.borrow_mut();
-            if self.up {
-                guest.look_after();
-            }
-            guest.stopped().is_some()
-        };
         self.lines
             .send(request)
             .map_err(|error| obituary(guest, &error))?;
@@ -427,7 +420,13 @@ impl Running {
                 break;
             }
             guest.borrow_mut().heard();
-            match self.lines.receive(Some(deadline), &stopped) {
+            match self.lines.receive(Some(deadline), &|| {
+                let mut guest = guest.borrow_mut();
+                if self.up {
+                    guest.look_after();
+                }
+                guest.stopped().is_some()
+            }) {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
                     let activity = match progress.activity {

@@ -106,14 +106,17 @@ pub(super) fn show(numbers: &[u32]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let show = |(first, last): &(u32, u32)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    };
-    ranges.iter().map(show).collect::<Vec<_>>().join(",")
+    ranges
+        .iter()
+        .map(|(first, last): &(u32, u32)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[cfg(test)]

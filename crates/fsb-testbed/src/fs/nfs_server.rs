@@ -75,11 +75,10 @@ pub(crate) struct Export(pub(super) DeviceNumber);
 
 impl Export {
     pub(super) fn of_device(device: &Path) -> Result<Export, TestbedError> {
-        let missing = || {
+        block::number_of(device).map(Export).ok_or_else(|| {
             TestbedError::machine("the exported device is not there")
                 .tried(device.display().to_string())
-        };
-        block::number_of(device).map(Export).ok_or_else(missing)
+        })
     }
 
     fn name(self) -> String {
@@ -208,12 +207,11 @@ impl Export {
         // An unmounted client still closes files. From NFS 4.1 on it says goodbye when it has
         // closed all. Version 4.0 has no such call, so the server is asked to forget a client
         // without open files.
-        let is_gone = || {
+        if !poll_until(PATIENCE, || {
             let mut clients = self.clients();
             clients.retain(|client| !forget_idle(client));
             clients.is_empty()
-        };
-        if !poll_until(PATIENCE, is_gone) {
+        }) {
             return Err(TestbedError::trial(
                 "the NFS client still uses its server after the unmount",
             ));

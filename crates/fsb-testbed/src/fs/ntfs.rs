@@ -82,13 +82,12 @@ impl FileSystem for Ntfs {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         let (uid, gid) = request.owner;
         let mut options = vec!["no_detach".to_owned()];
-        let decided = |option: &String| {
+        if !request.options.iter().any(|option: &String| {
             ["uid=", "gid=", "usermapping="]
                 .iter()
                 .any(|key| option.starts_with(key))
                 || option == "permissions"
-        };
-        if !request.options.iter().any(decided) {
+        }) {
             options.extend([format!("uid={uid}"), format!("gid={gid}")]);
         }
         options.extend_from_slice(request.options);

@@ -15,14 +15,17 @@ fn risks(
     words: &[String],
     features: Option<&[String]>,
 ) -> Vec<Risk> {
-    let risk = |hazard: &Hazard| {
-        let cause = hazard.found_in(options, words, features)?;
-        Some(Risk {
-            cause,
-            loss: hazard.loss.to_owned(),
+    member
+        .hazards()
+        .iter()
+        .filter_map(|hazard: &Hazard| {
+            let cause = hazard.found_in(options, words, features)?;
+            Some(Risk {
+                cause,
+                loss: hazard.loss.to_owned(),
+            })
         })
-    };
-    member.hazards().iter().filter_map(risk).collect()
+        .collect()
 }
 
 /// Returns the risks of a requested target.
@@ -59,13 +62,12 @@ pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String
     };
     // A hazard of the format exists with every option.
     let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
-    let declared = || {
+    choice.risk.map(str::to_owned).or_else(|| {
         found
             .into_iter()
             .find(|risk| !is_of_format(member, risk))
             .map(|risk| risk.loss)
-    };
-    choice.risk.map(str::to_owned).or_else(declared)
+    })
 }
 
 fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {

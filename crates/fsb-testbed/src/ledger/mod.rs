@@ -145,15 +145,14 @@ impl Ledger {
         // Otherwise two runs that claim at the same time could both find no entry.
         let _turn = self.store.lock();
         let subject = action.subject();
-        let is_rival = |entry: &Entry| {
-            entry.boot_id == self.boot_id
-                && entry.owner != self.owner
-                && entry.action.subject() == subject
-        };
         if subject.is_some()
-            && entries(&self.store, self.guard())
-                .iter()
-                .any(|(_, entry)| entry.as_ref().is_ok_and(is_rival))
+            && entries(&self.store, self.guard()).iter().any(|(_, entry)| {
+                entry.as_ref().is_ok_and(|entry: &Entry| {
+                    entry.boot_id == self.boot_id
+                        && entry.owner != self.owner
+                        && entry.action.subject() == subject
+                })
+            })
         {
             return Ok(None);
         }

@@ -810,9 +810,13 @@ impl ReadyFileSystem {
             point: &self.point,
             source: &self.source,
         };
-        let finish = || self.member.finish_background_work(&idle);
         match &self.device_directory {
-            Some(device) => quiet::quiesce_own(&self.root, device, &finish, left),
+            Some(device) => quiet::quiesce_own(
+                &self.root,
+                device,
+                &|| self.member.finish_background_work(&idle),
+                left,
+            ),
             None => quiet::quiesce(&self.root, None, left),
         }
     }

@@ -137,8 +137,13 @@ impl MediumKind for LoopImage {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_image(request, progress)?;
-        let complete = |slice: &mut AttachedImage| complete(slice, request);
-        AttachedImage::attach_slices(&image, Mode::Direct, request, ledger, &complete)
+        AttachedImage::attach_slices(
+            &image,
+            Mode::Direct,
+            request,
+            ledger,
+            &|slice: &mut AttachedImage| complete(slice, request),
+        )
     }
 }
 

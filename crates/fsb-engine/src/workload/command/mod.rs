@@ -921,14 +921,15 @@ fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, Par
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
-    let path = |value: &Value| {
-        let text = value
-            .as_str()
-            .filter(|text| !text.is_empty() && !text.contains('\0'));
-        let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
-        Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
-    };
-    list.iter().map(path).collect()
+    list.iter()
+        .map(|value: &Value| {
+            let text = value
+                .as_str()
+                .filter(|text| !text.is_empty() && !text.contains('\0'));
+            let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
+            Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
+        })
+        .collect()
 }
 
 fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
@@ -939,13 +940,15 @@ fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
-    let code = |value: &Value| {
-        value
-            .as_i64()
-            .filter(|code| (0..=255).contains(code))
-            .map(|code| code as i32)
-    };
-    let codes: Option<Vec<i32>> = list.iter().map(code).collect();
+    let codes: Option<Vec<i32>> = list
+        .iter()
+        .map(|value: &Value| {
+            value
+                .as_i64()
+                .filter(|code| (0..=255).contains(code))
+                .map(|code| code as i32)
+        })
+        .collect();
     codes.filter(|codes| !codes.is_empty()).ok_or_else(|| {
         reader.error(
             "ok_exit",

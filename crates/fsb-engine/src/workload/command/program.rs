@@ -611,12 +611,13 @@ static SHARED_BEFORE: OnceLock<BTreeSet<i32>> = OnceLock::new();
 fn shared_memory() -> Vec<(i32, u32)> {
     let own = rustix::process::geteuid().as_raw();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    let segment = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
-        (number(7)? == own).then_some((number(1)? as i32, number(4)?))
-    };
-    text.lines().filter_map(segment).collect()
+    text.lines()
+        .filter_map(|line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
+            (number(7)? == own).then_some((number(1)? as i32, number(4)?))
+        })
+        .collect()
 }
 
 /// Remembers the shared memory that does not belong to programs. Later calls have no effect.

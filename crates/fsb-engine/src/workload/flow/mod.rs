@@ -305,13 +305,17 @@ const APPENDED: u64 = 100_000;
 fn space(flow: &Flow, set: &FileSet) -> u64 {
     let files = at_once(flow, set);
     // The bytes that the append steps of a thread add to a file in each of its lives.
-    let of_thread = |thread: &Thread| {
-        let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
-        let bytes =
-            appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
-        bytes.sum::<u64>()
-    };
-    let appended = flow.threads.iter().map(of_thread).max().unwrap_or(0);
+    let appended = flow
+        .threads
+        .iter()
+        .map(|thread: &Thread| {
+            let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
+            let bytes = appends
+                .filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
+            bytes.sum::<u64>()
+        })
+        .max()
+        .unwrap_or(0);
     entries::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
 }
 

@@ -496,13 +496,12 @@ fn pace(reader: &mut Reader<'_>) -> Result<Pace, ParamError> {
         Some("none") => Some(0.0),
         _ => number().filter(|factor| (0.0..=1000.0).contains(factor)),
     };
-    let wanted = || {
+    factor.map(Pace).ok_or_else(|| {
         reader.error(
             "pace",
             format!("{value} is neither recorded nor none nor a factor such as 0.5"),
         )
-    };
-    factor.map(Pace).ok_or_else(wanted)
+    })
 }
 
 /// Returns the states of the cache that a replay can start with.
