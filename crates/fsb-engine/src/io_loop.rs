@@ -381,7 +381,9 @@ impl<'s> IoLoop<'s> {
 impl Buffers {
     /// Returns all memory that requests may point into.
     fn whole(&mut self) -> Vec<(*mut u8, usize)> {
-        let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
+        fn piece(memory: &mut [u8]) -> (*mut u8, usize) {
+            (memory.as_mut_ptr(), memory.len())
+        }
         match self {
             Buffers::Pool(data) => vec![piece(data.whole())],
             Buffers::Buffer(memory) => vec![piece(memory.as_mut())],

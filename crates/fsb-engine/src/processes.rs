@@ -90,8 +90,9 @@ pub(crate) fn run<C: ThreadJob>(
             outcome.reports.extend(job.decode_report(&report)?);
         }
         let timeline = timeline.map(|boxed| *boxed);
-        let decode =
-            |text: &str| latency::decode(text).map_err(|error| EngineError::new(error.to_string()));
+        fn decode(text: &str) -> Result<hdrhistogram::Histogram<u64>, EngineError> {
+            latency::decode(text).map_err(|error| EngineError::new(error.to_string()))
+        }
         outcome.add(Recording {
             span,
             histogram: decode(&histogram)?,

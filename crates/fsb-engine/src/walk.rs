@@ -60,11 +60,11 @@ impl RecordSizes {
     /// Parses sizes that are multiples of an item, as those of one direction of a mix.
     pub(crate) fn parse_multiples(text: &str, item: u64) -> Result<RecordSizes, String> {
         let wrong = || format!("'{text}' is not {SIZE_FORMS}");
-        let bytes = |text: &str| {
+        fn bytes(text: &str) -> Result<u64, String> {
             text.parse::<Bytes>()
                 .map(|Bytes(bytes)| bytes)
                 .map_err(|error| error.to_string())
-        };
+        }
         let range = text.split_once('-');
         let mut sizes = match range {
             Some((least, most)) => vec![(bytes(least)?, 1.0), (bytes(most)?, 1.0)],

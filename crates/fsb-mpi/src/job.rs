@@ -787,7 +787,9 @@ fn describe_targets(request: &Request, coordinator: &mut Coordinator<'_>) {
     };
     let all: u32 = ranks.by_host.iter().sum();
     let hosts = ranks.by_host.len();
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    fn plural(n: usize) -> &'static str {
+        if n == 1 { "" } else { "s" }
+    }
     let mut note = format!(
         "{all} rank{} on {hosts} host{}",
         plural(all as usize),

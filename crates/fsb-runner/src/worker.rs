@@ -538,8 +538,9 @@ pub struct Requester<'c, P> {
 impl<P: Serialize> Requester<'_, P> {
     /// Reports that everything is ready, and returns when the clock may start.
     pub fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        let gone =
-            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        fn gone(error: io::Error) -> EngineError {
+            EngineError::new(format!("the agent cannot be reached: {error}"))
+        }
         self.connection
             .send(&Message::<(), ()>::Ready(ready))
             .map_err(gone)?;
@@ -710,8 +711,9 @@ impl Gate for Requester<'_, Live> {
     }
 
     fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
-        let gone =
-            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        fn gone(error: io::Error) -> EngineError {
+            EngineError::new(format!("the agent cannot be reached: {error}"))
+        }
         // The agent sends the next word after the answer to this call, so nothing of it is in the
         // buffer yet.
         let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);

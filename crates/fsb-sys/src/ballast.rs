@@ -45,7 +45,9 @@ impl Eq for MemoryBallast {}
 
 /// Checks that there is memory to lock, and that the cgroup of this process allows it.
 pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
-    let show = |bytes: u64| show_bytes(bytes as f64);
+    fn show(bytes: u64) -> String {
+        show_bytes(bytes as f64)
+    }
     let available =
         memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
     if available < limit {

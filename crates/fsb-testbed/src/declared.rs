@@ -237,11 +237,11 @@ impl OptionKind {
     /// If the text is none of the values. A word is refused only if a declared one is near, because
     /// drivers know more.
     pub(crate) fn parse(&self, text: &str) -> Result<OptionValue, Refusal> {
-        let number = |text: &str| {
+        fn number(text: &str) -> Option<u64> {
             text.bytes()
                 .all(|byte| byte.is_ascii_digit())
                 .then(|| text.parse::<u64>().ok())?
-        };
+        }
         let expected = || Refusal::from(format!("'{text}' is not a {}", self.values()));
         match self {
             OptionKind::Flag => Err("a value is not accepted".into()),
@@ -259,7 +259,9 @@ impl OptionKind {
                 .ok_or_else(expected),
             OptionKind::Size(range) => {
                 let bytes: Bytes = text.parse().map_err(|error: UnitError| error.to_string())?;
-                let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+                fn show(bytes: u64) -> String {
+                    fsb_model::units::show_bytes(bytes as f64)
+                }
                 if bytes.0 < *range.start() {
                     return Err(format!("give {} at least", show(*range.start())).into());
                 }
@@ -354,11 +356,11 @@ fn seconds(seconds: f64) -> String {
 pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     /// More than any kernel has.
     const MOST: u32 = 1 << 16;
-    let number = |text: &str| {
+    fn number(text: &str) -> Option<u32> {
         text.bytes()
             .all(|byte| byte.is_ascii_digit())
             .then(|| text.parse::<u32>().ok())?
-    };
+    }
     let mut all = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

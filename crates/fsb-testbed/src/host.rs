@@ -523,9 +523,9 @@ fn interface(directory: &Path) -> Option<String> {
         let rest = name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let with = |kind: &str, speed: Option<String>| {
+    fn with(kind: &str, speed: Option<String>) -> Option<String> {
         Some(speed.map_or(kind.to_owned(), |speed| format!("{kind}, {speed}")))
-    };
+    }
     match () {
         () if numbered("ata") => {
             let link = format!("link{}", &name[3..]);

@@ -71,7 +71,9 @@ fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
     if available >= needed {
         return Ok(());
     }
-    let show = |bytes: u64| show_bytes(bytes as f64);
+    fn show(bytes: u64) -> String {
+        show_bytes(bytes as f64)
+    }
     Err(
         TestbedError::machine("too little memory for the virtual machine")
             .coded(&fsb_model::error::NO_MEMORY)

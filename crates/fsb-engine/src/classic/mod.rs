@@ -309,8 +309,9 @@ impl Usage {
             );
             usage
         };
-        let of =
-            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        fn of(time: libc::timeval) -> u64 {
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+        }
         Usage {
             user: of(usage.ru_utime),
             system: of(usage.ru_stime),
@@ -644,8 +645,9 @@ fn processes(
     program: &Path,
     interrupted: &AtomicBool,
 ) -> Result<GroupResult, PhaseError> {
-    let refused =
-        |error: io::Error| EngineError::io("share memory with", "the test's processes", &error);
+    fn refused(error: io::Error) -> EngineError {
+        EngineError::io("share memory with", "the test's processes", &error)
+    }
     let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC)
         .map_err(|errno| refused(errno.into()))?;
     let memory = File::from(memory);

@@ -601,8 +601,9 @@ impl Report {
 
     /// Decodes the report that a process sent.
     fn from_text(text: &str) -> Result<Report, EngineError> {
-        let garbled =
-            |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
+        fn garbled(why: String) -> EngineError {
+            EngineError::new(format!("a process sent an unreadable report: {why}"))
+        }
         let encoded: EncodedReport =
             serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
         let [created, read, appended, deleted, bytes_read, bytes_written] = encoded.counts;

@@ -231,7 +231,9 @@ const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 ///   the flush. Writes are therefore durable.
 /// * Memory kept 0.80 to 0.99 of the limit, never more.
 fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
-    let show = |bytes: f64| show_bytes(bytes);
+    fn show(bytes: f64) -> String {
+        show_bytes(bytes)
+    }
     let Some(limit) = seen.limit else {
         return Err("not out of cache: the memory that may cache the files is unknown".to_owned());
     };

@@ -211,7 +211,9 @@ fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if bytes > target.free_bytes {
-        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            fsb_model::units::show_bytes(bytes as f64)
+        }
         return short(show(bytes), show(target.free_bytes));
     }
     if inodes > target.free_inodes {
@@ -433,7 +435,9 @@ impl Case<'_, '_> {
     /// meanwhile. A fake target has nothing to prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
-        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
+        fn lost(place: &Place<'_, '_>) -> bool {
+            matches!(place.failed, Some(Failure::Lost(_)))
+        }
         let takes_part = |at: &usize| match step {
             // Whatever happened, the next case finds an empty target.
             Step::Cleanup => !lost(&self.places[*at]),

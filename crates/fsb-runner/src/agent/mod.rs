@@ -264,7 +264,7 @@ fn count_processes<'p>(
     slot: Slot,
     limits: impl Iterator<Item = &'p mut WorkerLimits>,
 ) {
-    let limit = |worker: &WorkerLimits| {
+    fn limit(worker: &WorkerLimits) -> Option<u64> {
         Some(
             worker
                 .confinement
@@ -275,7 +275,7 @@ fn count_processes<'p>(
                 .processes
                 + OWN_PROCESSES,
         )
-    };
+    }
     let counted: Vec<_> = limits
         .filter_map(|worker| Some((limit(worker)?, worker)))
         .collect();

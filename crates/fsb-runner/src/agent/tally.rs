@@ -335,7 +335,9 @@ fn small_device(
     if !is_known || fits || is_counted && flushes <= expected * MORE {
         return Ok(());
     }
-    let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+    fn show(bytes: u64) -> String {
+        fsb_model::units::show_bytes(bytes as f64)
+    }
     let text = format!(
         "not as on a large disk: on a device of {} {} ({flushes} flushes, {expected} expected), and from {} on \
          it does not",
@@ -404,8 +406,9 @@ impl From<WorkerError> for Failure {
 impl Failure {
     /// Returns the failure of a background, which is also that of its case.
     pub(super) fn of_background(self) -> Failure {
-        let with_cause =
-            |cause: &str, why: &Reason| format!("its background {cause}: {}", why.text);
+        fn with_cause(cause: &str, why: &Reason) -> String {
+            format!("its background {cause}: {}", why.text)
+        }
         match self {
             Failure::NotApplicable(why) => {
                 Failure::NotApplicable(with_cause("is not applicable", &why).into())
@@ -462,7 +465,9 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if profile.space > target.free_bytes {
-        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            fsb_model::units::show_bytes(bytes as f64)
+        }
         return short("free", show(profile.space), show(target.free_bytes));
     }
     Ok(())

@@ -289,7 +289,7 @@ impl Schedule<'_> {
 
     /// Warns of commands whose directories take longer to make than the commands run.
     fn say_preparation(&mut self) {
-        let warning = |cell: &CellState| {
+        fn warning(cell: &CellState) -> Option<fsb_model::Warning> {
             let [prepare_seconds, command_seconds] = cell.preparation()?;
             let workload = cell.label().to_owned();
             Some(Warning::LongPreparation {
@@ -297,7 +297,7 @@ impl Schedule<'_> {
                 prepare_seconds,
                 command_seconds,
             })
-        };
+        }
         let held = self.cells.iter().filter(|cell| cell.is_held());
         let warnings: Vec<Warning> = held.filter_map(warning).collect();
         warnings.iter().for_each(|warning| self.warn_once(warning));

@@ -323,7 +323,9 @@ impl CellState {
             }));
         };
         let sample_seconds = self.sample_seconds.unwrap_or(SAMPLE_SECONDS);
-        let units = |room: u64, unit: u64| (room / unit.max(1)).clamp(1, 1_000_000) as u32;
+        fn units(room: u64, unit: u64) -> u32 {
+            (room / unit.max(1)).clamp(1, 1_000_000) as u32
+        }
         let space = unit.space.max(self.space_of_run);
         let bytes = planner::filled(free.bytes, space, sample_seconds);
         Case::Rounds(InRounds {

@@ -189,12 +189,12 @@ pub fn find(name: &str) -> Result<PlanFile, PlanError> {
                     &format!("run it with --workload {shown}"),
                 );
             }
-            let letters = |text: &str| {
+            fn letters(text: &str) -> String {
                 text.chars()
                     .filter(char::is_ascii_alphabetic)
                     .collect::<String>()
                     .to_lowercase()
-            };
+            }
             let of_role = REGISTRY
                 .iter()
                 .find(|suite: &&Suite| {

@@ -355,7 +355,7 @@ impl Kernels {
 
     /// Returns the kernels for the record of the run.
     pub fn record(&self) -> BTreeMap<String, VmKernel> {
-        let record = |Bootable { kernel, initramfs }: &Bootable| {
+        fn record(Bootable { kernel, initramfs }: &Bootable) -> (String, VmKernel) {
             let name = initramfs
                 .path
                 .file_stem()
@@ -375,7 +375,7 @@ impl Kernels {
                     module_hashes,
                 },
             )
-        };
+        }
         self.0.iter().map(record).collect()
     }
 
@@ -391,7 +391,9 @@ impl Kernels {
         if vm.memory.0 >= least {
             return Ok(());
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            show_bytes(bytes as f64)
+        }
         let mebibytes = least.div_ceil(1 << 20);
         Err(
             TestbedError::machine("too little memory for the virtual machine")

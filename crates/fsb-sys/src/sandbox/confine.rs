@@ -500,9 +500,9 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let fail = |tried: Refusal| {
+    fn fail(tried: Refusal) -> TestbedError {
         TestbedError::trial("the worker cannot be bound to its processors").tried(tried)
-    };
+    }
     if !cpus.iter().all(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
         return Err(fail(
             format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into(),

@@ -280,7 +280,9 @@ impl FromStr for Limit {
 impl Limit {
     /// Checks that a machine with this much memory can have the limit.
     fn check(&self, memory: u64) -> Result<(), Refusal> {
-        let show = |bytes: u64| show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            show_bytes(bytes as f64)
+        }
         if self.bytes < LEAST {
             return Err(format!(
                 "{} are too little: at least {}",

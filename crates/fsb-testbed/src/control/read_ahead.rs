@@ -71,9 +71,9 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
             .advice("another program changes this device: check udev rules and tuned")),
         };
     };
-    let fail = |tried: Refusal| {
+    fn fail(tried: Refusal) -> TestbedError {
         TestbedError::trial("the file system keeps its own read-ahead").tried(tried)
-    };
+    }
     std::fs::write(&path, (bytes / 1024).to_string())
         .map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {

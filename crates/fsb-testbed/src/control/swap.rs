@@ -55,7 +55,9 @@ impl Control for Swap {
         if value != OFF || used == 0 || available >= used.saturating_add(MARGIN) {
             return Ok(());
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            show_bytes(bytes as f64)
+        }
         Err(
             TestbedError::machine("swap cannot be switched off: too little memory")
                 .tried(format!(

@@ -394,13 +394,13 @@ fn parse_first_writes(chunks: &str, files: u64) -> Option<FirstWrites> {
     const START: u64 = 256 << 20;
     /// Bytes at the start of the next chunk of data.
     const NEXT_DATA: u64 = 100 << 20;
-    let number_after = |line: &str, name: &str| -> Option<u64> {
+    fn number_after(line: &str, name: &str) -> Option<u64> {
         line.split_whitespace()
             .skip_while(|word| *word != name)
             .nth(1)?
             .parse()
             .ok()
-    };
+    }
     let (mut length, mut found) = (0, FirstWrites::default());
     for line in chunks.lines().map(str::trim) {
         if line.starts_with("length ") {
@@ -479,7 +479,7 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
         .lines()
         .filter_map(|line| line.split_once(" type "))
         .map(|(_, rest)| rest);
-    let of = |words: &str| {
+    fn of(words: &str) -> Option<(String, String)> {
         let (kinds, profile): (Vec<&str>, Vec<&str>) = words
             .split_whitespace()
             .next()?
@@ -495,7 +495,7 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
                     .to_owned(),
             )
         })
-    };
+    }
     types.filter_map(of).collect()
 }
 

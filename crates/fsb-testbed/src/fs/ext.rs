@@ -115,7 +115,9 @@ impl FileSystem for Ext {
     /// Both file systems have blocks of the same size, as mke2fs(8) requires. The kernel finds the
     /// journal by the number of its device in the superblock.
     fn external_journal(&self, device: &Path, mkfs: &[String]) -> Option<ExternalJournal> {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        fn words(text: &str) -> Vec<String> {
+            text.split(' ').map(str::to_owned).collect::<Vec<_>>()
+        }
         let device = device.display();
         let joined = mkfs
             .iter()

@@ -171,13 +171,13 @@ impl FileSystem for Nfs {
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        let refused = |option: &str, why: String| {
+        fn refused(option: &str, why: String) -> TestbedError {
             TestbedError::request(format!("nfs refuses the option '{option}'"))
                 .coded(&fsb_model::error::UNKNOWN_OPTION)
                 .field("option", option)
                 .tried(why)
                 .advice("'fsb list file-systems nfs' shows its options")
-        };
+        }
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {

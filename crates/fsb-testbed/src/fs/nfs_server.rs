@@ -360,7 +360,9 @@ fn publish(served: &Served) -> Result<(), TestbedError> {
     if of_kernel.is_empty() {
         return Ok(());
     }
-    let channel = |cache: &str| Path::new("/proc/net/rpc").join(cache).join("channel");
+    fn channel(cache: &str) -> PathBuf {
+        Path::new("/proc/net/rpc").join(cache).join("channel")
+    }
     for network in served.networks.values().flatten() {
         write(&channel("auth.unix.ip"), &client_line(network.far()))?;
     }
@@ -409,7 +411,9 @@ fn handle_line(fsid: u32, directory: &Path) -> String {
 
 /// Starts the kernel's server unless it runs. It ends with the guest.
 pub(super) fn serve() -> Result<(), TestbedError> {
-    let control = |name: &str| Path::new(NFSD).join(name);
+    fn control(name: &str) -> PathBuf {
+        Path::new(NFSD).join(name)
+    }
     let threads = fsb_sys::read_trimmed(&control("threads"));
     if threads.is_some_and(|threads| threads != "0") {
         return Ok(());

@@ -54,12 +54,12 @@ fn arguments(spec: &FileSystemSpec) -> Vec<String> {
 
 /// Returns the risk of a choice: its own, or the first hazard that it causes.
 pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String> {
-    let owned = |words: &[&str]| {
+    fn owned(words: &[&str]) -> Vec<String> {
         words
             .iter()
             .map(|word| (*word).to_owned())
             .collect::<Vec<_>>()
-    };
+    }
     // A hazard of the format exists with every option.
     let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
     choice.risk.map(str::to_owned).or_else(|| {

@@ -456,7 +456,9 @@ fn agree_in_controls(setup: &Setup) -> Result<(), PlacementReason> {
 }
 
 fn one_divisible_medium(setup: &Setup) -> Result<(), PlacementReason> {
-    let indivisible = |cause: String| PlacementReason::IndivisibleMedium { cause };
+    fn indivisible(cause: String) -> PlacementReason {
+        PlacementReason::IndivisibleMedium { cause }
+    }
     let media = media(setup);
     match media.first_key_value() {
         Some(_) if media.len() > 1 => Err(PlacementReason::DifferentMedia),
@@ -491,7 +493,9 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
 /// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
 /// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
-    let show = |bytes: u64| show_bytes(bytes as f64);
+    fn show(bytes: u64) -> String {
+        show_bytes(bytes as f64)
+    }
     let needed = size_for(least, setup.slices);
     let has = medium::slice_bytes(size, setup.slices);
     let medium = medium::called(&spec.medium, setup.vm.is_some());

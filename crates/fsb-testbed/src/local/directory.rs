@@ -42,7 +42,7 @@ impl ReadyDirectory {
         ledger: &Ledger,
         mounts: Option<&mut MountRoot>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
-        let fail = |verb: &str, path: &Path, error: &std::io::Error| {
+        fn fail(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
             let failed =
                 TestbedError::trial(format!("the directory {} cannot be used", path.display()))
                     .tried(attempt(verb, path, error));
@@ -52,7 +52,7 @@ impl ReadyDirectory {
                 }
                 _ => failed,
             }
-        };
+        }
         let path = path
             .canonicalize()
             .map_err(|error| fail("resolve", path, &error))?;

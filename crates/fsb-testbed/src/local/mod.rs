@@ -991,11 +991,13 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
 
 /// Records each requested control as not set, because the null file system is a simulation.
 fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
-    let record = |value: &String| ControlRecord {
-        requested: value.clone(),
-        observed: "not set: the null file system is a simulation".to_owned(),
-        effective: false,
-    };
+    fn record(value: &String) -> ControlRecord {
+        ControlRecord {
+            requested: value.clone(),
+            observed: "not set: the null file system is a simulation".to_owned(),
+            effective: false,
+        }
+    }
     requested
         .iter()
         .map(|(name, value)| (name.clone(), record(value)))

@@ -218,7 +218,9 @@ fn check_space(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), Testbe
     if free >= needed {
         return Ok(());
     }
-    let show = |bytes: u64| show_bytes(bytes as f64);
+    fn show(bytes: u64) -> String {
+        show_bytes(bytes as f64)
+    }
     Err(TestbedError::machine(format!(
         "too little space for the image in {}",
         dir.display()
@@ -410,7 +412,9 @@ impl MediumKind for Ram {
         if available >= needed {
             return Ok(request.size);
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
+        fn show(bytes: u64) -> String {
+            show_bytes(bytes as f64)
+        }
         Err(TestbedError::machine("too little memory for the RAM image")
             .tried(format!(
                 "{} available, {} needed: --size and a margin",
@@ -638,11 +642,11 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 /// those allow direct I/O.
 fn attach(image: &OwnedFd, slice: Option<Slice>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
-    let fail = |why: Refusal| {
+    fn fail(why: Refusal) -> TestbedError {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
             "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
         )
-    };
+    }
     let window = slice.map_or(Window::WHOLE, |slice| Window {
         start: slice.start,
         bytes: slice.bytes,

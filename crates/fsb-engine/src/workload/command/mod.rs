@@ -837,14 +837,14 @@ impl Options {
                 self.metrics.iter().map(PrintedMetric::value).collect(),
             );
         }
-        let service = |service: &Service| {
+        fn service(service: &Service) -> serde_json::Value {
             let mut value =
                 json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
             if let Some(ready) = &service.ready {
                 value["ready"] = ready.value();
             }
             value
-        };
+        }
         if !self.services.is_empty() {
             add("service", self.services.iter().map(service).collect());
         }

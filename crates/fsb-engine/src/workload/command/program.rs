@@ -79,7 +79,9 @@ impl Ended {
 
     /// Returns the last lines of standard error, or else of standard output.
     pub(super) fn last_words(&self) -> String {
-        let of = |bytes: &[u8]| last_lines(&String::from_utf8_lossy(bytes), SAID);
+        fn of(bytes: &[u8]) -> String {
+            last_lines(&String::from_utf8_lossy(bytes), SAID)
+        }
         let (errors, said) = (of(&self.stderr), of(&self.stdout));
         match (errors.is_empty(), said.is_empty()) {
             (false, _) => errors,
@@ -280,7 +282,9 @@ impl Running {
         }
         // SAFETY: the call has filled it, and zeros are a valid one.
         let usage = unsafe { usage.assume_init() };
-        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        fn seconds(time: libc::timeval) -> f64 {
+            time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
+        }
         Ok(Ended {
             status: ExitStatus::from_raw(status),
             streams: self.streams,

@@ -736,8 +736,9 @@ fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File
         rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC)
             .map_err(|errno| EngineError::system("make a file in memory", errno))?,
     );
-    let failed =
-        |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
+    fn failed(error: std::io::Error) -> EngineError {
+        EngineError::new(format!("write the source into memory: {error}"))
+    }
     file.set_len(whole).map_err(failed)?;
     let mut data = Data::new(source, CHUNK as usize);
     leaves

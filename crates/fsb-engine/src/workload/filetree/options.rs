@@ -399,8 +399,12 @@ fn packages(entries: u64, bytes: u64) -> Shape {
         }
         package += 1;
     }
-    let is_large = |index: u64| index % LARGE == LARGE / 2;
-    let small = |index: u64| SMALL.start + mix(index) % (SMALL.end - SMALL.start);
+    fn is_large(index: u64) -> bool {
+        index % LARGE == LARGE / 2
+    }
+    fn small(index: u64) -> u64 {
+        SMALL.start + mix(index) % (SMALL.end - SMALL.start)
+    }
     let count = files.len() as u64;
     let smalls: u64 = (0..count)
         .filter(|index| !is_large(*index))

@@ -614,8 +614,12 @@ const OF_EXAMPLE: ParameterDefault = ParameterDefault::Derived("a small example"
 fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     use ParameterKind::{Fraction, Number, Size};
     let first = flow.map(|flow| &flow.filesets[0]);
-    let of = |value: Option<String>| value.map_or(OF_FLOW, ParameterDefault::from);
-    let number = |value: Option<u64>| of(value.map(|value| value.to_string()));
+    fn of(value: Option<String>) -> ParameterDefault {
+        value.map_or(OF_FLOW, ParameterDefault::from)
+    }
+    fn number(value: Option<u64>) -> ParameterDefault {
+        of(value.map(|value| value.to_string()))
+    }
     let rate = of(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
     let pick = of(first.map(|set| set.pick.name().to_owned()));
     let threads = number(flow.map(|flow| instances(flow, most_numerous(flow))));

@@ -289,7 +289,9 @@ impl Slots {
 
     /// Returns the places of a call's descriptors, and whether all of them were opened.
     fn find(&mut self, call: &Call) -> (u32, u32, bool) {
-        let find = |places: &HashMap<u32, u32>, handle: u32| places.get(&handle).copied();
+        fn find(places: &HashMap<u32, u32>, handle: u32) -> Option<u32> {
+            places.get(&handle).copied()
+        }
         match call.kind {
             CallKind::Open => (self.take(call), 0, true),
             CallKind::Duplicate => {
@@ -547,16 +549,20 @@ fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
             ..call
         })
     };
-    let on = |kind: CallKind, handle: u32| Call {
-        handle,
-        ..Call::new(kind)
-    };
-    let moved = |kind: CallKind, handle: u32, offset: u64, length: u64| Call {
-        offset,
-        length,
-        result: length as i64,
-        ..on(kind, handle)
-    };
+    fn on(kind: CallKind, handle: u32) -> fsb_trace::Call {
+        Call {
+            handle,
+            ..Call::new(kind)
+        }
+    }
+    fn moved(kind: CallKind, handle: u32, offset: u64, length: u64) -> fsb_trace::Call {
+        Call {
+            offset,
+            length,
+            result: length as i64,
+            ..on(kind, handle)
+        }
+    }
     add(
         0,
         Call {

@@ -161,7 +161,9 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     if needed <= spare {
         return Ok(());
     }
-    let shown = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+    fn shown(bytes: u64) -> String {
+        fsb_model::units::show_bytes(bytes as f64)
+    }
     Err(EngineError::new(format!(
         "the {} threads of the trace need {} of memory for calls of up to {}, but {} are available",
         totals.lanes,
@@ -357,13 +359,15 @@ struct Other {
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A trace may contain any number, and not every number has a negative.
-        let said = |result: i64| match result
-            .checked_neg()
-            .and_then(|number| i32::try_from(number).ok())
-        {
-            Some(number) if number > 0 => fsb_model::errno::describe(number),
-            _ => result.to_string(),
-        };
+        fn said(result: i64) -> String {
+            match result
+                .checked_neg()
+                .and_then(|number| i32::try_from(number).ok())
+            {
+                Some(number) if number > 0 => fsb_model::errno::describe(number),
+                _ => result.to_string(),
+            }
+        }
         write!(
             f,
             "{}{}: {} instead of {}",

@@ -90,11 +90,11 @@ impl Index {
         };
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
         let mut archive = tar::Archive::new(archive);
-        let broken = |error: std::io::Error| {
+        fn broken(error: std::io::Error) -> EngineError {
             EngineError::new(format!(
                 "it is not a tar archive, or a damaged one: {error}"
             ))
-        };
+        }
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let written = entry.path().map_err(broken)?.into_owned();
