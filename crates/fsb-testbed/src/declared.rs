@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fsb_model::nearest::nearest;
-use fsb_model::units::{parse_duration, parse_percent};
+use fsb_model::units::{parse_duration, parse_percent, show_size};
 use fsb_model::{Bytes, units::UnitError};
 use fsb_sys::error::Refusal;
 
@@ -259,14 +259,11 @@ impl OptionKind {
                 .ok_or_else(expected),
             OptionKind::Size(range) => {
                 let bytes: Bytes = text.parse().map_err(|error: UnitError| error.to_string())?;
-                fn show(bytes: u64) -> String {
-                    fsb_model::units::show_bytes(bytes as f64)
-                }
                 if bytes.0 < *range.start() {
-                    return Err(format!("give {} at least", show(*range.start())).into());
+                    return Err(format!("give {} at least", show_size(*range.start())).into());
                 }
                 if bytes.0 > *range.end() {
-                    return Err(format!("give {} at most", show(*range.end())).into());
+                    return Err(format!("give {} at most", show_size(*range.end())).into());
                 }
                 Ok(OptionValue::Number(bytes.0))
             }

@@ -309,12 +309,12 @@ impl Usage {
             );
             usage
         };
-        fn of(time: libc::timeval) -> u64 {
+        fn nanoseconds(time: libc::timeval) -> u64 {
             time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
         }
         Usage {
-            user: of(usage.ru_utime),
-            system: of(usage.ru_stime),
+            user: nanoseconds(usage.ru_utime),
+            system: nanoseconds(usage.ru_stime),
         }
     }
 

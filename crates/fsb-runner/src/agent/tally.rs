@@ -10,6 +10,7 @@ use fsb_model::run::SmallDevice;
 use fsb_model::trial::{
     BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER,
 };
+use fsb_model::units::show_size;
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -335,15 +336,12 @@ fn small_device(
     if !is_known || fits || is_counted && flushes <= expected * MORE {
         return Ok(());
     }
-    fn show(bytes: u64) -> String {
-        fsb_model::units::show_bytes(bytes as f64)
-    }
     let text = format!(
         "not as on a large disk: on a device of {} {} ({flushes} flushes, {expected} expected), and from {} on \
          it does not",
-        show(device.bytes),
+        show_size(device.bytes),
         device.commits_text(),
-        show(device.least)
+        show_size(device.least)
     );
     Err(Reason::new(&SMALL_DEVICE, text))
 }
@@ -465,10 +463,11 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if profile.space > target.free_bytes {
-        fn show(bytes: u64) -> String {
-            fsb_model::units::show_bytes(bytes as f64)
-        }
-        return short("free", show(profile.space), show(target.free_bytes));
+        return short(
+            "free",
+            show_size(profile.space),
+            show_size(target.free_bytes),
+        );
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fsb_model::error::Tried;
 use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
-use fsb_model::units::show_bytes;
+use fsb_model::units::show_size;
 use fsb_model::{BackgroundLimit, Coded, Maintenance, OwnDirectory, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
@@ -391,9 +391,6 @@ impl Kernels {
         if vm.memory.0 >= least {
             return Ok(());
         }
-        fn show(bytes: u64) -> String {
-            show_bytes(bytes as f64)
-        }
         let mebibytes = least.div_ceil(1 << 20);
         Err(
             TestbedError::machine("too little memory for the virtual machine")
@@ -401,8 +398,8 @@ impl Kernels {
                 .field("needed_bytes", least)
                 .tried(format!(
                     "{} asked for, {} needed to boot",
-                    show(vm.memory.0),
-                    show(least)
+                    show_size(vm.memory.0),
+                    show_size(least)
                 ))
                 .advice(format!("give --memory {mebibytes}M or more")),
         )

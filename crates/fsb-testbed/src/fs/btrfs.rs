@@ -479,7 +479,7 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
         .lines()
         .filter_map(|line| line.split_once(" type "))
         .map(|(_, rest)| rest);
-    fn of(words: &str) -> Option<(String, String)> {
+    fn profile_of(words: &str) -> Option<(String, String)> {
         let (kinds, profile): (Vec<&str>, Vec<&str>) = words
             .split_whitespace()
             .next()?
@@ -496,7 +496,7 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
             )
         })
     }
-    types.filter_map(of).collect()
+    types.filter_map(profile_of).collect()
 }
 
 static OPTIONS: OptionTable = OptionTable::new(include_str!("btrfs.options"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fsb_model::error::SAME_DEVICE;
 use fsb_model::run::PlacementReason;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
@@ -493,18 +493,15 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
 /// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
 /// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
-    fn show(bytes: u64) -> String {
-        show_bytes(bytes as f64)
-    }
     let needed = size_for(least, setup.slices);
     let has = medium::slice_bytes(size, setup.slices);
     let medium = medium::called(&spec.medium, setup.vm.is_some());
     let tried = match setup.slices {
-        0 | 1 => format!("{medium} has {}", show(size)),
+        0 | 1 => format!("{medium} has {}", show_size(size)),
         slices => format!(
             "{medium} has {}: {} for each of {slices} targets side by side",
-            show(size),
-            show(has)
+            show_size(size),
+            show_size(has)
         ),
     };
     let alone = if setup.slices > 1 {
@@ -513,7 +510,7 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
         ""
     };
     let advice = match spec.medium.name.as_str() {
-        "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show(needed)),
+        "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show_size(needed)),
         "device" => "choose a larger device".to_owned(),
         _ => format!("choose --size {} or more{alone}", fsb_model::Bytes(needed)),
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
 use fsb_model::storage::StorageFlaw;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
@@ -218,18 +218,15 @@ fn check_space(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), Testbe
     if free >= needed {
         return Ok(());
     }
-    fn show(bytes: u64) -> String {
-        show_bytes(bytes as f64)
-    }
     Err(TestbedError::machine(format!(
         "too little space for the image in {}",
         dir.display()
     ))
     .tried(format!(
         "{} free, {} needed: --size {} and a margin",
-        show(free),
-        show(needed),
-        show(request.size)
+        show_size(free),
+        show_size(needed),
+        show_size(request.size)
     ))
     .advice(request.smaller("a --dir with more space")))
 }
@@ -412,14 +409,11 @@ impl MediumKind for Ram {
         if available >= needed {
             return Ok(request.size);
         }
-        fn show(bytes: u64) -> String {
-            show_bytes(bytes as f64)
-        }
         Err(TestbedError::machine("too little memory for the RAM image")
             .tried(format!(
                 "{} available, {} needed: --size and a margin",
-                show(available),
-                show(needed)
+                show_size(available),
+                show_size(needed)
             ))
             .advice(request.smaller("@loop")))
     }

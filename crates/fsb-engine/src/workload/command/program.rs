@@ -79,10 +79,10 @@ impl Ended {
 
     /// Returns the last lines of standard error, or else of standard output.
     pub(super) fn last_words(&self) -> String {
-        fn of(bytes: &[u8]) -> String {
+        fn output_end(bytes: &[u8]) -> String {
             last_lines(&String::from_utf8_lossy(bytes), SAID)
         }
-        let (errors, said) = (of(&self.stderr), of(&self.stdout));
+        let (errors, said) = (output_end(&self.stderr), output_end(&self.stdout));
         match (errors.is_empty(), said.is_empty()) {
             (false, _) => errors,
             (true, false) => said,

@@ -614,14 +614,14 @@ const OF_EXAMPLE: ParameterDefault = ParameterDefault::Derived("a small example"
 fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     use ParameterKind::{Fraction, Number, Size};
     let first = flow.map(|flow| &flow.filesets[0]);
-    fn of(value: Option<String>) -> ParameterDefault {
+    fn or_of_flow(value: Option<String>) -> ParameterDefault {
         value.map_or(OF_FLOW, ParameterDefault::from)
     }
     fn number(value: Option<u64>) -> ParameterDefault {
-        of(value.map(|value| value.to_string()))
+        or_of_flow(value.map(|value| value.to_string()))
     }
-    let rate = of(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
-    let pick = of(first.map(|set| set.pick.name().to_owned()));
+    let rate = or_of_flow(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
+    let pick = or_of_flow(first.map(|set| set.pick.name().to_owned()));
     let threads = number(flow.map(|flow| instances(flow, most_numerous(flow))));
     let (durabilities, durability) = match flow {
         None => (

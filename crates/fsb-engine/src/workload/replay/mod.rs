@@ -22,6 +22,7 @@ use calls::{Batch, Buffers, Kernel, Nothing, ReplayStep, Target};
 use feeder::{Feeder, Options};
 use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
+use fsb_model::units::show_size;
 use fsb_trace::{Call, CallKind, Initial, Skimmed, State, Totals, is_inside};
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
@@ -161,15 +162,12 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     if needed <= spare {
         return Ok(());
     }
-    fn shown(bytes: u64) -> String {
-        fsb_model::units::show_bytes(bytes as f64)
-    }
     Err(EngineError::new(format!(
         "the {} threads of the trace need {} of memory for calls of up to {}, but {} are available",
         totals.lanes,
-        shown(needed),
-        shown(largest(totals) as u64),
-        shown(spare)
+        show_size(needed),
+        show_size(largest(totals) as u64),
+        show_size(spare)
     )))
 }
 
