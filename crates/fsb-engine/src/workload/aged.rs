@@ -28,7 +28,7 @@ use super::label;
 use super::measure::check_operations;
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
-use crate::backend::{Backend, Directory, OpenFlags, Session, Setup};
+use crate::backend::{Backend, Directory, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
 use crate::data::Data;
 use crate::error::{EngineError, ParamError};
@@ -594,7 +594,7 @@ impl ThreadJob for AgedThread<'_> {
             .min(*block_size) as usize;
         let real = self.backend.capabilities().real;
         Ok(ThreadState {
-            session: self.backend.session(&Setup::plain(1))?,
+            session: self.backend.session(&SessionSetup::plain(1))?,
             names: history
                 .files
                 .iter()

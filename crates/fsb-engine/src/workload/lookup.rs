@@ -13,7 +13,7 @@ use super::measure::{Subject, measure_set};
 use super::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use super::spec::NAMES_BACKENDS;
-use crate::backend::{Backend, OpenFlags, Session, Setup};
+use crate::backend::{Backend, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
 use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Layout};
@@ -404,7 +404,7 @@ struct LookupThreads<'a> {
 
 impl LookupThreads<'_> {
     fn session(&self) -> Result<Box<dyn Session>, EngineError> {
-        self.set.backend.session(&Setup::plain(1))
+        self.set.backend.session(&SessionSetup::plain(1))
     }
 
     #[inline]

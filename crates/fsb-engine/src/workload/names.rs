@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
 use super::spec::Spec;
-use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, Setup};
+use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
 use crate::error::EngineError;
 use crate::fileset::Names;
@@ -206,7 +206,7 @@ impl ThreadJob for NameThreads<'_> {
 
 impl NameThreads<'_> {
     fn session(&self) -> Result<Box<dyn Session>, EngineError> {
-        backend::plain(self.set.backend).session(&Setup::plain(2))
+        backend::plain(self.set.backend).session(&SessionSetup::plain(2))
     }
 
     #[inline]

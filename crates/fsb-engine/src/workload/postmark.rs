@@ -73,7 +73,7 @@ impl Workload for Postmark {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(PostmarkJob(Options::parse(
+        Ok(Box::new(PostmarkJob(PostmarkOptions::parse(
             self.name(),
             params,
             sizing,
@@ -81,7 +81,7 @@ impl Workload for Postmark {
     }
 }
 
-struct PostmarkJob(Options);
+struct PostmarkJob(PostmarkOptions);
 
 impl PostmarkJob {
     /// Checks that no deleted file is left: the directories are as they were before.
@@ -91,7 +91,8 @@ impl PostmarkJob {
         } else {
             0
         };
-        for location in (0..self.0.workers()).map(|rank| Options::directory(context, rank)) {
+        for location in (0..self.0.workers()).map(|rank| PostmarkOptions::directory(context, rank))
+        {
             let inner = (0..subdirectories).map(|number| (location.join(format!("s{number}")), 0));
             for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)])
             {
@@ -116,7 +117,7 @@ impl PostmarkJob {
 
 impl Job for PostmarkJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let PostmarkOptions {
             shape,
             durability,
             buffering,
@@ -164,7 +165,7 @@ impl Job for PostmarkJob {
         let set = context.set();
         fileset::make_anew(&set)?;
         for rank in 0..self.0.workers() {
-            fileset::make_directory(&Options::directory(context, rank))?;
+            fileset::make_directory(&PostmarkOptions::directory(context, rank))?;
             self.0.names(context, rank).make_directories()?;
         }
         fileset::sync(&set)
@@ -217,7 +218,7 @@ impl Draw for Numbers {
 
 /// The threads of one measurement.
 struct PostmarkThreads<'s> {
-    options: &'s Options,
+    options: &'s PostmarkOptions,
     context: &'s Context,
     backend: &'static dyn Backend,
     rendezvous: &'s Rendezvous,
@@ -236,7 +237,7 @@ struct ThreadState {
 
 impl<'s> PostmarkThreads<'s> {
     fn new(
-        options: &'s Options,
+        options: &'s PostmarkOptions,
         context: &'s Context,
         backend: &'static dyn Backend,
         rendezvous: &'s Rendezvous,
@@ -631,7 +632,7 @@ impl Report {
 
 /// Resolved parameters.
 #[derive(Debug, Clone)]
-struct Options {
+struct PostmarkOptions {
     shape: Shape,
     read: u32,
     write: u32,
@@ -733,8 +734,8 @@ fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
-    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+impl PostmarkOptions {
+    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<PostmarkOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let usual = Shape::default();
         let low = reader.number("size_low")?;
@@ -752,7 +753,7 @@ impl Options {
             bias_read: reader.integer("bias_read")? as i32,
             bias_create: reader.integer("bias_create")? as i32,
         };
-        let options = Options {
+        let options = PostmarkOptions {
             shape,
             read: reader.number("read")? as u32,
             write: reader.number("write")? as u32,

@@ -65,7 +65,7 @@ impl Workload for Command {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(CommandJob(Options::parse(
+        Ok(Box::new(CommandJob(CommandOptions::parse(
             self.name(),
             params,
             sizing,
@@ -73,7 +73,7 @@ impl Workload for Command {
     }
 }
 
-struct CommandJob(Options);
+struct CommandJob(CommandOptions);
 
 impl CommandJob {
     fn surroundings(&self, context: &Context) -> Surroundings {
@@ -212,7 +212,7 @@ impl CommandJob {
 
 impl Job for CommandJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let CommandOptions {
             durability, cache, ..
         } = self.0;
         Profile {
@@ -594,7 +594,7 @@ struct Service {
 }
 
 /// Resolved parameters.
-struct Options {
+struct CommandOptions {
     command: Script,
     setup: Option<Script>,
     prepare: Option<Script>,
@@ -745,8 +745,8 @@ fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
-    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+impl CommandOptions {
+    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<CommandOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let command = script(&mut reader, "command")?
             .ok_or_else(|| reader.error("command", "it is missing"))?;
@@ -774,7 +774,7 @@ impl Options {
         }
         let label = reader.text("label")?;
         reader.finish();
-        Ok(Options {
+        Ok(CommandOptions {
             command,
             setup,
             prepare,

@@ -66,7 +66,7 @@ impl CopyMethod {
 
 /// Resolved parameters.
 #[derive(Clone)]
-pub(super) struct Options {
+pub(super) struct FiletreeOptions {
     pub(super) operation: Operation,
     pub(super) copy: CopyMethod,
     /// The scaled shape of the tree.
@@ -169,12 +169,12 @@ pub(super) fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl FiletreeOptions {
     pub(super) fn parse(
         name: &str,
         params: &Params,
         sizing: &Sizing,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<FiletreeOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?;
         let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
@@ -213,7 +213,7 @@ impl Options {
             Operation::Delete => 0,
             _ => reader.number("block_size")?,
         };
-        let options = Options {
+        let options = FiletreeOptions {
             operation,
             copy,
             shape,

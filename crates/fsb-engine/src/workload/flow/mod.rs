@@ -137,7 +137,7 @@ impl Workload for Personality {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(
+        Ok(Box::new(FlowJob(FlowOptions::parse(
             self.name, params, sizing, self.text, false,
         )?)))
     }
@@ -171,7 +171,7 @@ impl Workload for AnyFlow {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(
+        Ok(Box::new(FlowJob(FlowOptions::parse(
             self.name(),
             params,
             sizing,
@@ -181,11 +181,11 @@ impl Workload for AnyFlow {
     }
 }
 
-struct FlowJob(Options);
+struct FlowJob(FlowOptions);
 
 impl FlowJob {
     fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
-        let Options {
+        let FlowOptions {
             flow,
             verify,
             backend,
@@ -207,7 +207,7 @@ impl FlowJob {
 
 impl Job for FlowJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let FlowOptions {
             flow, durability, ..
         } = &self.0;
         let first = &flow.filesets[0];
@@ -572,7 +572,7 @@ fn make_file(
 
 /// Resolved parameters.
 #[derive(Clone)]
-struct Options {
+struct FlowOptions {
     /// The flow as the threads perform it.
     flow: Flow,
     /// The flow as published; the label lists the differences.
@@ -691,7 +691,7 @@ fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl FlowOptions {
     /// Reads the parameters of a flow. If `given` is set, the flow is a parameter too, and `usual`
     /// its default; otherwise `usual` is the flow.
     fn parse(
@@ -700,7 +700,7 @@ impl Options {
         sizing: &Sizing,
         usual: &str,
         given: bool,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<FlowOptions, ParamError> {
         let table = if given {
             any_parameters()
         } else {
@@ -734,7 +734,7 @@ impl Options {
                 ),
             ));
         }
-        let options = Options {
+        let options = FlowOptions {
             flow,
             published,
             given,

@@ -25,7 +25,7 @@ use super::shared::{
     CompiledStep, Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS, Program,
 };
 use crate::backend::uring::Ring;
-use crate::backend::{Completion, Session, Setup};
+use crate::backend::{Completion, Session, SessionSetup};
 use crate::clock::{self, Circumstances, Clock};
 use crate::data::Data;
 use crate::error::EngineError;
@@ -142,7 +142,7 @@ impl FlowThread {
                 Stream::Draw,
                 u64::from(shared.repetition) << 32 | u64::from(rank),
             ),
-            session: shared.backend.session(&Setup::plain(files))?,
+            session: shared.backend.session(&SessionSetup::plain(files))?,
             slots: (0..=most).map(|_| FlowSlot::default()).collect(),
             rings: Vec::new(),
             aio: records

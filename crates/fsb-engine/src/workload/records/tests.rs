@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use crate::backend::{
-    self, Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued,
-    Session, Setup, Slot, Verb,
+    self, Backend, Capabilities, Directory, FileSlot, Flush, IoRequest, Namespace, OpenFlags,
+    Queued, Session, SessionSetup, Verb,
 };
 use crate::error::EngineError;
 use crate::profile::Renewal;
@@ -68,7 +68,7 @@ impl Backend for CallLog {
         Box::leak(Box::new(*self))
     }
 
-    fn session(&self, _setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, _setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(CallLogSession(*self)))
     }
 }
@@ -82,7 +82,7 @@ impl Session for CallLogSession {
         _path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         self.0.note(
             if flags.flags.contains(OFlags::CREATE) {
                 "create"
@@ -91,10 +91,10 @@ impl Session for CallLogSession {
             }
             .to_owned(),
         );
-        Ok(Slot(0))
+        Ok(FileSlot(0))
     }
 
-    fn close(&mut self, _slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, _slot: FileSlot) -> Result<(), Errno> {
         self.0.note("close".to_owned());
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Session for CallLogSession {
         Ok(Queued::Done(request.length))
     }
 
-    fn flush(&mut self, _slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, _slot: FileSlot, what: Flush) -> Result<(), Errno> {
         self.0.note(
             if what == Flush::All {
                 "fsync"
@@ -118,7 +118,7 @@ impl Session for CallLogSession {
         Ok(())
     }
 
-    fn descriptor(&self, _slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, _slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         Err(Errno::BADF)
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Feeder {
 }
 
 impl Feeder {
-    pub(super) fn new(options: &Options, skimmed: &Skimmed) -> Result<Feeder, EngineError> {
+    pub(super) fn new(options: &ReplayOptions, skimmed: &Skimmed) -> Result<Feeder, EngineError> {
         let lanes = options.totals.lanes.max(1);
         let mut order = Order::new(lanes, options.overhead.gap_ns);
         order.initial(&skimmed.initial);
@@ -337,8 +337,8 @@ const MOST_LANES: u32 = 1024;
 pub(super) struct Pace(pub(super) f64);
 
 /// Resolved parameters, and the totals and the overhead that the trace contains.
-pub(super) struct Options {
-    pub(super) source: Source,
+pub(super) struct ReplayOptions {
+    pub(super) source: TraceSource,
     pub(super) pace: Pace,
     pub(super) cache: CacheState,
     force: bool,
@@ -384,12 +384,12 @@ pub(super) fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl ReplayOptions {
     pub(super) fn parse(
         name: &str,
         params: &Params,
         sizing: &Sizing,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<ReplayOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let trace = reader.text("trace")?.unwrap_or_default();
         let pace = pace(&mut reader)?;
@@ -397,7 +397,7 @@ impl Options {
         let force = reader.flag("force")?;
         let calls = reader.take("calls").and_then(Value::as_u64);
         let label = reader.text("label")?;
-        let source = Source::parse(&trace);
+        let source = TraceSource::parse(&trace);
         let unfit = |reader: &Reader<'_>, message: String| Err(reader.error("trace", message));
         let skimmed = source
             .skim()
@@ -431,7 +431,7 @@ impl Options {
             return unfit(&reader, message);
         }
         reader.finish();
-        Ok(Options {
+        Ok(ReplayOptions {
             source,
             pace,
             cache,
@@ -667,7 +667,7 @@ pub(super) const EXAMPLE: &str = "example";
 
 /// A file, or the made-up trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum TraceSource {
     Example,
     File(PathBuf),
 }
@@ -675,27 +675,29 @@ pub(super) enum Source {
 /// The bytes of a trace.
 type TraceBytes = Box<dyn Read + Send>;
 
-impl Source {
-    fn parse(text: &str) -> Source {
+impl TraceSource {
+    fn parse(text: &str) -> TraceSource {
         match text {
-            EXAMPLE => Source::Example,
+            EXAMPLE => TraceSource::Example,
             // The agent works in another directory.
-            path => Source::File(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))),
+            path => {
+                TraceSource::File(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)))
+            }
         }
     }
 
     fn text(&self) -> String {
         match self {
-            Source::Example => EXAMPLE.to_owned(),
-            Source::File(path) => path.to_string_lossy().into_owned(),
+            TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::File(path) => path.to_string_lossy().into_owned(),
         }
     }
 
     /// Returns its name in labels.
     fn shown(&self) -> String {
         match self {
-            Source::Example => EXAMPLE.to_owned(),
-            Source::File(path) => path
+            TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::File(path) => path
                 .file_stem()
                 .unwrap_or_default()
                 .to_string_lossy()
@@ -710,16 +712,16 @@ impl Source {
     /// Reads everything but the calls.
     pub(super) fn skim(&self) -> Result<Skimmed, EngineError> {
         let skimmed = match self {
-            Source::Example => Skimmed::read(Cursor::new(trace())),
-            Source::File(path) => Skimmed::read(open(path)?),
+            TraceSource::Example => Skimmed::read(Cursor::new(trace())),
+            TraceSource::File(path) => Skimmed::read(open(path)?),
         };
         skimmed.map_err(|error| self.failed(error))
     }
 
     fn reader(&self) -> Result<TraceReader<TraceBytes>, EngineError> {
         let bytes: TraceBytes = match self {
-            Source::Example => Box::new(Cursor::new(trace())),
-            Source::File(path) => Box::new(open(path)?),
+            TraceSource::Example => Box::new(Cursor::new(trace())),
+            TraceSource::File(path) => Box::new(open(path)?),
         };
         TraceReader::new(bytes).map_err(|error| self.failed(error))
     }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::{fmt, io};
 
 use calls::{Batch, Buffers, Kernel, Nothing, ReplayStep, Target};
-use feeder::{Feeder, Options};
+use feeder::{Feeder, ReplayOptions};
 use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
 use fsb_model::units::show_size;
@@ -65,7 +65,7 @@ impl Workload for AnyTrace {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(ReplayJob(Options::parse(
+        Ok(Box::new(ReplayJob(ReplayOptions::parse(
             self.name(),
             params,
             sizing,
@@ -73,11 +73,11 @@ impl Workload for AnyTrace {
     }
 }
 
-struct ReplayJob(Options);
+struct ReplayJob(ReplayOptions);
 
 impl Job for ReplayJob {
     fn profile(&self) -> Profile {
-        let Options { totals, cache, .. } = &self.0;
+        let ReplayOptions { totals, cache, .. } = &self.0;
         Profile {
             threads: totals.lanes.max(1),
             cache: *cache,
@@ -391,7 +391,7 @@ impl<'r> Replay<'r> {
     fn new(
         target: &'r dyn Target,
         feeder: &'r Feeder,
-        options: &Options,
+        options: &ReplayOptions,
         context: &'r Context,
         totals: &Totals,
     ) -> Replay<'r> {
