@@ -40,8 +40,8 @@ pub struct IoRequest {
     pub offset: u64,
     pub memory: *mut u8,
     pub length: usize,
-    /// Returned with the completion. It is below [`SessionSetup::depth`](super::SessionSetup::depth), and no two
-    /// requests in flight share one.
+    /// Returned with the completion. It is below
+    /// [`SessionSetup::depth`](super::SessionSetup::depth), and no two requests in flight share one.
     pub tag: u32,
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::agent::{Agent, AgentError, TrialReply};
 use crate::event::{Event, Journal, Observer};
 use crate::planner::{
-    self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP,
+    self, Case, InRounds, SAMPLE_SECONDS, SequentialCost, SequentialTrial, UnitCost, WARM_UP,
     sequential_seconds, sets,
 };
 use crate::wall_clock;
@@ -315,7 +315,7 @@ impl CellState {
     /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
     pub(super) fn case(&self, free: FreeSpace, long: f64) -> Case {
         let Some(unit) = &self.unit else {
-            return Case::Sequential(Box::new(Sequential {
+            return Case::SequentialTrial(Box::new(SequentialTrial {
                 profile: self.profile.clone(),
                 sample_seconds: sequential_seconds(&self.profile, self.sample_seconds),
                 sustain: self.cell.workload.sustain,
@@ -414,7 +414,7 @@ impl CellState {
             timed: timed_seconds,
             wall,
             prepare,
-            fixed: spent.settle + files,
+            fixed: spent.set_up + files,
         });
     }
 
