@@ -1,10 +1,7 @@
 //! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and
 //! `fsb compare` with their peers.
 
-#![expect(
-    unsafe_code,
-    reason = "an allocator that counts, and calls before exec"
-)]
+#![expect(unsafe_code, reason = "calls before exec and those of the peers")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -53,7 +50,7 @@ enum Task {
     /// Checks that no source uses a constant whose value differs from that of its name.
     Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
-    Cycles,
+    Cycles(cycles::CycleOptions),
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
     /// Checks that comments, pages and test names have plain wording.
@@ -75,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         Task::Step { task } => backends::step(&task),
         Task::Book => book::run(),
         Task::Constants => constants::run(),
-        Task::Cycles => cycles::run(),
+        Task::Cycles(options) => cycles::run(&options),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),
         Task::Style(options) => style::run(&options),

@@ -8,8 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
     ("fsb-sys", &["fsb-model"]),
     ("fsb-testbed", &["fsb-model", "fsb-store", "fsb-sys"]),
-    ("fsb-trace", &["fsb-model"]),
-    ("fsb-record", &["fsb-trace", "fsb-sys"]),
+    ("fsb-trace", &["fsb-model", "fsb-sys"]),
     (
         "fsb-engine",
         &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"],
@@ -72,7 +71,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-history",
             "fsb-serve",
             "fsb-trace",
-            "fsb-record",
         ],
     ),
     (
@@ -88,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-stats",
             "fsb-report",
             "fsb-serve",
+            "fsb-testkit",
             "fsb-trace",
         ],
     ),
@@ -103,7 +102,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-testbed",
         ],
     ),
-    // Only tests use it: other crates have it as a dev-dependency.
+    // Only tests and benchmarks use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
 
