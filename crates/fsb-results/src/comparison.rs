@@ -91,6 +91,9 @@ impl Comparison {
     ///
     /// A file of the sets cannot be read again, to find copies.
     pub fn gate(&self) -> anyhow::Result<Answer> {
+        if let Some(answer) = gate::refused_changes(&self.read.changed) {
+            return Ok(answer);
+        }
         if let Some(answer) = gate::refused_copies(&self.read.inputs)? {
             return Ok(answer);
         }

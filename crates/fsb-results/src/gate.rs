@@ -360,6 +360,17 @@ pub fn refused_copies(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<Answ
     )))
 }
 
+/// Refuses files that were written to while they were read. Returns `None` if there are none.
+pub fn refused_changes(changed: &[PathBuf]) -> Option<Answer> {
+    let files: Vec<_> = changed.iter().map(|path| path.to_string_lossy()).collect();
+    let text = format!("written to while it was read: {}", files.join(", "));
+    let fields = [
+        ("reason", "changed".into()),
+        ("files", files.clone().into()),
+    ];
+    (!changed.is_empty()).then(|| Answer::undecided(fields, &text))
+}
+
 /// Returns which of these runs are not trusted enough to decide a gate, and the reason; `None` if
 /// all are. A run of which a part of the journal is left out is not.
 pub fn refused(runs: &[StoredRun]) -> Option<Answer> {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
+use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use fsb_model::{code, failure};
 
@@ -47,6 +48,8 @@ pub struct Sets {
     pub apart: Option<Apart>,
     /// Workloads that are not judged, each with a reason and the runs that it is about.
     pub withheld: BTreeMap<(String, &'static str), Vec<String>>,
+    /// Files that were written to while they were read.
+    pub changed: Vec<PathBuf>,
     /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
     /// The runs of fsb, in the order of the arguments.
@@ -77,6 +80,38 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     read_arguments(arguments)
 }
 
+/// The state of a file that a writer changes.
+type Stamp = (u64, u64, u64, i64, i64);
+
+/// Files as they were before they were read.
+#[derive(Debug, Default)]
+struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+impl Stamps {
+    fn take(&mut self, path: &Path) {
+        self.0.push((path.to_owned(), stamp(path)));
+    }
+
+    /// Returns the files that are not as they were.
+    fn changed(self) -> Vec<PathBuf> {
+        let changed = self.0.into_iter().filter(|(path, was)| stamp(path) != *was);
+        changed.map(|(path, _)| path).collect()
+    }
+}
+
+/// Returns the device, the inode, the length and the time of the last write; `None` if the file
+/// cannot be found.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some((
+        found.dev(),
+        found.ino(),
+        found.len(),
+        found.mtime(),
+        found.mtime_nsec(),
+    ))
+}
+
 /// Reads sets that have names, each from its paths.
 ///
 /// # Errors
@@ -94,8 +129,9 @@ pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
 fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
+    let mut stamps = Stamps::default();
     for argument in arguments {
-        sources.push(find(argument, &mut warnings)?);
+        sources.push(find(argument, &mut stamps, &mut warnings)?);
     }
     warnings.extend(in_two_sets(&sources));
     let of_runs = sources
@@ -160,6 +196,13 @@ fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
     });
     let inputs = inputs.collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
+    let changed = stamps.changed();
+    if !changed.is_empty() {
+        warnings.push(format!(
+            "written to while it was read, so the numbers may be of a part: {}; compare again",
+            argument::list_files(&changed)
+        ));
+    }
     let runs = sources
         .into_iter()
         .flat_map(|source| source.runs)
@@ -172,6 +215,7 @@ fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
         files,
         apart: regimes.apart,
         withheld,
+        changed,
         conditions,
         runs,
         inputs,
@@ -234,7 +278,11 @@ pub fn results_of(text: &OsStr) -> anyhow::Result<Named> {
 }
 
 /// Finds the files and runs behind an argument, each once.
-fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source> {
+fn find(
+    argument: Argument,
+    stamps: &mut Stamps,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Source> {
     let (mut files, mut runs) = (Vec::new(), Vec::new());
     let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
     for path in &argument.paths {
@@ -245,8 +293,19 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
                 continue;
             }
             match found {
-                Found::File(path) => files.push(path),
-                Found::Run(path) => runs.push(path),
+                Found::File(path) => {
+                    stamps.take(&path);
+                    files.push(path);
+                }
+                Found::Run(path) => {
+                    if path.is_file() {
+                        stamps.take(&path);
+                    } else {
+                        stamps.take(&path.join(RUN_FILE));
+                        stamps.take(&path.join(TRIALS_FILE));
+                    }
+                    runs.push(path);
+                }
             }
         }
     }
@@ -357,4 +416,26 @@ fn assemble(
         };
     }
     Ok((sets, origins))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_written_to_or_replaced_have_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let [same, longer, replaced, gone] =
+            ["same", "longer", "replaced", "gone"].map(|name| directory.path().join(name));
+        let mut stamps = Stamps::default();
+        for path in [&same, &longer, &replaced, &gone] {
+            fs::write(path, "1").unwrap();
+            stamps.take(path);
+        }
+        fs::write(&longer, "12").unwrap();
+        fs::write(directory.path().join("other"), "2").unwrap();
+        fs::rename(directory.path().join("other"), &replaced).unwrap();
+        fs::remove_file(&gone).unwrap();
+        assert_eq!(stamps.changed(), [longer, replaced, gone]);
+    }
 }

@@ -426,25 +426,41 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
     succeeds(scratch.path(), &arguments);
     let journal = scratch.path().join("run/trials.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
-    let start = text.match_indices('\n').nth(4).unwrap().0;
+    let line = text.lines().count();
+    let start = text.trim_end().rfind('\n').unwrap();
     let digit = start + text[start..].find("\"value\":").unwrap() + "\"value\":".len();
     let mut changed = text.clone().into_bytes();
     changed[digit] = if changed[digit] == b'9' { b'8' } else { b'9' };
     fs::write(&journal, &changed).unwrap();
+    // What continues the journal, or copies it, refuses it.
     for command in [
-        &["report", "run"][..],
-        &["compare", "run"],
-        &["publish", "run", "-o", "page.html"],
+        &["publish", "run", "-o", "page.html"][..],
         &["run", "--resume", "run"],
-        #[cfg(feature = "history")]
-        &["history", "add", "run", "--store", "index.sqlite"],
     ] {
         let error = fails(scratch.path(), command, 2, "store/checksum");
         assert_eq!(
             (&error["fields"]["path"], &error["fields"]["line"]),
-            (&"run/trials.jsonl".into(), &6.into())
+            (&"run/trials.jsonl".into(), &line.into())
         );
     }
+    // What shows results uses the trials before the damage, and says so.
+    let damage = format!("line {line}: the line was changed after it was written");
+    for command in [
+        &["report", "run"][..],
+        &["compare", "run"],
+        #[cfg(feature = "history")]
+        &["history", "add", "run", "--store", "index.sqlite"],
+    ] {
+        let output = succeeds(scratch.path(), command);
+        let printed = format!("{}{}", stdout(&output), stderr(&output)).replace('\n', " ");
+        let printed: Vec<&str> = printed.split_whitespace().collect();
+        assert!(printed.join(" ").contains(&damage), "{command:?}: {printed:?}");
+    }
+    let gate = words("compare run --fail-if slower --message-format json");
+    let output = fsb(scratch.path(), &gate);
+    expect_code(&output, 2);
+    let undecided = messages(&output);
+    assert_eq!(undecided.last().unwrap()["fields"]["reason"], "low_trust");
     // A line of this version has a checksum.
     let start = text.find(",\"crc32\"").unwrap();
     let end = start + text[start..].find('}').unwrap();
