@@ -229,13 +229,10 @@ impl Choice {
                 .cmp(&(b.state as u8))
                 .then(speed(b).total_cmp(&speed(a)))
         });
-        let among = |candidate: &&Candidate| {
-            matches!(candidate.state, State::Fastest | State::NotToldApart)
-        };
         let answer: Vec<String> = match current.leader {
             Some(_) => candidates
                 .iter()
-                .filter(among)
+                .filter(|candidate| matches!(candidate.state, State::Fastest | State::NotToldApart))
                 .map(|candidate| candidate.name.clone())
                 .collect(),
             None => Vec::new(),
@@ -448,15 +445,13 @@ impl Replay {
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
             Some(race_round) => {
-                let is_out =
-                    |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
-                let can = |candidate: &usize| {
-                    !self.without_loss.contains_key(candidate) && !is_out(candidate)
-                };
                 let chosen = race_round
                     .iter()
                     .map(|candidate| *candidate as usize)
-                    .filter(can)
+                    .filter(|candidate| {
+                        !self.without_loss.contains_key(candidate)
+                            && (*candidate == 0 || !self.barred.contains_key(candidate))
+                    })
                     .collect();
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
@@ -508,18 +503,15 @@ impl Replay {
 fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
     let targets = &record.plan.targets;
     let own = targets[candidate].file_system()?;
-    let made_alike = |spec: &fsb_model::FileSystemSpec| {
-        (&spec.fs, &spec.mkfs, &spec.tune, &spec.journal)
-            == (&own.fs, &own.mkfs, &own.tune, &own.journal)
-    };
     let same = |other: &&fsb_model::Target| {
-        other
-            .file_system()
-            .is_some_and(|spec| made_alike(spec) && spec.options != own.options)
-            && record
-                .targets
-                .get(&other.name)
-                .is_some_and(|other| other.mount_options == made.mount_options)
+        other.file_system().is_some_and(|spec| {
+            ((&spec.fs, &spec.mkfs, &spec.tune, &spec.journal)
+                == (&own.fs, &own.mkfs, &own.tune, &own.journal))
+                && spec.options != own.options
+        }) && record
+            .targets
+            .get(&other.name)
+            .is_some_and(|other| other.mount_options == made.mount_options)
     };
     let before = targets[..candidate]
         .iter()
@@ -543,10 +535,10 @@ fn given<'a>(
             .position(|target| target.name == name)
     };
     let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
-    let counts = |trial: &&ReportTrial| {
-        trial.phase == Phase::Measured && !trial.superseded && trial.block <= last
-    };
-    for trial in trials.iter().filter(counts) {
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last)
+    {
         let Some(candidate) = place(&trial.what.target) else {
             continue;
         };
@@ -738,19 +730,15 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         say(&format!("Not significantly different from it: {named}."));
     }
     let advised = advised(choice);
-    let is_news = |advised: &&Candidate| {
+    if let Some(advised) = advised.filter(|advised| {
         advised.name != leader.name || (advised.name == *reference && !choice.decided)
-    };
-    if let Some(advised) = advised.filter(is_news) {
+    }) {
         say(&advice(choice, advised));
     }
     // The hazards of an unsafe leader come before everything else.
-    let is_leader = |advised: &Candidate| advised.name == leader.name;
-    if let Some(risk) = leader
-        .risk
-        .as_ref()
-        .filter(|_| leader.risks.is_empty() && advised.is_some_and(is_leader))
-    {
+    if let Some(risk) = leader.risk.as_ref().filter(|_| {
+        leader.risks.is_empty() && advised.is_some_and(|advised| advised.name == leader.name)
+    }) {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {
@@ -770,8 +758,11 @@ fn advised(choice: &Choice) -> Option<&Candidate> {
             .filter(move |candidate| states.contains(&candidate.state))
     };
     let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
-    let of_defaults = || may_win().find(|candidate| candidate.is_default);
-    leader(choice).map(|leader| of_baseline.or_else(of_defaults).unwrap_or(leader))
+    leader(choice).map(|leader| {
+        of_baseline
+            .or_else(|| may_win().find(|candidate| candidate.is_default))
+            .unwrap_or(leader)
+    })
 }
 
 /// Returns the advice to use the defaults.

@@ -16,7 +16,7 @@ use crate::compare::Selection;
 use crate::compare::operation::{colour_word, method_name, t_word};
 use crate::mark;
 use crate::report::Report;
-use crate::run::{MetricKind, ReportTrial, ShownMetric, Summary};
+use crate::run::{MetricKind, ReportTrial, Summary};
 
 pub(super) const FORMAT: Format = Format {
     name: "csv",
@@ -537,13 +537,13 @@ fn lines<'a>(
     if trial.outcome != Outcome::Ok {
         return vec![(kinds.get(&*trial.what.workload).copied(), None)];
     }
-    let belongs = |(place, metric): &(usize, ShownMetric<'_>)| {
-        *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
-    };
     trial
         .metrics()
         .enumerate()
-        .filter(belongs)
+        .filter(|(place, metric)| {
+            *place == 0
+                || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
+        })
         .map(|(_, metric)| (Some(metric.kind), Some(metric.value)))
         .collect()
 }

@@ -192,15 +192,15 @@ impl Summary {
         {
             return self;
         }
-        let is_withheld = |finding: &Finding| {
-            let of =
-                |case: &Workload| case.operation == finding.operation && case.withheld.is_some();
-            self.cases.iter().any(of)
-        };
         self.findings = Some(
             findings
                 .into_iter()
-                .filter(|finding| !is_withheld(finding))
+                .filter(|finding| {
+                    !self
+                        .cases
+                        .iter()
+                        .any(|case| case.operation == finding.operation && case.withheld.is_some())
+                })
                 .collect(),
         );
         self.warnings.extend(warnings);
@@ -389,11 +389,10 @@ fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
             .and_then(|next| report_trial::seconds(&next.started))
             .unwrap_or(f64::INFINITY);
         let last_trial = || {
-            let within = |stamp: &f64| (started..next).contains(stamp);
             trials
                 .iter()
                 .filter_map(|trial| trial.started)
-                .filter(within)
+                .filter(|stamp| (started..next).contains(stamp))
                 .fold(started, f64::max)
         };
         let ended = segment
@@ -429,12 +428,10 @@ fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option
             about(fewest).unwrap_or_default()
         ));
     }
-    let is_undecided =
-        |case: &&Workload| matches!(case.ranking.outcome, RankingOutcome::Undecided(_));
     let mut pairs = summary
         .cases
         .iter()
-        .filter(is_undecided)
+        .filter(|case| matches!(case.ranking.outcome, RankingOutcome::Undecided(_)))
         .flat_map(|case| &case.ranking.pairs);
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
     let Comparison {

@@ -193,11 +193,13 @@ fn times(cell: &Measured, better: Better) -> Vec<BlockValue> {
 
 /// Returns the second of two values divided by the first, in each block that has both.
 fn ratios([alone, beside]: &[Vec<BlockValue>; 2]) -> Vec<BlockValue> {
-    let of_block = |beside: &BlockValue| {
-        let alone = alone.iter().find(|alone| alone.block == beside.block)?;
-        Some(BlockValue::new(beside.block, beside.value / alone.value))
-    };
-    beside.iter().filter_map(of_block).collect()
+    beside
+        .iter()
+        .filter_map(|beside| {
+            let alone = alone.iter().find(|alone| alone.block == beside.block)?;
+            Some(BlockValue::new(beside.block, beside.value / alone.value))
+        })
+        .collect()
 }
 
 /// Returns the median and the highest percentile that every trial records. A trial records a
@@ -209,15 +211,14 @@ fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static Metric
             .flatten()
             .filter(|trial| trial.primary().is_some())
     };
-    let has_all = |kind: &MetricKind| {
-        valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0))
-    };
     if trials.iter().any(Vec::is_empty) || valued().next().is_none() {
         return Vec::new();
     }
     let all: Vec<_> = QUANTILES
         .into_iter()
-        .filter(|(_, kind)| has_all(kind))
+        .filter(|(_, kind)| {
+            valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0))
+        })
         .collect();
     match all[..] {
         [] | [_] => all,

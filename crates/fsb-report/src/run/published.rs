@@ -174,10 +174,14 @@ impl Published {
     /// published file systems.
     pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
         let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
-            let shown = |row| {
-                values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published))
-            };
-            let mut values: Vec<String> = self.rows.iter().map(shown).collect();
+            let mut values: Vec<String> = self
+                .rows
+                .iter()
+                .map(|row| {
+                    values(row)
+                        .map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published))
+                })
+                .collect();
             // The row of an unavailable target says so once.
             if let Some(first) = values
                 .first_mut()
@@ -328,13 +332,13 @@ impl fmt::Display for ClaimValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let change =
             |name: &'static str| move |change: f64| format!("{:+.0} %{name}", change * 100.0);
-        let different = |different: bool| if different { "DIFF" } else { "SAME" }.to_owned();
         let parts = [
             self.rate.map(|rate| Unit::BytesPerSecond.show(rate)),
             self.mean_change.map(change("")),
             self.median_change.map(change(" med")),
             self.slope_change.map(change(" reg")),
-            self.different.map(different),
+            self.different
+                .map(|different| if different { "DIFF" } else { "SAME" }.to_owned()),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
