@@ -1,4 +1,4 @@
-//! All of FSBench that needs root: file systems, media, controls, the undo ledger and the sandbox.
+//! Makes targets and sets the state of the host: file systems, media, controls, the undo ledger.
 //!
 //! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints:
 //! all text for the user is an error, a warning or a note in a record.
