@@ -49,10 +49,11 @@ pub(super) fn page() -> String {
     for members in &sections {
         section(&mut text, members, &shared);
     }
-    text += "\n## Controls\n\n`[controls]` of a plan and `--control NAME=VALUE` set them. The first value is the default.\n\n";
-    text += "| control | holds for | values | effect |\n|---|---|---|---|\n";
+    text += "\n## Controls\n\n`[controls]` of a plan and `--control NAME=VALUE` set them. The default is \
+              `keep`, which changes nothing, or the value so marked. Controls of a target are marked with *target*; the \
+              others hold for the run.\n\n";
     for control in control::REGISTRY {
-        text += &control_row(*control);
+        text += &control_entry(*control);
     }
     text += "\n## Media\n\n| medium | argument | meaning |\n|---|---|---|\n";
     for medium in medium::REGISTRY {
@@ -154,7 +155,7 @@ fn option_list<'a>(options: impl Iterator<Item = &'a DeclaredOption>) -> String 
 fn description(option: &DeclaredOption) -> String {
     let mut details = Vec::new();
     if option.kind != OptionKind::Flag {
-        details.push(option.values());
+        details.push(option.values().replace("number from 0 to 4294967295", "number below 2^32"));
     }
     if !option.default.is_empty() {
         details.push(format!("default {}", option.default));
@@ -169,26 +170,26 @@ fn description(option: &DeclaredOption) -> String {
     format!("{details}: {}{needs}", option.about)
 }
 
-/// Returns the row of a control.
-fn control_row(control: &dyn control::Control) -> String {
+/// Returns the list entry of a control.
+fn control_entry(control: &dyn control::Control) -> String {
     let scope = match control.scope() {
-        Scope::Run => "the run",
-        Scope::Target => "a target",
+        Scope::Run => "",
+        Scope::Target => ", *target*",
     };
-    let values = control.values().iter().map(|value| match &value.kind {
-        Some(kind) => format!("`{}` ({}): {}", value.name, kind.values(), value.about),
-        None => format!("`{}`: {}", value.name, value.about),
-    });
     let excludes = control.excludes().map_or_else(String::new, |other| {
         format!(" Not together with `{other}`.")
     });
-    let values = values.collect::<Vec<_>>().join("<br>");
-    format!(
-        "| `{}` | {scope} | {} | {}{excludes} |\n",
-        control.name(),
-        cell(&values),
-        cell(control.about())
-    )
+    let mut text = format!("* `{}`{scope}: {}{excludes}\n", control.name(), control.about());
+    for value in control.values() {
+        if value.name == "keep" && value.about.starts_with("unchanged (default)") {
+            continue;
+        }
+        let _ = match &value.kind {
+            Some(kind) => writeln!(text, "  * `{}` ({}): {}", value.name, kind.values(), value.about),
+            None => writeln!(text, "  * `{}`: {}", value.name, value.about),
+        };
+    }
+    text
 }
 
 fn cell(text: &str) -> String {

@@ -41,7 +41,7 @@ then complete names and values and mark errors.
 
 A list entry is the parameter, its values and default in parentheses, and its effect. A flag is `true` or `false`, and
 `false` by default. [Shared parameters](#shared-parameters) have one description; a workload that lists one with other values
-or another default has these.
+or another default has these. A workload that is \"as\" another one has its parameters, except for those that it lists.
 ";
 
 /// A workload and the parameters that a plan may give it.
@@ -60,8 +60,7 @@ pub(super) fn page() -> String {
         text += &parameter_line(parameter.name, &[parameter], &[], None);
     }
     let mut listed: Vec<&Entry> = Vec::new();
-    // The first workload of each section before, with the names of its shared parameters.
-    let mut earlier: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut complete: Vec<Section> = Vec::new();
     for first in &entries {
         if listed
             .iter()
@@ -74,7 +73,7 @@ pub(super) fn page() -> String {
             .filter(|other| differ_in_defaults_only(first, other))
             .collect();
         listed.extend(&alike);
-        section(&mut text, &alike, &shared, &mut earlier);
+        section(&mut text, &alike, &shared, &mut complete);
     }
     text
 }
@@ -118,12 +117,27 @@ fn differ_in_defaults_only(one: &Entry, other: &Entry) -> bool {
             .all(|a| other.parameters.iter().any(|b| same(a, b)))
 }
 
+/// A section that lists all its parameters.
+struct Section {
+    /// The first of its workloads.
+    workload: &'static str,
+    lines: Vec<Line>,
+}
+
+/// A parameter in a section.
+#[derive(PartialEq)]
+struct Line {
+    name: &'static str,
+    /// The line of the list; absent for a shared parameter.
+    text: Option<String>,
+}
+
 /// Adds the section of workloads whose parameters differ in their defaults only.
-fn section<'a>(
+fn section(
     text: &mut String,
-    alike: &[&'a Entry],
+    alike: &[&Entry],
     shared: &[Parameter],
-    earlier: &mut Vec<(&'a str, Vec<&'a str>)>,
+    complete: &mut Vec<Section>,
 ) {
     let names: Vec<&str> = alike.iter().map(|entry| entry.workload.name()).collect();
     let _ = writeln!(text, "\n## {}\n", names.join(", "));
@@ -140,9 +154,29 @@ fn section<'a>(
         }
         *text += "\nParameters:\n\n";
     }
+    let lines = lines(alike, &names, shared);
+    let derived = complete
+        .iter()
+        .map(|base| derived(&lines, base))
+        .min_by_key(|derived| words(derived));
+    let whole = whole(&lines);
+    match derived {
+        Some(derived) if 2 * words(&derived) < words(&whole) => *text += &derived,
+        _ => {
+            *text += &whole;
+            complete.push(Section {
+                workload: alike[0].workload.name(),
+                lines,
+            });
+        }
+    }
+}
+
+/// Returns the parameters of a section in the order of the page.
+fn lines(alike: &[&Entry], names: &[&str], shared: &[Parameter]) -> Vec<Line> {
     let mut sorted: Vec<&Parameter> = alike[0].parameters.iter().collect();
     sorted.sort_by_key(|one| (one.group, one.name));
-    let mut common = Vec::new();
+    let mut lines = Vec::new();
     for parameter in sorted {
         let declared: Vec<&Parameter> = alike
             .iter()
@@ -150,23 +184,63 @@ fn section<'a>(
             .filter(|one| one.name == parameter.name)
             .collect();
         let base = shared.iter().find(|one| one.name == parameter.name);
-        if declared.iter().all(|one| Some(*one) == base) {
-            common.push(parameter.name);
-        } else {
-            *text += &parameter_line(parameter.name, &declared, &names, base);
-        }
+        let is_shared = declared.iter().all(|one| Some(*one) == base);
+        lines.push(Line {
+            name: parameter.name,
+            text: (!is_shared).then(|| parameter_line(parameter.name, &declared, names, base)),
+        });
     }
+    lines
+}
+
+/// Returns all parameters of a section.
+fn whole(lines: &[Line]) -> String {
+    let mut text: String = lines.iter().filter_map(|line| line.text.clone()).collect();
+    let mut common: Vec<&str> = shared_names(lines.iter());
     common.sort_unstable();
-    match difference(&common, earlier) {
-        Some(difference) => *text += &format!("* Shared: {difference}\n"),
-        // A long list is easier to read in several items.
-        None => {
-            for names in common.chunks(MOST_NAMES) {
-                *text += &format!("* Shared: {}\n", quoted(names));
-            }
-        }
+    // A long list is easier to read in several items.
+    for names in common.chunks(MOST_NAMES) {
+        text += &format!("* Shared: {}\n", quoted(names));
     }
-    earlier.push((names[0], common));
+    text
+}
+
+/// Returns the parameters of a section as the difference from those of another one.
+fn derived(lines: &[Line], base: &Section) -> String {
+    let known = |name: &str| lines.iter().any(|line| line.name == name);
+    let without: Vec<&str> = base
+        .lines
+        .iter()
+        .map(|line| line.name)
+        .filter(|name| !known(name))
+        .collect();
+    let others: Vec<&Line> = lines
+        .iter()
+        .filter(|line| !base.lines.contains(line))
+        .collect();
+    let mut text = format!("* As `{}`", base.workload);
+    if !without.is_empty() {
+        let _ = write!(text, " without {}", quoted(&without));
+    }
+    let with = shared_names(others.iter().copied());
+    if !with.is_empty() {
+        let _ = write!(text, ", and shared {}", quoted(&with));
+    }
+    text.push('\n');
+    text.extend(others.iter().filter_map(|line| line.text.clone()));
+    text
+}
+
+/// Returns the names of the shared parameters among these.
+fn shared_names<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<&'a str> {
+    lines
+        .filter(|line| line.text.is_none())
+        .map(|line| line.name)
+        .collect()
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
 }
 
 /// Returns the line of a parameter. `declared` has its declaration in each of the `workloads`, or
@@ -236,32 +310,6 @@ fn default_text(parameter: &Parameter) -> String {
 
 /// The most names of parameters in one item of a list.
 const MOST_NAMES: usize = 32;
-
-/// Returns the difference of these shared parameters from those of an earlier section, if that is
-/// shorter than their names.
-fn difference(names: &[&str], earlier: &[(&str, Vec<&str>)]) -> Option<String> {
-    let (workload, without, with) = earlier
-        .iter()
-        .map(|(workload, theirs)| (workload, missing(names, theirs), missing(theirs, names)))
-        .min_by_key(|(_, without, with)| without.len() + with.len())?;
-    if without.len() + with.len() + 3 >= names.len() {
-        return None;
-    }
-    let mut text = format!("those of `{workload}`");
-    if !without.is_empty() {
-        let _ = write!(text, " without {}", quoted(&without));
-    }
-    if !with.is_empty() {
-        let _ = write!(text, " and {}", quoted(&with));
-    }
-    Some(text)
-}
-
-/// Returns the `names` that `from` lacks.
-fn missing<'a>(from: &[&str], names: &[&'a str]) -> Vec<&'a str> {
-    let missing = names.iter().filter(|name| !from.contains(name));
-    missing.copied().collect()
-}
 
 fn quoted(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
