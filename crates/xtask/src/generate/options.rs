@@ -155,7 +155,11 @@ fn option_list<'a>(options: impl Iterator<Item = &'a DeclaredOption>) -> String 
 fn description(option: &DeclaredOption) -> String {
     let mut details = Vec::new();
     if option.kind != OptionKind::Flag {
-        details.push(option.values().replace("number from 0 to 4294967295", "number below 2^32"));
+        details.push(
+            option
+                .values()
+                .replace("number from 0 to 4294967295", "number below 2^32"),
+        );
     }
     if !option.default.is_empty() {
         details.push(format!("default {}", option.default));
@@ -179,13 +183,23 @@ fn control_entry(control: &dyn control::Control) -> String {
     let excludes = control.excludes().map_or_else(String::new, |other| {
         format!(" Not together with `{other}`.")
     });
-    let mut text = format!("* `{}`{scope}: {}{excludes}\n", control.name(), control.about());
+    let mut text = format!(
+        "* `{}`{scope}: {}{excludes}\n",
+        control.name(),
+        control.about()
+    );
     for value in control.values() {
         if value.name == "keep" && value.about.starts_with("unchanged (default)") {
             continue;
         }
         let _ = match &value.kind {
-            Some(kind) => writeln!(text, "  * `{}` ({}): {}", value.name, kind.values(), value.about),
+            Some(kind) => writeln!(
+                text,
+                "  * `{}` ({}): {}",
+                value.name,
+                kind.values(),
+                value.about
+            ),
             None => writeln!(text, "  * `{}`: {}", value.name, value.about),
         };
     }

@@ -133,12 +133,7 @@ struct Line {
 }
 
 /// Adds the section of workloads whose parameters differ in their defaults only.
-fn section(
-    text: &mut String,
-    alike: &[&Entry],
-    shared: &[Parameter],
-    complete: &mut Vec<Section>,
-) {
+fn section(text: &mut String, alike: &[&Entry], shared: &[Parameter], complete: &mut Vec<Section>) {
     let names: Vec<&str> = alike.iter().map(|entry| entry.workload.name()).collect();
     let _ = writeln!(text, "\n## {}\n", names.join(", "));
     if let [only] = alike {
@@ -161,7 +156,7 @@ fn section(
         .min_by_key(|derived| words(derived));
     let whole = whole(&lines);
     match derived {
-        Some(derived) if 2 * words(&derived) < words(&whole) => *text += &derived,
+        Some(derived) if 4 * words(&derived) < 3 * words(&whole) => *text += &derived,
         _ => {
             *text += &whole;
             complete.push(Section {
