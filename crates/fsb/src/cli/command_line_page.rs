@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 const INTRODUCTION: &str = "\
 # Command line
 
-The output of `--help` of every command; `-h` prints a short page. Every command takes `--message-format`, `--color` and
-`--help`, which only `fsb` lists here. A line such as *As fsb run: --setup* names options that are described there.
+The output of `--help` of every command, without its examples, which the [guide](guide.md) has by task; `-h` prints a short
+page. Every command takes `--message-format`, `--color` and `--help`, which only `fsb` lists here. A line such as *As fsb run:
+--setup* names options that are described there.
 ";
 
 /// The columns of a page.
@@ -35,6 +36,9 @@ impl Described {
         let mut groups: Vec<String> = Vec::new();
         let mut known: Vec<(String, Vec<String>)> = Vec::new();
         for group in help.trim_end().split("\n\n") {
+            if group.starts_with("Examples:") && command != "fsb" {
+                continue;
+            }
             let (heading, entries) = entries(group);
             if entries.is_empty() {
                 groups.push(group.to_owned());
@@ -52,17 +56,8 @@ impl Described {
                 groups.push(kept.join("\n"));
             }
         }
-        // Options come before the examples and exit codes.
-        let place = groups
-            .iter()
-            .position(|group| group.starts_with("Examples:"))
-            .unwrap_or(groups.len());
-        let lines: Vec<String> = known
-            .iter()
-            .map(|(earlier, names)| wrapped(&format!("As {earlier}: {}", names.join(", "))))
-            .collect();
-        if !lines.is_empty() {
-            groups.insert(place, lines.join("\n"));
+        for (earlier, names) in &known {
+            groups.push(wrapped(&format!("As {earlier}: {}", names.join(", "))));
         }
         let lines: Vec<String> = groups
             .join("\n\n")
@@ -97,9 +92,6 @@ struct Entry {
 fn entries(group: &str) -> (&str, Vec<Entry>) {
     let mut entries: Vec<Entry> = Vec::new();
     let (heading, lines) = group.split_once('\n').unwrap_or((group, ""));
-    if heading.starts_with("Examples") {
-        return (heading, entries);
-    }
     for line in lines.lines() {
         let is_option = line.starts_with(' ') && line.trim_start().starts_with('-');
         match (is_option, entries.last_mut()) {
