@@ -163,7 +163,13 @@ fn errors_page() -> String {
         help,
     } in codes
     {
-        let _ = writeln!(page, "* `{name}` ({exit}): {meaning} {help}");
+        // Such a remedy says nothing without the message.
+        let help = if help.contains("the message") {
+            String::new()
+        } else {
+            format!(" {help}")
+        };
+        let _ = writeln!(page, "* `{name}` ({exit}): {meaning}{help}");
     }
     page.push_str(include_str!("notices.md"));
     let mut notices: Vec<&Notice> = notice::ALL.to_vec();
