@@ -3,8 +3,6 @@
 mod advice;
 mod choose;
 mod clean;
-#[cfg(test)]
-mod command_line_page;
 mod compare;
 mod completions;
 mod doctor;
@@ -296,6 +294,8 @@ fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
 
 #[cfg(test)]
 mod tests {
+    mod command_line_page;
+
     use super::*;
 
     #[test]

@@ -107,14 +107,17 @@ fn shared(entries: &[Entry]) -> Vec<Parameter> {
 }
 
 fn differ_in_defaults_only(one: &Entry, other: &Entry) -> bool {
-    let same = |a: &Parameter, b: &Parameter| {
-        a.name == b.name && a.about == b.about && a.needs == b.needs && a.values() == b.values()
-    };
     one.parameters.len() == other.parameters.len()
-        && one
-            .parameters
-            .iter()
-            .all(|a| other.parameters.iter().any(|b| same(a, b)))
+        && one.parameters.iter().all(|a| {
+            other
+                .parameters
+                .iter()
+                .any(|b| differ_in_default_only(a, b))
+        })
+}
+
+fn differ_in_default_only(a: &Parameter, b: &Parameter) -> bool {
+    a.name == b.name && a.about == b.about && a.needs == b.needs && a.values() == b.values()
 }
 
 /// A section that lists all its parameters.
@@ -202,12 +205,11 @@ fn whole(lines: &[Line]) -> String {
 
 /// Returns the parameters of a section as the difference from those of another one.
 fn derived(lines: &[Line], base: &Section) -> String {
-    let known = |name: &str| lines.iter().any(|line| line.name == name);
     let without: Vec<&str> = base
         .lines
         .iter()
         .map(|line| line.name)
-        .filter(|name| !known(name))
+        .filter(|name| lines.iter().all(|line| line.name != *name))
         .collect();
     let others: Vec<&Line> = lines
         .iter()
