@@ -7,7 +7,6 @@ use fsb_model::RunRecord;
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_store::{RUN_FILE, Reader, owner};
 
-
 /// The file whose presence makes a directory of runs a set.
 pub const SET_FILE: &str = "set.json";
 

@@ -121,7 +121,12 @@ fn compare(name: &str, counts: &Counts, limit: &Counts) -> Vec<String> {
     let mut faults = Vec::new();
     let rates = [
         ("named closures", counts.closures, limit.closures, CLOSURES),
-        ("iterator adapters", counts.adapters, limit.adapters, ADAPTERS),
+        (
+            "iterator adapters",
+            counts.adapters,
+            limit.adapters,
+            ADAPTERS,
+        ),
     ];
     for (what, count, limit, target) in rates {
         if count > limit {

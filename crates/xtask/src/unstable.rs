@@ -54,8 +54,12 @@ fn entry(row: &str) -> anyhow::Result<Entry<'_>> {
     let [test, seen, cause] = cells[..] else {
         anyhow::bail!("a row has a test, a date and a cause or next step")
     };
-    let (program, name) = test.split_once(' ').context("a test is PACKAGE/PROGRAM NAME")?;
-    let (package, _) = program.split_once('/').context("a test is PACKAGE/PROGRAM NAME")?;
+    let (program, name) = test
+        .split_once(' ')
+        .context("a test is PACKAGE/PROGRAM NAME")?;
+    let (package, _) = program
+        .split_once('/')
+        .context("a test is PACKAGE/PROGRAM NAME")?;
     ensure!(
         cause.contains(' ') && cause != "cause or next step",
         "the cause or next step is missing"
@@ -87,7 +91,8 @@ fn check(entries: &[Entry], today: Date) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "# Unstable tests\n\n| test | first seen | cause or next step |\n|---|---|---|\n";
+    const HEAD: &str =
+        "# Unstable tests\n\n| test | first seen | cause or next step |\n|---|---|---|\n";
     const ROW: &str = "| fsb/quick watch::it_ends | 2026-11-29 | a race of two writers |\n";
 
     fn checked(rows: &str, today: &str) -> anyhow::Result<()> {
@@ -114,7 +119,10 @@ mod tests {
             ("a race of two writers", "cause or next step"),
             ("| a race of two writers ", ""),
         ] {
-            assert!(checked(&ROW.replace(part, other), "2026-12-01").is_err(), "{part}");
+            assert!(
+                checked(&ROW.replace(part, other), "2026-12-01").is_err(),
+                "{part}"
+            );
         }
     }
 }

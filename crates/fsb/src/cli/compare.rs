@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_model::metric::THROUGHPUT;
 use fsb_model::setting::THETA;

@@ -251,7 +251,7 @@ fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
     expect_code(&output, 0);
     let report = json(scratch.path(), "report run --format json");
     assert_eq!(report["trust"]["level"], "low");
-    for row in report["rows"].as_array().unwrap() {
+    for row in report["cases"].as_array().unwrap() {
         assert_eq!(row["ranking"]["outcome"], "not_judged", "{row:#}");
     }
     let (document, _) = compare(scratch.path(), &["run"]);

@@ -127,12 +127,7 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     );
     let again = fsb(directory, &["report", "run", "-o", "figures/of the run/"]);
     assert_eq!(stdout(&again), printed);
-    fails(
-        directory,
-        "report run -o run/run.json/",
-        3,
-        "output/failed",
-    );
+    fails(directory, "report run -o run/run.json/", 3, "output/failed");
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["cells"][0]["workload"]["reuse"], true, "{record:#}");
     let report = json(scratch.path(), "report run --format json");
-    for name in [&record["cells"][0]["label"], &report["rows"][0]["workload"]] {
+    for name in [
+        &record["cells"][0]["label"],
+        &report["cases"][0]["workload"],
+    ] {
         assert!(
             name.as_str().unwrap().ends_with("reused directory"),
             "{name}"
