@@ -1,4 +1,4 @@
-//! `docs/options.md`: the options of file systems, the values of controls and the arguments of media.
+//! `docs/options.md`: options of file systems, values of controls, arguments of media.
 
 use std::fmt::Write;
 
