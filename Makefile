@@ -44,9 +44,11 @@ pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
 check:  ## format, lints, licences, documentation, wording, generated files, dependencies between files
-	$(XTASK) cycles
+	$(XTASK) cycles --folders
 	$(XTASK) constants
 	$(XTASK) prose
+	$(XTASK) style
+	$(XTASK) unstable
 	$(XTASK) generate --check
 	@scripts/component fmt --all --check
 	@scripts/component clippy --workspace --all-targets --locked -- -D warnings

@@ -23,7 +23,7 @@ use fsb_history::HistoryError;
 #[cfg(feature = "traces")]
 use fsb_trace::TraceError;
 
-pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
+pub use fsb_model::code::{INTERRUPTED, MACHINE, REQUEST, TRIALS};
 
 /// Done.
 pub const DONE: u8 = 0;
@@ -178,9 +178,8 @@ impl Known {
 /// Returns the code and data of the outermost error with a code. An error without one is internal,
 /// or the kernel's. The field `errno` names the kernel's error that caused it.
 fn known(error: &anyhow::Error) -> Known {
-    let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
     let unclassified = || {
-        if of_kernel() {
+        if error.chain().any(|error| error.is::<io::Error>()) {
             &code::SYSTEM
         } else {
             &code::INTERNAL

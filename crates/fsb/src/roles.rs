@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
-use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
+use fsb_runner::vm::{self, VM_PROXY_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Backgrounds, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
@@ -48,11 +48,11 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         #[cfg(feature = "vm")]
-        VM_AGENT_ARGUMENT => vm_agent_main(),
+        VM_PROXY_ARGUMENT => vm_proxy_main(),
         #[cfg(feature = "vm")]
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         #[cfg(feature = "traces")]
-        fsb_record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
+        fsb_trace::record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
         #[cfg(feature = "emulations")]
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
@@ -114,12 +114,13 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
     run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }
 
-/// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
+/// `__vm-proxy OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
 /// nothing to undo.
 #[cfg(feature = "vm")]
-fn vm_agent_main() -> Result<i32, TestbedError> {
-    let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
-    vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
+fn vm_proxy_main() -> Result<i32, TestbedError> {
+    vm::serve(sandbox::protocol()?)
+        .map(|()| 0)
+        .map_err(|why| TestbedError::machine("the agent lost its runner").tried(why))
 }
 
 /// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's
@@ -142,10 +143,10 @@ fn guest_main() -> ExitCode {
 /// `__record-child COMMAND`: becomes the recorded program.
 #[cfg(feature = "traces")]
 fn recorded_child(arguments: &[OsString]) -> ExitCode {
-    match fsb_record::child_main(arguments) {
+    match fsb_trace::record::child_main(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let program = fsb_record::program_of(arguments).to_string_lossy();
+            let program = fsb_trace::record::program_of(arguments).to_string_lossy();
             exit::report(&failure::failed_call(
                 &code::PROGRAM,
                 &error,

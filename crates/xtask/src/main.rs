@@ -1,10 +1,7 @@
 //! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and
 //! `fsb compare` with their peers.
 
-#![expect(
-    unsafe_code,
-    reason = "an allocator that counts, and calls before exec"
-)]
+#![expect(unsafe_code, reason = "calls before exec and those of the peers")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -26,6 +23,9 @@ mod mpi;
 mod peers;
 mod prose;
 mod quiet;
+mod runs;
+mod style;
+mod unstable;
 
 use bench::BenchPart;
 use clap::{Parser, Subcommand};
@@ -42,7 +42,7 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
     /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
     /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
-    /// beside a script; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
+    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
     /// a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
@@ -50,11 +50,16 @@ enum Task {
     /// Checks that no source uses a constant whose value differs from that of its name.
     Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
-    Cycles,
+    Cycles(cycles::CycleOptions),
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
     /// Checks that comments, pages and test names have plain wording.
     Prose,
+    /// Checks the number of named closures, iterator adapters and long functions of each crate, and
+    /// the width of comments and pages.
+    Style(style::Options),
+    /// Checks that tests/UNSTABLE.md is short and recent.
+    Unstable,
     /// Writes the pages and JSON Schemas in docs that are generated from the source.
     Generate(generate::Options),
     /// One step of the engine's side of a pair; the task is JSON.
@@ -67,9 +72,11 @@ fn main() -> anyhow::Result<()> {
         Task::Step { task } => backends::step(&task),
         Task::Book => book::run(),
         Task::Constants => constants::run(),
-        Task::Cycles => cycles::run(),
+        Task::Cycles(options) => cycles::run(&options),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),
+        Task::Style(options) => style::run(&options),
+        Task::Unstable => unstable::run(),
         Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
@@ -93,6 +100,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(BenchPart::Runs) {
+                runs::run(&options.dir, options.rounds)?;
             }
             if wanted(BenchPart::History) {
                 history::run(&options.dir, options.rounds, options.trials)?;

@@ -483,7 +483,7 @@ pub(in crate::format) const TRIAL_COLUMNS: [&str; 18] = [
     "cache",
     "backend",
     "durability",
-    "part",
+    "slice",
     "unsafe",
 ];
 
@@ -905,7 +905,7 @@ mod tests {
             lines
                 .next()
                 .unwrap()
-                .ends_with(",durability,part,unsafe,unjudged")
+                .ends_with(",durability,slice,unsafe,unjudged")
         );
         assert!(
             lines.clone().count() > 8

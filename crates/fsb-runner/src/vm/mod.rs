@@ -2,7 +2,7 @@
 //! in the guest.
 //!
 //! ```text
-//! coordinator ──▶ supervisor ──▶ VM proxy (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
+//! coordinator ──▶ supervisor ──▶ VM proxy (__vm-proxy) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
 //!      └──────── JSON lines ────────┘ └── the same lines, virtio-serial ──┘
 //! ```
 //!
@@ -28,21 +28,19 @@ use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Activity, Available, Kind, Opened, Progress, Roots, Setup, TestbedError};
-pub use fsb_vm::guest::ROOT;
 pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 use fsb_vm::{kernel, machine};
 
 use crate::agent::client::{CHATTER, said};
-use crate::agent::protocol::{
-    AgentRequest, LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
-};
+use crate::agent::protocol::{AgentRequest, MeasureRequest, Reply, TrialReply, VERSION};
 use crate::agent::{machine, refused_lost};
+use crate::lines::{LONGEST_REPLY, LineError, Lines};
 
 use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
 pub use guests::{pin, releases, serve_in_guest};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
-pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
+pub const VM_PROXY_ARGUMENT: &str = "__vm-proxy";
 
 /// Returns whether this machine has QEMU and a kernel for it.
 pub fn is_available() -> bool {
@@ -413,13 +411,6 @@ impl Running {
         coordinator: &mut Lines,
     ) -> Result<Reply, String> {
         let guest = &self.guest;
-        let stopped = || {
-            let mut guest = guest.borrow_mut();
-            if self.up {
-                guest.look_after();
-            }
-            guest.stopped().is_some()
-        };
         self.lines
             .send(request)
             .map_err(|error| obituary(guest, &error))?;
@@ -429,7 +420,13 @@ impl Running {
                 break;
             }
             guest.borrow_mut().heard();
-            match self.lines.receive(Some(deadline), &stopped) {
+            match self.lines.receive(Some(deadline), &|| {
+                let mut guest = guest.borrow_mut();
+                if self.up {
+                    guest.look_after();
+                }
+                guest.stopped().is_some()
+            }) {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
                     let activity = match progress.activity {
@@ -524,7 +521,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use fsb_engine::Sizing;
+    use fsb_engine::{Measurement, Sizing};
     use fsb_model::host::VmRecord;
     use fsb_model::observed::Spent;
     use fsb_model::run::TargetRecord;
@@ -540,10 +537,11 @@ mod tests {
     use super::Relay;
     use super::guests::{Booted, Guest, Guests, Prepared, begun};
     use crate::agent::client::CHATTER;
-    use crate::agent::protocol::{AgentRequest, Lines, Reply, SLICE};
+    use crate::agent::protocol::{AgentRequest, Reply};
     use crate::agent::{
         Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply,
     };
+    use crate::lines::{Lines, SLICE};
 
     /// The behaviour of a guest at a trial.
     #[derive(Clone, Copy, PartialEq)]
@@ -693,13 +691,13 @@ mod tests {
                     assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                     let _ = lines.send(&Reply::Progress(begun(Activity::TouchMemory)));
                     Reply::Opened(Box::new(Opened {
-                        warnings: vec![Warning::Text("of the guest".to_owned())],
+                        warnings: vec![Warning::DifferentMedia],
                         ..Opened::default()
                     }))
                 }
                 AgentRequest::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
                 AgentRequest::Measure(request)
-                    if matches!(request.method, Method::Sequential { .. }) =>
+                    if matches!(request.method, Method::SequentialTrial { .. }) =>
                 {
                     match fate {
                         Fate::Answers | Fate::BootsSlowly => Reply::Measured(vec![(
@@ -732,7 +730,10 @@ mod tests {
                         Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
                         Fate::Swells => {
                             let measured = Measured {
-                                samples: vec![1.0],
+                                work: Measurement {
+                                    samples: vec![1.0],
+                                    ..Measurement::default()
+                                },
                                 ..Measured::default()
                             };
                             let reply = TrialReply {
@@ -785,7 +786,7 @@ mod tests {
         };
         let spent = Spent {
             prepare: -1e300,
-            settle: 1e300,
+            set_up: 1e300,
             ..Spent::default()
         };
         TrialReply {
@@ -855,7 +856,7 @@ mod tests {
             workload: WorkloadSpec::new("read", Default::default()),
             background_slot: None,
             sizing: Sizing { size: 1, cpus: 1 },
-            method: Method::Sequential {
+            method: Method::SequentialTrial {
                 amount: Amount::new(1, 1),
                 until_seconds: None,
                 sustain: None,
@@ -916,9 +917,7 @@ mod tests {
             [Activity::FindAcceleration, boot, Activity::TouchMemory]
         );
         assert!(
-            opened.emulated
-                && opened.vm.is_some()
-                && opened.warnings == [Warning::Text("of the guest".to_owned())]
+            opened.emulated && opened.vm.is_some() && opened.warnings == [Warning::DifferentMedia]
         );
         act(&mut agent);
         agent.close().unwrap();

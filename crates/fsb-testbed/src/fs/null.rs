@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{
     Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium,
 };
-use crate::declared::OptionGroup::Simulation;
-use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
+use super::option_table::OptionTable;
+use crate::declared::{DeclaredOption, OptionValue, key};
 
 pub(crate) struct Null;
 
@@ -107,15 +107,9 @@ impl Null {
                     .field("option", option.as_str())
             };
             let names = OPTIONS.iter().map(|declared| declared.name);
-            // Plans and runs of earlier versions say "disturbed".
-            let name = if key(option) == "disturbed" {
-                "interference"
-            } else {
-                key(option)
-            };
             let declared = OPTIONS
                 .iter()
-                .find(|declared| declared.name == name)
+                .find(|declared| declared.name == key(option))
                 .ok_or_else(|| {
                     refused(format!(
                         "null: {}",
@@ -150,7 +144,7 @@ impl Null {
 
 impl FileSystem for Null {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn hazards(&self) -> &'static [Hazard] {
@@ -198,38 +192,7 @@ impl FileSystem for Null {
     }
 }
 
-/// The options of a null target, which all set simulated values.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(
-        Simulation,
-        "slowdown",
-        OptionKind::Percent,
-        "",
-        "times are longer by this share",
-    ),
-    DeclaredOption::value(
-        Simulation,
-        "noise",
-        OptionKind::Percent,
-        "5%",
-        "standard deviation of trials",
-    ),
-    DeclaredOption::value(
-        Simulation,
-        "interference",
-        OptionKind::Percent,
-        "",
-        "share of trials that report interference",
-    ),
-    DeclaredOption::flag(Simulation, "unsafe", "the target is marked unsafe"),
-    DeclaredOption::value(
-        Simulation,
-        "fail",
-        OptionKind::Word(&["enospc", "eio", "erofs", "mkfs", "mount"]),
-        "",
-        "provisioning fails with this error",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("null.options"));
 
 #[cfg(test)]
 mod tests {
@@ -243,19 +206,17 @@ mod tests {
     #[test]
     fn options_are_read_and_others_refused() {
         assert_eq!(options("null").unwrap(), NullOptions::default());
-        for name in ["interference", "disturbed"] {
-            let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%"))
-                .unwrap()
-                .fake;
-            assert_eq!(
-                fake,
-                Fake {
-                    slowdown: 0.1,
-                    noise: 0.01,
-                    interference: 0.5
-                }
-            );
-        }
+        let fake = options("null,slowdown=10%,noise=1%,interference=50%")
+            .unwrap()
+            .fake;
+        assert_eq!(
+            fake,
+            Fake {
+                slowdown: 0.1,
+                noise: 0.01,
+                interference: 0.5
+            }
+        );
         let full = options("null,fail=enospc")
             .unwrap()
             .failure

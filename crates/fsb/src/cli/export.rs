@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::export::{
-    EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source,
-    TargetRecipe, UnitPiece,
+    Export, ExportCase, ExportFile, ExportRequest, Made, Piece, Source, TargetRecipe, UnitPiece,
 };
-use fsb_model::{Bytes, Place, Plan, Target, TargetKind, code, failure, nearest};
+use fsb_compat::fio;
+use fsb_model::setting::SettingCommand;
+use fsb_model::{Place, Plan, Target, TargetKind, code, failure, nearest};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_runner::work::ParsedCell;
@@ -16,6 +17,7 @@ use fsb_store::owner::{self, result_owner};
 use fsb_testbed::fs::{self, Home};
 
 use super::plan_text::{is_plan, read_plan};
+use super::settings::{SettingArguments, TakesSettings};
 use crate::results::print;
 use crate::run::coordinator;
 use crate::{exit, terminal};
@@ -33,6 +35,7 @@ Examples:
 /// names the cases that the tool cannot run, with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_args(|argument| argument.help_heading(None::<&'static str>)))]
 #[command(override_usage = "fsb export [OPTIONS] TOOL [NAME=]TARGET… | PLAN.toml")]
 pub struct Arguments {
     /// Tool to export for; see 'fsb list exporters'
@@ -41,30 +44,32 @@ pub struct Arguments {
     /// File system, directory or plan, as for 'fsb run'
     #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// Suite to export; see 'fsb list suites' [default: quick]
-    #[arg(long, value_name = "NAME")]
-    suite: Option<String>,
-    /// Image size; file sizes scale with it [default: 2G]
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
+    #[command(flatten)]
+    settings: SettingArguments<ExportSettings>,
     /// Units of each case
     #[arg(long, value_name = "N", default_value_t = 16,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     units: u64,
-    /// Seed of orders and data [default: random]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
-    /// Directory in which the script makes images [default: .]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     /// Directory of the exported files [default: PLAN-TOOL]
     #[arg(short = 'o', long = "output-dir", value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
+/// The settings of `fsb export`.
+#[derive(Debug)]
+enum ExportSettings {}
+
+impl TakesSettings for ExportSettings {
+    const COMMAND: SettingCommand = SettingCommand::Export;
+    const ABOUT: &'static [(&'static str, &'static str)] = &[
+        ("suite", "Suite to export; see 'fsb list suites'"),
+        ("dir", "Directory in which the script makes images"),
+    ];
+}
+
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
-    let exporter = exporter(&arguments.tool)?;
+    check_tool(&arguments.tool)?;
     if let Some(output) = &arguments.output {
         check_output(output)?;
     }
@@ -72,17 +77,15 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let plan = plan(arguments)?;
     let cpus = coordinator::cpus_for(&plan.controls);
     let request = request_of(plan.resolve(cpus, coordinator::fresh_seed())?, units)?;
-    let export = (exporter.export)(&request);
+    let export = fio::export(&request);
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];
-        let tool = exporter.name;
         return Err(failure::error(
             &code::PLAN_UNFIT,
-            format!("{tool} can run none of the cases: {label}: {why}; choose another --suite"),
+            format!("fio can run none of the cases: {label}: {why}; choose another --suite"),
         ));
     }
-    let directory =
-        output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
+    let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-fio", request.name)));
     let made = result_owner()
         .act(|| std::fs::create_dir_all(&directory))
         .and_then(|made| made);
@@ -117,25 +120,20 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
-    let known = EXPORTERS.iter().map(|exporter| exporter.name);
-    EXPORTERS
-        .iter()
-        .find(|exporter| exporter.name == name)
-        .ok_or_else(|| {
-            let is_file_system = fsb_testbed::fs::find(name).is_ok();
-            let help = if is_file_system {
-                format!("fsb export fio {name}")
-            } else {
-                "fsb export fio --suite quick".to_owned()
-            };
-            let unknown = nearest::unknown("tool", name, known);
-            failure::advised(
-                &code::INVALID_VALUE,
-                unknown,
-                format!("the tool comes first: {help}"),
-            )
-        })
+fn check_tool(name: &str) -> anyhow::Result<()> {
+    if name == "fio" {
+        return Ok(());
+    }
+    let help = if fsb_testbed::fs::find(name).is_ok() {
+        format!("fsb export fio {name}")
+    } else {
+        "fsb export fio --suite quick".to_owned()
+    };
+    Err(failure::advised(
+        &code::INVALID_VALUE,
+        nearest::unknown("tool", name, ["fio"].into_iter()),
+        format!("the tool comes first: {help}"),
+    ))
 }
 
 /// Returns the command line laid over the plan file, if one is named.
@@ -156,10 +154,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     };
     let over = PlanFile {
         targets: targets.iter().map(|text| typed(text)).collect(),
-        suite: arguments.suite,
-        seed: arguments.seed,
-        size: arguments.size,
-        dir: arguments.dir,
+        settings: arguments.settings.given,
         ..PlanFile::default()
     };
     if let Some(device) = targets
@@ -184,8 +179,9 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
     owner::replace(&path, file.text.as_bytes())?;
     if file.is_program {
-        let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
-        let set = result_owner().act(mode).and_then(|set| set);
+        let set = result_owner()
+            .act(|| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+            .and_then(|set| set);
         set.map_err(|error| {
             failure::failed_call(
                 &code::OUTPUT_FAILED,

@@ -53,10 +53,9 @@ fn scalar(text: &str) -> Value {
             Value::from(text)
         };
     }
-    let is_plain = |value: &Value| value.is_number() || value.is_boolean();
     serde_json::from_str(text)
         .ok()
-        .filter(is_plain)
+        .filter(|value: &Value| value.is_number() || value.is_boolean())
         .unwrap_or_else(|| Value::from(text))
 }
 
@@ -102,10 +101,10 @@ pub fn is_plan(text: &str) -> bool {
 pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     let text = plan_text(path)?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
-    if plan.name.is_none() {
-        plan.name = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
+    if let Some(stem) = path.file_stem()
+        && !plan.settings.has("name")
+    {
+        plan.settings = plan.settings.with_text("name", stem.to_string_lossy());
     }
     Ok(plan)
 }
