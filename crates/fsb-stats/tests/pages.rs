@@ -3,8 +3,8 @@
 //! early ends, a budget, variances of the page, neighbouring blocks that are alike. Effects and
 //! noise are those of a run of 18 blocks on ext4, xfs and btrfs.
 //!
-//! `FSB_PAGES=4000 cargo test --release -p fsb-stats --test pages -- --nocapture` prints the table
-//! of docs/methods/statistics.md.
+//! `FSB_PAGES=4000 cargo test --release -p fsb-stats --test pages -- --nocapture` prints the rows
+//! from which docs/methods/statistics.md has its table.
 
 #![expect(clippy::print_stdout, reason = "the table")]
 

@@ -295,6 +295,8 @@ fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
 
 #[cfg(test)]
 mod tests {
+    mod command_line_page;
+
     use super::*;
 
     #[test]
@@ -346,25 +348,16 @@ mod tests {
         insta::assert_snapshot!("run_short", page_of("fsb run", Page::Short));
     }
 
-    /// The page of the book has the complete help of every command. INSTA_UPDATE=always writes it,
-    /// as it does snapshots.
+    /// The page of the book has the help of every command. INSTA_UPDATE=always writes it, as it does
+    /// snapshots.
     #[test]
     fn the_page_of_all_commands_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
-        let introduction = "# Command line\n\nThe output of `--help` of every command. `-h` prints a short page.\n";
-        let section = |(name, command): (String, clap::Command)| {
-            let text = text(&command);
-            let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-            format!(
-                "\n## {name}\n\n```text\n{}\n```\n",
-                lines.join("\n").trim_end()
-            )
-        };
-        let page = introduction.to_owned()
-            + &commands(Page::Complete)
-                .into_iter()
-                .map(section)
-                .collect::<String>();
+        let commands: Vec<(String, String)> = commands(Page::Complete)
+            .into_iter()
+            .map(|(name, command)| (name, text(&command)))
+            .collect();
+        let page = command_line_page::page(&commands);
         if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
             std::fs::write(path, &page).unwrap();
         }

@@ -24,11 +24,6 @@ pub(super) const PARTS: &[GeneratedPart] = &[
         produce: tool_sentence,
     },
     GeneratedPart {
-        path: "docs/guide.md",
-        name: "tools",
-        produce: tool_sentence,
-    },
-    GeneratedPart {
         path: "docs/formats.md",
         name: "tools",
         produce: tool_table,
