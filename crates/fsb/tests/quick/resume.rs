@@ -454,7 +454,10 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
         let output = succeeds(scratch.path(), command);
         let printed = format!("{}{}", stdout(&output), stderr(&output)).replace('\n', " ");
         let printed: Vec<&str> = printed.split_whitespace().collect();
-        assert!(printed.join(" ").contains(&damage), "{command:?}: {printed:?}");
+        assert!(
+            printed.join(" ").contains(&damage),
+            "{command:?}: {printed:?}"
+        );
     }
     let gate = words("compare run --fail-if slower --message-format json");
     let output = fsb(scratch.path(), &gate);
