@@ -1,4 +1,5 @@
-//! Where an answer goes: standard output, files whose names imply their formats, and directories.
+//! The destinations of an answer: standard output, files whose names imply their formats, and
+//! directories.
 //!
 //! `-o FILE` is the one way out of `fsb run`, `choose`, `report`, `compare`, `fleet` and `publish`.
 
