@@ -230,10 +230,14 @@ impl Output {
     /// Returns the destinations of a choice, which has fewer forms than a report.
     pub fn of_choice(&self) -> anyhow::Result<Vec<Destination>> {
         self.resolve()?;
-        let found = self.to.resolve(&CHOICE_FORMS);
-        let is_directory = |one: &Destination| matches!(one, Destination::Directory(_));
-        match found {
-            Ok(found) if !found.iter().any(is_directory) => Ok(found),
+        match self.to.resolve(&CHOICE_FORMS) {
+            Ok(found)
+                if !found
+                    .iter()
+                    .any(|one| matches!(one, Destination::Directory(_))) =>
+            {
+                Ok(found)
+            }
             _ => Err(failure::error(
                 &code::CONFLICT,
                 format!(
