@@ -70,8 +70,8 @@ pub enum Destination {
 /// The options that say where an answer goes.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Destinations {
-    /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format; DIR/
-    /// for every figure; repeatable
+    /// Report file, such as a.html or a.summary.csv: its name implies the format; DIR/ for every
+    /// figure; repeatable
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub files: Vec<PathBuf>,
     /// Format of standard output, or of a file whose name implies none: see fsb list formats
