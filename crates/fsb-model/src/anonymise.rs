@@ -380,10 +380,6 @@ impl<'v> Anonymiser<'v> {
         if let Some(traced) = &mut trial.observed.traced {
             traced.remove_functions();
         }
-        trial.interference = std::mem::take(&mut trial.interference)
-            .into_iter()
-            .map(|interference| interference.upgraded())
-            .collect();
         *trial = self.walked("trial", trial)?;
         Ok(())
     }

@@ -167,7 +167,6 @@ pub struct Plan {
     /// trials instead of rounds. If absent, it is [`VISIT`] for sequential trials that reach the
     /// device, and shorter for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "stretch")]
     pub sample_time: Option<f64>,
     /// The seed, which decides the order of everything and every byte of data.
     pub seed: u64,

@@ -27,7 +27,7 @@ pub struct Choice {
     /// The name and version of the schema.
     pub schema: &'static str,
     /// The baseline: the candidate that the others are compared with.
-    pub reference: String,
+    pub baseline: String,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
     /// The probability with which the answer may be worse than the best candidate by more than that
@@ -39,7 +39,6 @@ pub struct Choice {
     /// nothing was measured.
     pub answer: Vec<String>,
     /// The number of race rounds that were measured.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
     /// The workloads that each race round measures.
     pub workloads: Vec<String>,
@@ -73,7 +72,6 @@ pub struct Candidate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Dropped>,
     /// The number of race rounds in which it has a value.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
     /// Whether it is a file system with its defaults.
     #[serde(skip)]
@@ -103,7 +101,7 @@ pub enum State {
     /// The fastest so far.
     Fastest,
     /// Not significantly different from the fastest.
-    NotToldApart,
+    NotSignificantlyDifferent,
     /// Significantly slower than another candidate.
     Slower,
     /// The candidate could not be measured, may not win, or is the same as another candidate.
@@ -119,7 +117,6 @@ pub struct Dropped {
     /// The upper bound of the ratio of its speed to that of the leader, below 1.
     pub at_most: f64,
     /// The number of race rounds up to that point, of all candidates.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
 }
 
@@ -176,7 +173,7 @@ impl Choice {
                 Some(Out::Failed) => State::NotRaced,
                 Some(Out::Slower { .. }) => State::Slower,
                 None if current.leader == Some(place) => State::Fastest,
-                None => State::NotToldApart,
+                None => State::NotSignificantlyDifferent,
             };
             let target = &plan.targets[place];
             let recipe = record
@@ -232,14 +229,19 @@ impl Choice {
         let answer: Vec<String> = match current.leader {
             Some(_) => candidates
                 .iter()
-                .filter(|candidate| matches!(candidate.state, State::Fastest | State::NotToldApart))
+                .filter(|candidate| {
+                    matches!(
+                        candidate.state,
+                        State::Fastest | State::NotSignificantlyDifferent
+                    )
+                })
                 .map(|candidate| candidate.name.clone())
                 .collect(),
             None => Vec::new(),
         };
         Some(Choice {
             schema: SCHEMA,
-            reference: plan
+            baseline: plan
                 .targets
                 .first()
                 .map(|target| target.name.clone())
@@ -397,20 +399,18 @@ impl Replay {
         let blocks = given(record, trials, last);
         let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
         for (block, given) in &blocks {
-            let Some(reference) = given
-                .get(&0)
-                .filter(|reference| !reference.values.is_empty())
+            let Some(baseline) = given.get(&0).filter(|baseline| !baseline.values.is_empty())
             else {
                 let why = given
                     .get(&0)
-                    .and_then(|reference| reference.failure.clone())
+                    .and_then(|baseline| baseline.failure.clone())
                     .unwrap_or_default();
                 replay.fail(0, why, &mut failures);
                 continue;
             };
             let mut race_round = Vec::new();
             for (candidate, given) in given {
-                let shared: Option<Vec<f64>> = reference
+                let shared: Option<Vec<f64>> = baseline
                     .values
                     .keys()
                     .map(|workload| given.values.get(workload).copied())
@@ -634,7 +634,7 @@ pub fn standing(choice: &Choice) -> String {
         return format!("{} to race", counted(all, "candidate"));
     };
     let by = match leader.ratio {
-        Some(ratio) if leader.name != choice.reference => format!(" ({})", change(leader, ratio)),
+        Some(ratio) if leader.name != choice.baseline => format!(" ({})", change(leader, ratio)),
         _ => String::new(),
     };
     format!(
@@ -657,7 +657,7 @@ fn change(candidate: &Candidate, ratio: f64) -> String {
 
 fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let mut say = |text: &str| paragraph(lines, width, text, "", "");
-    let reference = &choice.reference;
+    let baseline = &choice.baseline;
     let raced = choice
         .candidates
         .iter()
@@ -684,7 +684,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let (theta, wrong) = (percent(choice.theta), percent(choice.error));
     let over = leader
         .ratio
-        .filter(|_| leader.name != *reference)
+        .filter(|_| leader.name != *baseline)
         .map(|ratio| change(leader, ratio));
     let name = leader.label();
     if !leader.risks.is_empty() {
@@ -699,12 +699,12 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             counted(raced - 1, "other")
         )),
         (true, Some(over)) => say(&format!(
-            "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {reference} (error \
+            "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {baseline} (error \
              probability at most {wrong})."
         )),
         (false, over) => {
             let over = over
-                .map(|over| format!(", {over} against {reference}"))
+                .map(|over| format!(", {over} against {baseline}"))
                 .unwrap_or_default();
             let rounds = counted(leader.race_rounds, "race round");
             let (left, dropped) = (choice.answer.len(), dropped_candidates(choice).count());
@@ -731,7 +731,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
     let advised = advised(choice);
     if let Some(advised) = advised.filter(|advised| {
-        advised.name != leader.name || (advised.name == *reference && !choice.decided)
+        advised.name != leader.name || (advised.name == *baseline && !choice.decided)
     }) {
         say(&advice(choice, advised));
     }
@@ -751,13 +751,13 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 /// leader.
 fn advised(choice: &Choice) -> Option<&Candidate> {
     let may_win = || {
-        let states = [State::Fastest, State::NotToldApart];
+        let states = [State::Fastest, State::NotSignificantlyDifferent];
         choice
             .candidates
             .iter()
             .filter(move |candidate| states.contains(&candidate.state))
     };
-    let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
+    let of_baseline = may_win().find(|candidate| candidate.name == choice.baseline);
     leader(choice).map(|leader| {
         of_baseline
             .or_else(|| may_win().find(|candidate| candidate.is_default))
@@ -767,7 +767,7 @@ fn advised(choice: &Choice) -> Option<&Candidate> {
 
 /// Returns the advice to use the defaults.
 fn advice(choice: &Choice, advised: &Candidate) -> String {
-    let verb = if advised.name == choice.reference {
+    let verb = if advised.name == choice.baseline {
         "Keep"
     } else {
         "Use"
@@ -795,7 +795,7 @@ fn commands(lines: &mut Vec<String>, choice: &Choice) {
         return;
     };
     let is_answer = choice.decided && advised.name == leader.name;
-    if advised.commands.is_empty() || (advised.name == choice.reference && !is_answer) {
+    if advised.commands.is_empty() || (advised.name == choice.baseline && !is_answer) {
         return;
     }
     lines.push(String::new());
@@ -837,7 +837,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         format!(
             "  {:longest$}  {:<wide$} rounds",
             "",
-            format!("against {}", choice.reference)
+            format!("against {}", choice.baseline)
         )
         .trim_end()
         .to_owned(),
@@ -847,8 +847,8 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         let numbers = numbers(candidate);
         let sign = match candidate.state {
             State::Fastest => "*",
-            State::NotToldApart if leader(choice).is_none() => " ",
-            State::NotToldApart => "?",
+            State::NotSignificantlyDifferent if leader(choice).is_none() => " ",
+            State::NotSignificantlyDifferent => "?",
             State::Slower | State::NotRaced => " ",
         };
         risky |= candidate.risk.is_some();
@@ -900,7 +900,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 fn numbers(choice: &Choice, candidate: &Candidate) -> String {
     let ratio = candidate
         .ratio
-        .filter(|_| candidate.name != choice.reference);
+        .filter(|_| candidate.name != choice.baseline);
     match (&candidate.dropped, ratio) {
         (Some(Dropped { at_most, .. }), Some(ratio)) => {
             format!(
@@ -911,7 +911,7 @@ fn numbers(choice: &Choice, candidate: &Candidate) -> String {
         }
         (Some(Dropped { at_most, .. }), None) => format!("–, dropped at < {}", loss(*at_most)),
         (None, Some(ratio)) => change(candidate, ratio),
-        (None, None) if candidate.name == choice.reference => "–".to_owned(),
+        (None, None) if candidate.name == choice.baseline => "–".to_owned(),
         (None, None) => String::new(),
     }
 }
@@ -1187,7 +1187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsafe_reference_is_measured_and_does_not_win() {
+    fn an_unsafe_baseline_is_measured_and_does_not_win() {
         let (mut record, trials) = raced(false);
         let risks = std::mem::take(&mut record.targets.get_mut("ext4,barrier=0").unwrap().risks);
         record.targets.get_mut("ext4").unwrap().risks = risks.clone();

@@ -185,7 +185,7 @@ fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
 fn baseline(summary: &Summary) -> Option<&str> {
     summary
         .targets
-        .get(summary.reference)
+        .get(summary.baseline)
         .filter(|_| summary.is_comparison())
         .map(|target| &*target.name)
 }

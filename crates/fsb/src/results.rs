@@ -3,19 +3,17 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, code, failure, nearest, notice};
+use fsb_model::{Outcome, RunRecord, Trial, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::{CaseNow, ReportTrial, Summary, case_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, figures, text, visible};
-use fsb_stats::FEWEST_JUDGED;
-use fsb_stats::compare::{CompareRequest, all_pairs, compare};
+use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::message::notify;
 use crate::output::{Destination, Destinations, Form, make_directory, report_forms};
-use crate::{exit, published, sets, terminal};
+use crate::{exit, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -69,74 +67,6 @@ pub fn default_directory(name: &str) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Returns the summary of a run, with published results for the same workloads.
-pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
-    summary_of_shown(record, &ReportTrial::all(trials))
-}
-
-/// Returns the same summary from trials that hold only the data of reports.
-pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
-    let summary = with_findings(Summary::of_shown(record, trials), record, trials);
-    let summary = match published::beside(record) {
-        Some(table) => summary.with_published(&table),
-        None => summary,
-    };
-    match published::claims_beside(record, trials) {
-        Some(claims) => summary.with_claims(claims),
-        None => summary,
-    }
-}
-
-/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb
-/// compare` finds it.
-fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -> Summary {
-    if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
-        return summary;
-    }
-    let sets = sets::of_matrices(record, trials);
-    match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => {
-            let summary = summary.with_findings(findings, warnings);
-            // The charts of a page number targets alike, so a target without a value leaves all
-            // charts over sizes out.
-            let complete = sets.len() == record.plan.targets.len();
-            let request = CompareRequest {
-                pooled: false,
-                ..CompareRequest::new(0, record.plan.theta)
-            };
-            match compare(&sets, &request) {
-                Ok(document) if complete => summary.with_matrix(document),
-                _ => summary,
-            }
-        }
-        _ => summary,
-    }
-}
-
-/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,
-/// or `None` if none has a value.
-pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
-    let widths = case_states(record, trials)
-        .into_iter()
-        .filter_map(|row| Some((row.state.half_width?, row.workload)));
-    let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(WidestInterval {
-        half_width: Some(half_width).filter(|half_width| half_width.is_finite()),
-        workload,
-    })
-}
-
-/// Returns the workloads that need no more blocks after an interim analysis, including those that
-/// have no interval.
-pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
-    let enough = |row: &CaseNow| row.state.enough || row.state.half_width.is_none();
-    case_states(record, trials)
-        .into_iter()
-        .filter(enough)
-        .map(|row| row.workload)
-        .collect()
-}
-
 /// Returns the format of that name, or of that file extension.
 ///
 /// # Errors
@@ -168,7 +98,10 @@ pub fn write_report(
     record: &RunRecord,
     trials: &[Trial],
 ) -> anyhow::Result<PathBuf> {
-    write(directory, &Report::of_run(&summary(record, trials), trials))
+    write(
+        directory,
+        &Report::of_run(&summary::of_run_in_memory(record, trials), trials),
+    )
 }
 
 /// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.

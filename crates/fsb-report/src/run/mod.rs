@@ -53,8 +53,7 @@ pub use published::{
     PublishedRow, PublishedSum, PublishedTable, PublishedValue,
 };
 pub use report_trial::{
-    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times,
-    TrialFields, writes,
+    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, Times, writes,
 };
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
@@ -93,7 +92,7 @@ impl Summary {
             unjudged: record.unjudged(),
             emulated: record.emulated,
             theta: record.plan.theta,
-            reference: 0,
+            baseline: 0,
             targets,
             left_out: left_out(record, &cases),
             cases,

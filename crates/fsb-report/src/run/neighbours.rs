@@ -414,7 +414,7 @@ fn between(summary: &Summary, one: &BesideBackground) -> Option<String> {
     });
     let sure: Vec<String> = sure.collect();
     let (baseline, what) = (
-        summary.reference_name(),
+        summary.baseline_name(),
         format!("the slowdown beside {}", one.background),
     );
     match (judged.is_empty(), sure.is_empty()) {

@@ -411,9 +411,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         media: [("loop".to_owned(), medium())].into(),
         targets: made,
         controls: controls(),
-        warnings: vec![Warning::Text(
-            "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
-        )],
+        warnings: vec![Warning::NotUndone {
+            entry: "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
+        }],
         stop_reason: Some(StopReason::BudgetPlanned {
             blocks,
             most: false,

@@ -13,6 +13,8 @@ use fsb_model::{Plan, code, failure, notice};
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
 use fsb_report::run::Summary;
 use fsb_report::{WIDTH, fleet_figures};
+use fsb_results::directory::SET_FILE;
+use fsb_results::{StoredRun, sets};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader, owner};
@@ -29,8 +31,7 @@ use crate::run::progress::Verbosity;
 use crate::run::record;
 use crate::run::remote::{self, RemoteHost, RemoteRun};
 use crate::run::stage::Turn;
-use crate::stored::SET_FILE;
-use crate::{sets, stored, terminal};
+use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -220,7 +221,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
-        let run = stored::read(path)?;
+        let run = StoredRun::read(path)?;
         run.warnings.iter().for_each(say_warning);
         let first = run
             .record

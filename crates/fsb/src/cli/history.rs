@@ -31,8 +31,9 @@ use serde::{Deserialize, Serialize};
 use super::settings::{self, SettingArguments};
 use crate::message::{notify, say_warning};
 use crate::results::{DocumentFormat, json_text, print, print_data};
-use crate::sets::{self, Found};
 use crate::{exit, terminal};
+use fsb_results::StoredRun;
+use fsb_results::sets::{self, Found};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -324,11 +325,12 @@ impl Adding {
         labels: &Labels,
     ) -> anyhow::Result<()> {
         for text in results {
-            let (name, results) = sets::results_of(text)?;
-            for found in results {
+            let named = sets::results_of(text)?;
+            named.warnings.iter().for_each(say_warning);
+            for found in named.found {
                 self.waiting.extend(entries(
                     &found,
-                    name.as_deref().unwrap_or_default(),
+                    named.name.as_deref().unwrap_or_default(),
                     at,
                     labels,
                 )?);
@@ -393,11 +395,9 @@ fn entries(
                 let message = format!("--at: {} records its own time", path.display());
                 return Err(failure::error(&code::CONFLICT, message));
             }
-            let contents = fsb_store::read(path)?;
-            contents.warnings.iter().for_each(say_warning);
-            let source = path.canonicalize().unwrap_or_else(|_| path.clone());
-            match series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone())
-            {
+            let run = StoredRun::read(path)?;
+            run.warnings.iter().for_each(say_warning);
+            match series::entry_of_run(&run.record, &run.trials, &run.identity, labels.clone()) {
                 Ok(entry) => Ok(vec![entry]),
                 Err(why) => {
                     let text = format!("warning: {}: left out: {why}", path.display());

@@ -1,6 +1,7 @@
 //! `fsb publish`: one file with the report of a run and the run itself, without what identifies the
 //! host.
 
+use fsb_results::summary;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -103,7 +104,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         removed: &removed,
         kept: &publication.kept,
     };
-    let summary = results::summary(&record, &trials);
+    let summary = summary::of_run_in_memory(&record, &trials);
     let report = Report::of_run(&summary, &trials);
     let started = record
         .segments

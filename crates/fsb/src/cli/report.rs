@@ -7,11 +7,11 @@ use fsb_compat::identify_file;
 use fsb_model::{code, failure, nearest};
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands};
+use fsb_results::{StoredRun, directory, summary};
 use fsb_store::{NO_RUN, StoreError, owner};
 
 use crate::message::say_warning;
 use crate::results::{self, Output};
-use crate::stored::{self, Stored};
 use crate::{exit, wrong_kind};
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let directory = results::given_or_last(arguments.directory.as_deref(), "report")?;
-    let run = stored::read(&directory).map_err(|error| of_no_run(&directory, error))?;
+    let run = StoredRun::read(&directory).map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(say_warning);
     if let Some(only) = &arguments.commands {
         print_commands(&run, only.as_deref())?;
@@ -52,11 +52,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
-    let summary = results::summary_of_shown(&run.record, &run.trials);
+    let summary = summary::of_trials(&run.record, &run.trials);
     // The runs beside a published page are not those of its machine.
     let summary = match fsb_store::is_page(&directory) {
         true => summary,
-        false => stored::with_last_run(summary, &run.record, &directory),
+        false => summary::with_last_run(summary, &run.record, &directory),
     };
     let report = Report::of_shown(&summary, &run.trials);
     arguments.output.emit(&report)?;
@@ -79,7 +79,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
     if let Some(failure) = wrong_kind::failure(path, identify_file(path), "fsb report", &NO_RUN) {
         return failure;
     }
-    match stored::run_directories(path).into_iter().max() {
+    match directory::run_directories(path).into_iter().max() {
         Some(run) => failure::advised(
             &NO_RUN,
             format!("{shown} is a directory of several runs"),
@@ -93,10 +93,10 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
 }
 
 /// Prints the commands of all targets, the winner first, or of one.
-fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
+fn print_commands(run: &StoredRun, only: Option<&str>) -> anyhow::Result<()> {
     let mut targets = match Choice::from_run(&run.record, &run.trials) {
         Some(choice) => choice.ranked(),
-        None => commands::by_wins(&results::summary_of_shown(&run.record, &run.trials)),
+        None => commands::by_wins(&summary::of_trials(&run.record, &run.trials)),
     };
     if let Some(name) = only {
         let names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();

@@ -3,6 +3,7 @@
 //! The options come from a table in `fsb-compat`, so that the command line and `settings.ini`
 //! cannot differ; the table is passed to clap.
 
+use fsb_results::summary;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -284,7 +285,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let (record, trials) = measure(&options, &repetition, &mut log, turn)?;
     let code = finish(&record, &trials, &options, &mut log)?;
     if code == exit::DONE && !report.to.files.is_empty() {
-        let summary = results::summary(&record, &trials);
+        let summary = summary::of_run_in_memory(&record, &trials);
         report.emit(&Report::of_run(&summary, &trials))?;
     }
     Ok(code)

@@ -193,7 +193,7 @@ pub fn make_files(directory: &Path) {
     );
     write("no-targets.toml", "suite = 'quick'\n");
     for (name, run) in [
-        ("newer", "{\"schema\": \"fsbench/run/3\"}"),
+        ("newer", "{\"schema\": \"fsbench/run/9\"}"),
         ("broken", "{"),
         ("foreign", "{\"schema\": \"somebody/else/1\"}"),
     ] {

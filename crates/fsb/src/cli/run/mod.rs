@@ -3,6 +3,7 @@
 mod parallel;
 mod work;
 
+use fsb_results::{StoredRun, summary};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -28,8 +29,7 @@ use crate::run::progress::Verbosity;
 use crate::run::record;
 use crate::run::remote::{self, Place as ResultsPlace, RemoteHost, RemoteRun};
 use crate::run::stage::Turn;
-use crate::stored;
-use crate::stored::{RUN_OF_SET, SET_FILE, runs_of_set};
+use fsb_results::directory::{RUN_OF_SET, SET_FILE, runs_of_set};
 
 pub use self::work::CommandArguments;
 
@@ -692,8 +692,8 @@ fn set_table(directory: &Path) -> anyhow::Result<String> {
         .iter()
         .filter(|path| is_finished(path))
     {
-        let run = stored::read(path)?;
-        summaries.push(results::summary_of_shown(&run.record, &run.trials));
+        let run = StoredRun::read(path)?;
+        summaries.push(summary::of_trials(&run.record, &run.trials));
     }
     let shown = directory.display();
     let table = series::screen(&summaries, 0);
