@@ -447,7 +447,7 @@ mod tests {
         match kind {
             SettingKind::Flag => "true".to_owned(),
             SettingKind::Size(..) => "'3G'".to_owned(),
-            SettingKind::Whole(..) => "7".to_owned(),
+            SettingKind::Whole(..) => "9".to_owned(),
             SettingKind::Share => "'7%'".to_owned(),
             SettingKind::Time(..) => "'90s'".to_owned(),
             SettingKind::Factor => "'1/2'".to_owned(),
