@@ -177,8 +177,8 @@ const CLASSES: &[(&str, &str, Class)] = &[
     ("record.stop_reason.reason", "kind", Class::Kept),
     ("record.stop_reason.reason", "target", Class::TargetName),
     ("record.stop_reason.reason", "error", SENTENCE),
-    ("trial", "schema phase kernel started outcome error_code errno workers samples stretches \
-        timelines crc32", Class::Kept),
+    ("trial", "schema phase kernel started outcome error_code errno workers samples timelines \
+        crc32", Class::Kept),
     ("trial", "id target workload operation params metrics latency requested", Class::Done),
     ("trial", "error interference", SENTENCE),
     ("trial.interference", "kind", Class::Word("kinds")),

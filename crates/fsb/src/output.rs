@@ -1,4 +1,5 @@
-//! Where an answer goes: standard output, files whose names imply their formats, and directories.
+//! The destinations of an answer: standard output, files whose names imply their formats, and
+//! directories.
 //!
 //! `-o FILE` is the one way out of `fsb run`, `choose`, `report`, `compare`, `fleet` and `publish`.
 
@@ -69,8 +70,8 @@ pub enum Destination {
 /// The options that say where an answer goes.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Destinations {
-    /// Report file, such as a.html, a.pdf, a.csv, a.summary.csv: its name implies the format; DIR/
-    /// for every figure; repeatable
+    /// Report file, such as a.html or a.summary.csv: its name implies the format; DIR/ for every
+    /// figure; repeatable
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub files: Vec<PathBuf>,
     /// Format of standard output, or of a file whose name implies none: see fsb list formats

@@ -163,8 +163,7 @@ impl Output {
     /// Returns the destinations of a choice, which has fewer forms than a report.
     pub fn of_choice(&self) -> anyhow::Result<Vec<Destination>> {
         self.resolve()?;
-        let found = self.to.resolve(&CHOICE_FORMS);
-        match found {
+        match self.to.resolve(&CHOICE_FORMS) {
             Ok(found)
                 if !found
                     .iter()

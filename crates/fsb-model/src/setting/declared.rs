@@ -277,9 +277,12 @@ impl Setting {
                 "true" => Ok(SettingValue::Flag(true)),
                 _ => Err(format!("'{text}' is not true")),
             },
-            SettingKind::Whole(..) => match text.parse::<u64>() {
+            SettingKind::Whole(least, most) => match text.parse::<u64>() {
                 Ok(number) => self.read_value(&number.into()),
-                Err(_) => Err(format!("'{text}' is not a number")),
+                Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() => {
+                    Err(format!("{}: give between {least} and {most}", self.name))
+                }
+                Err(_) => Err("not a whole number".to_owned()),
             },
             SettingKind::Texts | SettingKind::Paths => Ok(SettingValue::List(vec![text.into()])),
             _ => self.read_value(&text.into()),

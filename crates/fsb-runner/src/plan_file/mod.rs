@@ -236,6 +236,7 @@ impl Coded for PlanError {
 #[cfg(test)]
 mod tests {
     use fsb_model::Repetition;
+    use fsb_model::setting::{SETTINGS, SettingKind, Stored};
 
     use super::*;
 
@@ -439,5 +440,51 @@ mod tests {
             error.contains("line 2") && error.contains("expected a string"),
             "{error}"
         );
+    }
+
+    /// Returns a value of the setting in TOML that is not its default.
+    fn sample(kind: SettingKind) -> String {
+        match kind {
+            SettingKind::Flag => "true".to_owned(),
+            SettingKind::Size(..) => "'3G'".to_owned(),
+            SettingKind::Whole(..) => "9".to_owned(),
+            SettingKind::Share => "'7%'".to_owned(),
+            SettingKind::Time(..) => "'90s'".to_owned(),
+            SettingKind::Factor => "'1/2'".to_owned(),
+            SettingKind::Word(words) => format!("'{}'", words[0]),
+            SettingKind::Text | SettingKind::Path => "'/tmp'".to_owned(),
+            SettingKind::Texts | SettingKind::Paths => "['/tmp']".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_copied_setting_reaches_the_plan_and_is_printed_again() {
+        let workload = "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n";
+        let resolve = |text: &str| parse(text, "p").unwrap().resolve(2, 7);
+        let plain = resolve(workload).unwrap().plan;
+        let mut seen = 0;
+        for setting in SETTINGS.iter().filter(|setting| setting.is_written) {
+            // Kernels need a virtual machine, and the first place is the default.
+            let (Stored::Copied(pointer), false) =
+                (setting.stored, ["kernel", "in"].contains(&setting.name))
+            else {
+                continue;
+            };
+            let value = format!("{} = {}", setting.name, sample(setting.kind));
+            let text = match setting.table {
+                Some(table) => format!("{workload}[{table}]\n{value}\n"),
+                None => format!("{value}\n{workload}"),
+            };
+            let plan = resolve(&text)
+                .unwrap_or_else(|error| panic!("{value}: {error}"))
+                .plan;
+            let [was, is] = [&plain, &plan].map(|plan| serde_json::to_value(plan).unwrap());
+            assert_ne!(was.pointer(pointer), is.pointer(pointer), "{value}");
+            assert_eq!(plain.requests_the_same(&plan), !setting.is_work, "{value}");
+            let printed = print(&plan).unwrap();
+            assert_eq!(resolve(&printed).unwrap().plan, plan, "{printed}");
+            seen += 1;
+        }
+        assert!(seen > 8, "{seen}");
     }
 }

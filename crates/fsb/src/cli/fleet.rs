@@ -61,6 +61,9 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
 }
 
+const FILES_HELP: &str =
+    "File of the answer, such as a.html or a.svg: its name implies the format; repeatable";
+
 /// The options of the answer.
 #[derive(Debug, Args)]
 struct AnswerArguments {
@@ -293,6 +296,7 @@ Examples:
 /// directory of a host, or a directory of such directories, as fsb fleet run makes it.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
+#[command(mut_arg("files", |argument| argument.help(FILES_HELP)))]
 #[command(override_usage = "fsb fleet compare [OPTIONS] DIR…")]
 struct CompareArguments {
     /// Run directory of a host, or a directory of run directories
@@ -382,6 +386,7 @@ Examples:
 /// fails is reported, and the others go on. The same command again makes the runs that are missing.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
+#[command(mut_arg("files", |argument| argument.help(FILES_HELP)))]
 #[command(override_usage = "fsb fleet run [OPTIONS] PLAN.toml --hosts FILE")]
 struct RunArguments {
     /// Plan with the targets and workloads

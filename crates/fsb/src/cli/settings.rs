@@ -171,3 +171,52 @@ pub fn add_environment(settings: &mut Settings) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_a_command_is_an_option_that_gives_its_value() {
+        for setting in of_command(SettingCommand::Run) {
+            let value = match setting.kind {
+                SettingKind::Flag => "",
+                SettingKind::Size(..) => "2G",
+                SettingKind::Whole(..) => "7",
+                SettingKind::Share => "5%",
+                SettingKind::Time(..) => "10s",
+                SettingKind::Factor => "1/2",
+                SettingKind::Word(words) => words[words.len() - 1],
+                SettingKind::Text | SettingKind::Texts => "quick",
+                SettingKind::Path | SettingKind::Paths => "/dev/null",
+            };
+            let option = setting.option();
+            let line = ["fsb", &option, value].into_iter();
+            let command = SettingArguments::<Run>::augment_args(Command::new("fsb"));
+            let matches = command
+                .try_get_matches_from(line.filter(|word| !word.is_empty()))
+                .unwrap_or_else(|error| panic!("{option}: {error}"));
+            let arguments = SettingArguments::<Run>::from_arg_matches(&matches).unwrap();
+            let names: Vec<&str> = arguments.given.names().collect();
+            assert_eq!(names, [setting.name]);
+        }
+    }
+
+    #[test]
+    fn a_value_that_a_setting_refuses_is_an_error_of_its_option() {
+        for (option, value, word) in [
+            ("--size", "2GB", "ambiguous"),
+            ("--like-disk", "1M", "use 1G to 16T"),
+            ("--blocks", "0", "between 1 and 10000"),
+            ("--budget", "soon", "not a duration"),
+            ("--in", "wm", "did you mean 'vm'"),
+        ] {
+            let command = SettingArguments::<Run>::augment_args(Command::new("fsb"));
+            let error = command
+                .try_get_matches_from(["fsb", option, value])
+                .expect_err(value)
+                .to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

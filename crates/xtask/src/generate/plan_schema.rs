@@ -177,13 +177,6 @@ fn background() -> Value {
     })
 }
 
-/// Returns the schema of the former name of `sample_time`, which is still read.
-fn former(mut schema: Value) -> Value {
-    schema["description"] = "Former name of sample_time".into();
-    schema["deprecated"] = true.into();
-    schema
-}
-
 fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     let time = json!({ "type": ["string", "number"], "description": "Length of a timed sample, such as 10s" });
     let sustain = json!({
@@ -192,14 +185,9 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     });
     let mut properties = Map::new();
     properties.insert("name".to_owned(), json!({ "const": workload.name() }));
-    let stretch = former(time.clone());
     properties.insert(
         "sample_time".to_owned(),
         definitions.reference("sample_time", time),
-    );
-    properties.insert(
-        "stretch".to_owned(),
-        definitions.reference("stretch", stretch),
     );
     properties.insert(
         "sustain".to_owned(),

@@ -331,7 +331,7 @@ mod tests {
         let all: [(&[(&str, &str)], &str); 7] = [
             (&[("dir", "/etc")], "no field dir"),
             (&[("risky", "yes")], "risky: 'yes'"),
-            (&[("blocks", "many")], "blocks: 'many' is not a number"),
+            (&[("blocks", "many")], "blocks: not a whole number"),
             (&[("size", "2GB")], "size: "),
             (&[("scale", "1/8")], "no field scale"),
             (&[("targets", "\"ext4")], "a quote is not closed"),

@@ -100,7 +100,7 @@ pub struct RemoteRun<'a> {
     pub directory: &'a Path,
     /// The place for a copy of the run directory.
     pub results: Option<&'a Place>,
-    /// Where the result of the run goes; `None` to print none.
+    /// The destinations of the result; `None` to print none.
     pub output: Option<&'a Output>,
     pub verbosity: Verbosity,
     pub turn: Turn,
