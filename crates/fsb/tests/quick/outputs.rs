@@ -381,7 +381,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
         "{report:#}"
     );
     let claim = |test: &str| {
-        claims["cases"]
+        claims["rows"]
             .as_array()
             .unwrap()
             .iter()
