@@ -16,7 +16,7 @@ use crate::common::{
 /// the last digit.
 fn values(report: &Value) -> String {
     let mut text = String::new();
-    for row in report["rows"].as_array().unwrap() {
+    for row in report["cases"].as_array().unwrap() {
         text += row["workload"].as_str().unwrap();
         for cell in row["cells"].as_array().unwrap() {
             let mark = cell["mark"].as_str().unwrap_or_default();
@@ -109,7 +109,7 @@ fn a_report_decides_what_can_be_decided() {
     succeeds(scratch.path(), "run screen.toml --seed 42 --out out -q");
     let report = json(scratch.path(), "report out --format json");
     let mut marks = BTreeMap::new();
-    for row in report["rows"].as_array().unwrap() {
+    for row in report["cases"].as_array().unwrap() {
         let cells = row["cells"].as_array().unwrap();
         assert!(
             cells[2]["estimate"].is_null(),

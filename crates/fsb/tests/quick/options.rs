@@ -22,7 +22,7 @@ fn theta_decides_which_difference_matters() {
             &format!("{run} --theta {theta} --out {out}"),
         );
         let report = json(scratch.path(), &format!("report {out} --format json"));
-        let rows = report["rows"].as_array().unwrap().clone();
+        let rows = report["cases"].as_array().unwrap().clone();
         let has_winner = |row: &Value| row["ranking"]["outcome"].get("winner").is_some();
         rows.iter().filter(|row| has_winner(row)).count()
     };
@@ -104,7 +104,7 @@ fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
         |format: &str| stdout(&fsb(scratch.path(), &["report", "run", "--format", format]));
     let document: Value = serde_json::from_str(&report("json")).unwrap();
     assert_eq!(document["targets"][1]["may_win"], false);
-    for row in document["rows"].as_array().unwrap() {
+    for row in document["cases"].as_array().unwrap() {
         let outcome = row["ranking"]["outcome"].to_string();
         assert!(!outcome.contains("winner"), "{outcome}");
     }

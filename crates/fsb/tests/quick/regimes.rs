@@ -17,8 +17,8 @@ fn absurd_limits_and_files_that_fit_are_refused_before_anything_is_touched() {
             "control/invalid-value",
         ),
         (&["--control", "memory-limit=48M"], "plan/invalid"),
-        (&["--scale", "0"], "plan/invalid"),
-        (&["--scale", "1/4096"], "plan/invalid"),
+        (&["--scale", "0"], "arguments/invalid-value"),
+        (&["--scale", "1/4096"], "arguments/invalid-value"),
     ];
     let requests: Vec<(Vec<&str>, &str)> = requests
         .iter()

@@ -168,7 +168,7 @@ fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
         serde_json::Value::Null
     );
     let report = json(directory.path(), "report out --format json");
-    for row in report["rows"].as_array().unwrap() {
+    for row in report["cases"].as_array().unwrap() {
         let state = &row["cells"][2]["state"]["state"];
         assert_eq!(state, "unavailable", "{row:#}");
     }

@@ -134,61 +134,6 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     );
 }
 
-/// Versions before the parameter `reuse` repeated every command in one directory. Comparisons pair
-/// their results with those of `--reuse`, and not with those of new directories.
-#[test]
-fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
-    let scratch = scratch();
-    let arguments = words("run null slow=null,slowdown=9% --blocks 6 --out run -q -- true");
-    succeeds(scratch.path(), &arguments);
-    let warns = || {
-        let screen = stdout(&fsb(scratch.path(), "report run --notes")).replace("\n  ", " ");
-        screen.contains("found the files of earlier runs (this version of fsb had no other way)")
-    };
-    assert!(!warns());
-    let run = scratch.path().join("run");
-    let text = fs::read_to_string(run.join("run.json")).unwrap();
-    let old = text
-        .replace("\"reuse\": false,", "")
-        .replace("\"reuse\":false,", "");
-    assert!(!old.contains("\"reuse\""));
-    fs::write(run.join("run.json"), old).unwrap();
-    rewrite_trials(&run, |trial| {
-        assert_eq!(
-            trial["params"].as_object_mut().unwrap().remove("reuse"),
-            Some(false.into())
-        )
-    });
-    assert!(warns());
-    let compared = |more: &[&str], out: &str| {
-        let arguments = [
-            "run",
-            "null",
-            "slow=null,slowdown=9%",
-            "--blocks",
-            "6",
-            "--out",
-            out,
-            "-q",
-        ];
-        succeeds(
-            scratch.path(),
-            &[&arguments[..], more, &["--", "true"]].concat(),
-        );
-        let output = succeeds(
-            scratch.path(),
-            &["compare", "old=run", &format!("new={out}")],
-        );
-        stdout(&output)
-    };
-    let (same, other) = (compared(&["--reuse"], "reused"), compared(&[], "new"));
-    assert!(
-        same.contains("true, durable, reused directory") && !same.contains("no values"),
-        "{same}"
-    );
-    assert!(other.contains("no values"), "{other}");
-}
-
 #[test]
 fn blocks_with_a_budget_end_with_whichever_is_first() {
     let scratch = scratch();

@@ -591,12 +591,13 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
                 2 => (trial["outcome"], trial["error"]) = ("invalid".into(), "not cold".into()),
                 3 => {
                     let mut old = trial.clone();
-                    old["superseded"] = true.into();
+                    (old["id"], old["superseded"]) = ("first attempt".into(), true.into());
                     old["metrics"][0]["value"] = 1e30.into();
                     lines.push(old);
                 }
                 4 => {
                     let mut again = trial.clone();
+                    again["id"] = "second attempt".into();
                     (again["attempt"], again["metrics"][0]["value"]) = (2.into(), 1e30.into());
                     lines.push(again);
                 }
