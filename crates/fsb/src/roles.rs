@@ -118,8 +118,9 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
 /// nothing to undo.
 #[cfg(feature = "vm")]
 fn vm_proxy_main() -> Result<i32, TestbedError> {
-    let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
-    vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
+    vm::serve(sandbox::protocol()?)
+        .map(|()| 0)
+        .map_err(|why| TestbedError::machine("the agent lost its runner").tried(why))
 }
 
 /// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's

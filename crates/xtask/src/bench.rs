@@ -69,6 +69,8 @@ pub enum BenchPart {
     Filebench,
     /// `fsb compare`.
     Compare,
+    /// `fsb compare` of two large runs, beside an earlier build.
+    Runs,
     /// `fsb history` and `fsb serve` beside SQLite and a static file.
     History,
     /// Reads after a heavy write beside reads alone.

@@ -23,6 +23,7 @@ mod mpi;
 mod peers;
 mod prose;
 mod quiet;
+mod runs;
 mod style;
 mod unstable;
 
@@ -41,7 +42,7 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
     /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
     /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
-    /// beside a script; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
+    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
     /// a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
@@ -99,6 +100,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(BenchPart::Runs) {
+                runs::run(&options.dir, options.rounds)?;
             }
             if wanted(BenchPart::History) {
                 history::run(&options.dir, options.rounds, options.trials)?;

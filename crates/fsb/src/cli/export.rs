@@ -179,8 +179,9 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
     owner::replace(&path, file.text.as_bytes())?;
     if file.is_program {
-        let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
-        let set = result_owner().act(mode).and_then(|set| set);
+        let set = result_owner()
+            .act(|| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+            .and_then(|set| set);
         set.map_err(|error| {
             failure::failed_call(
                 &code::OUTPUT_FAILED,

@@ -130,10 +130,10 @@ static FAMILIES: &[Family] = &[
         name: WORKLOADS,
         about: "Operations that fsb measures",
         members: || {
-            let pair = |workload: &&dyn fsb_engine::Workload| {
-                (workload.name().to_owned(), workload.about().to_owned())
-            };
-            fsb_engine::workload::REGISTRY.iter().map(pair).collect()
+            fsb_engine::workload::REGISTRY
+                .iter()
+                .map(|workload| (workload.name().to_owned(), workload.about().to_owned()))
+                .collect()
         },
     },
     Family {
@@ -188,11 +188,14 @@ static FAMILIES: &[Family] = &[
         name: "metrics",
         about: "Values that fsb records of a trial",
         members: || {
-            let about =
-                |kind: &metric::MetricKind| format!("{} [{}]", kind.about, kind.unit.name());
             metric::REGISTRY
                 .iter()
-                .map(|kind| (kind.name.to_owned(), about(kind)))
+                .map(|kind| {
+                    (
+                        kind.name.to_owned(),
+                        format!("{} [{}]", kind.about, kind.unit.name()),
+                    )
+                })
                 .collect()
         },
     },
@@ -480,10 +483,13 @@ fn suite_of_machine(name: &str) -> Option<&'static str> {
         .trim_start_matches("a ")
         .trim_end_matches('?')
         .to_lowercase();
-    let is_named = |machine: &str| machine == wanted || machine.split(' ').next() == Some(&wanted);
     suite::REGISTRY
         .iter()
-        .find(|suite| suite.machine.is_some_and(is_named))
+        .find(|suite| {
+            suite.machine.is_some_and(|machine| {
+                machine == wanted || machine.split(' ').next() == Some(&wanted)
+            })
+        })
         .map(|suite| suite.name)
 }
 

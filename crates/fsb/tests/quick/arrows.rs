@@ -172,8 +172,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Only the programs and the library of results read the store of runs. Other crates open files with
-/// `input`, remove trees, and use trials that were read.
+/// Only the programs and the library of results read the store of runs. Other crates open files
+/// with `input`, remove trees, and use trials that were read.
 #[test]
 fn the_store_of_runs_is_used_by_programs_and_results_alone() {
     let above = ["fsb/", "fsb-mpi/", "fsb-results/", "fsb-store/", "xtask/"];
