@@ -354,7 +354,7 @@ pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
+        let (first, last) = (number::<u32>(first)?, number::<u32>(last)?);
         if first > last || last >= MOST {
             return None;
         }
