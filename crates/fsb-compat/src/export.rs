@@ -1,8 +1,8 @@
 //! Plans for other tools: the files that make another tool run the cases of a plan.
 //!
-//! [`fio::export`](crate::fio::export) turns an [`ExportRequest`] into job files and names the cases
-//! that fio cannot run, with the reasons. The script that creates, mounts and removes targets is
-//! here.
+//! [`fio::export`](crate::fio::export) turns an [`ExportRequest`] into job files and names the
+//! cases that fio cannot run, with the reasons. The script that creates, mounts and removes targets
+//! is here.
 
 use fsb_model::{WorkloadSpec, shell};
 

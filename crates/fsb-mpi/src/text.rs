@@ -93,6 +93,15 @@ fn spread(text: &mut String, record: &RunRecord, trials: &[&Trial]) {
     }
 }
 
+fn percent(parameter: Parameter, digits: usize) -> String {
+    let Parameter { value, interval } = parameter;
+    let (lo, hi) = (100.0 * interval.lo, 100.0 * interval.hi);
+    format!(
+        "{:.digits$} % [{lo:.digits$}, {hi:.digits$}]",
+        100.0 * value
+    )
+}
+
 /// The universal scalability law of each phase and target that was measured with several numbers of
 /// ranks.
 fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suite) {
@@ -107,44 +116,32 @@ fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suit
     levels.dedup();
     for (group, phase) in suite.phases() {
         for target in &record.plan.targets {
-            let rate = |block: u32, level: u64| {
-                let label = group.label(phase, level as usize);
-                Some(
-                    trials
-                        .iter()
-                        .find(|trial| {
-                            trial.block == block
-                                && trial.workload == label
-                                && trial.target == target.name
-                        })?
-                        .primary()?
-                        .value,
-                )
-            };
-            let of_block = |block: u32| {
-                levels
-                    .iter()
-                    .map(|level| rate(block, *level))
-                    .collect::<Option<Vec<f64>>>()
-            };
-            let blocks: Vec<Vec<f64>> = record
-                .order
-                .iter()
-                .filter_map(|order| of_block(order.block))
-                .collect();
+            let mut blocks = Vec::new();
+            for order in &record.order {
+                let mut rates = Vec::new();
+                for level in &levels {
+                    let label = group.label(phase, *level as usize);
+                    let trial = trials.iter().find(|trial| {
+                        trial.block == order.block
+                            && trial.workload == label
+                            && trial.target == target.name
+                    });
+                    rates.extend(
+                        trial
+                            .and_then(|trial| trial.primary())
+                            .map(|rate| rate.value),
+                    );
+                }
+                // A block counts if each number of ranks has a rate.
+                if rates.len() == levels.len() {
+                    blocks.push(rates);
+                }
+            }
             let Ok(Some(found)) = scalability(&levels, &blocks) else {
                 continue;
             };
             let label = group.label(phase, 1);
             let what = label.strip_suffix(", 1 rank").unwrap_or(&label);
-            fn percent(parameter: Parameter, digits: usize) -> String {
-                let Parameter { value, interval } = parameter;
-                let (lo, hi) = (100.0 * interval.lo, 100.0 * interval.hi);
-                format!(
-                    "{:.digits$} % [{lo:.digits$}, {hi:.digits$}]",
-                    100.0 * value
-                )
-            }
             let misfit = format!("misfit {:.0} %", 100.0 * found.misfit);
             if found.misfit > LARGEST_MISFIT {
                 let _ = writeln!(

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use fsb_model::nearest::nearest;
@@ -237,18 +238,13 @@ impl OptionKind {
     /// If the text is none of the values. A word is refused only if a declared one is near, because
     /// drivers know more.
     pub(crate) fn parse(&self, text: &str) -> Result<OptionValue, Refusal> {
-        fn number(text: &str) -> Option<u64> {
-            text.bytes()
-                .all(|byte| byte.is_ascii_digit())
-                .then(|| text.parse::<u64>().ok())?
-        }
         let expected = || Refusal::from(format!("'{text}' is not a {}", self.values()));
         match self {
             OptionKind::Flag => Err("a value is not accepted".into()),
             OptionKind::Word(words) => near_word(text, words),
             OptionKind::Level(words) => match text.split_once(':') {
                 None => near_word(text, words),
-                Some((word, level)) if number(level.trim_start_matches('-')).is_some() => {
+                Some((word, level)) if number::<u64>(level.trim_start_matches('-')).is_some() => {
                     near_word(word, words)
                 }
                 Some((_, level)) => Err(format!("the level '{level}' is not a number").into()),
@@ -300,6 +296,12 @@ impl OptionKind {
     }
 }
 
+/// Parses digits alone: no sign, no blank.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
 /// Accepts a word unless a declared one is so near that it must be meant.
 fn near_word(text: &str, words: &[&str]) -> Result<OptionValue, Refusal> {
     match nearest(text, words.iter().copied()) {
@@ -321,11 +323,7 @@ pub(crate) fn bit_rate(text: &str) -> Option<u64> {
         .find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
     let (digits, factor) =
         prefix.map_or((text, 1), |(_, factor)| (&text[..text.len() - 1], *factor));
-    let number: u64 = digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| digits.parse().ok())??;
-    number.checked_mul(factor)
+    number::<u64>(digits)?.checked_mul(factor)
 }
 
 /// Formats bits per second as a user writes them.
@@ -353,15 +351,10 @@ fn seconds(seconds: f64) -> String {
 pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     /// More than any kernel has.
     const MOST: u32 = 1 << 16;
-    fn number(text: &str) -> Option<u32> {
-        text.bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then(|| text.parse::<u32>().ok())?
-    }
     let mut all = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
+        let (first, last) = (number::<u32>(first)?, number::<u32>(last)?);
         if first > last || last >= MOST {
             return None;
         }

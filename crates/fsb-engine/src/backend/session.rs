@@ -41,7 +41,8 @@ pub struct IoRequest {
     pub memory: *mut u8,
     pub length: usize,
     /// Returned with the completion. It is below
-    /// [`SessionSetup::depth`](super::SessionSetup::depth), and no two requests in flight share one.
+    /// [`SessionSetup::depth`](super::SessionSetup::depth), and no two requests in flight share
+    /// one.
     pub tag: u32,
 }
 

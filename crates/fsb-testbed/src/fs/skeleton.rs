@@ -1,8 +1,8 @@
 //! A template for a file system. The tests compile and check it, so it is correct.
 //!
-//! Copy it to `NAME.rs`, and its table of options to `NAME.options`. Replace their contents, and add
-//! `mod NAME;` and the line in the registry to `mod.rs`. The tests beside the registry check the
-//! rest.
+//! Copy it to `NAME.rs`, and its table of options to `NAME.options`. Replace their contents, and
+//! add `mod NAME;` and the line in the registry to `mod.rs`. The tests beside the registry check
+//! the rest.
 
 use std::path::Path;
 
