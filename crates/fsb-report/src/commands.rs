@@ -12,8 +12,8 @@ use fsb_model::target::{last_value, nfs_client_options};
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
-use crate::run::{Summary, risks};
 use crate::show::counted;
+use crate::summary::{Summary, risks};
 use crate::{mark, visible};
 
 /// The placeholder of the device.
@@ -38,7 +38,7 @@ pub struct Ranked {
 /// the plan.
 pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
     let total = summary.cases.len();
-    let ranked = |(place, target): (usize, &crate::run::TargetSummary)| {
+    let ranked = |(place, target): (usize, &crate::summary::TargetSummary)| {
         let is_won = |outcome: &RankingOutcome| matches!(outcome, RankingOutcome::Winner(winner) if *winner == place);
         let wins = summary
             .cases
@@ -364,8 +364,8 @@ fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ReportTrial;
     use crate::sample;
+    use crate::summary::ReportTrial;
 
     /// Returns a run of several kinds of targets, as fsb records them.
     fn run() -> (RunRecord, Vec<Ranked>) {

@@ -2,9 +2,9 @@
 
 use fsb_stats::describe;
 
-use crate::run::{Measured, Summary, Workload};
 use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
+use crate::summary::{Measured, Summary, Workload};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case,
 /// for other targets the mean change against it, each with the standard deviation between runs.

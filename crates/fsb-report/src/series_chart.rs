@@ -4,8 +4,8 @@
 use askama::Template;
 use fsb_model::Unit;
 
-use crate::chart::axis::{self, value_ticks};
-use crate::chart::look::hue;
+use crate::axis::{self, value_ticks};
+use crate::palette::hue;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;

@@ -12,7 +12,7 @@ use crate::compare::{Selection, rows};
 use crate::mark;
 use crate::report::Report;
 use crate::run::view::mark as mark_of;
-use crate::run::{Measured, State, Summary, TargetSummary, Workload};
+use crate::summary::{Measured, State, Summary, TargetSummary, Workload};
 use crate::view::Row;
 
 /// One target at one case, or one set at one operation.

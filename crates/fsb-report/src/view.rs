@@ -8,13 +8,11 @@ use fsb_model::Better;
 use fsb_stats::compare::Finding;
 use fsb_stats::{Interval, RankingOutcome, Verdict};
 
-use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark::{self, Covered};
-use crate::run::TracedExplanation;
-use crate::run::published::{Published, PublishedClaims};
-use crate::run::summary::{Scaling, Workload};
+use crate::operation::OperationRow;
 use crate::show::{Paragraph, counted};
+use crate::summary::{Published, PublishedClaims, Scaling, TracedExplanation, Workload};
 
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]

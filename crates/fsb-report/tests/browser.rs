@@ -12,7 +12,7 @@ mod sample_sets;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::{Report, html};
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];

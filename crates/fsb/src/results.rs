@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fsb_codes::notice;
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::{CaseNow, ReportTrial, Summary, case_states};
+use fsb_report::summary::{CaseNow, ReportTrial, Summary, case_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_stats::FEWEST_JUDGED;
 use fsb_stats::compare::{CompareRequest, all_pairs, compare};

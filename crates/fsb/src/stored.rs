@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::{Outcome, Plan, RunRecord};
-use fsb_report::run::{ReportTrial, ShownTrials, Summary, TrialFields};
+use fsb_report::summary::{ReportTrial, ShownTrials, Summary, TrialFields};
 use fsb_stats::histogram::Decoder;
 use fsb_store::{Line, RUN_FILE, Reader, StoreError};
 use serde::Deserialize;

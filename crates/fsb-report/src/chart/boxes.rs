@@ -4,7 +4,7 @@ use fsb_model::Unit;
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic, plain, short};
-use crate::compare::operation::{OperationRow, Scale};
+use crate::operation::{OperationRow, Scale};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, color, figure, hue, plain, shape, short};
-use crate::run::{TracedCause, TracedExplanation};
+use crate::summary::{TracedCause, TracedExplanation};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {

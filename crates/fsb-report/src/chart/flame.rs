@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, KeyEntry, plain, short};
-use crate::run::{TimeFrame, TracedExplanation, TracedWork};
+use crate::axis::unit;
+use crate::escape::script_safe;
+use crate::summary::{TimeFrame, TracedExplanation, TracedWork};
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "flame",
@@ -150,7 +150,7 @@ fn figure(found: &TracedExplanation, frames: &[TimeFrame], depth: usize) -> Valu
 
 #[cfg(test)]
 mod tests {
-    use crate::run::PerOperation;
+    use crate::summary::PerOperation;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use fsb_model::Better;
 use fsb_stats::compare::{Cell, Colour, Operation};
 use serde_json::{Value, json};
 
-use super::axis::ratio_ticks;
 use super::look::{Chart, ChartKind, Draw, KeyEntry, short, size_axis};
+use crate::axis::ratio_ticks;
+use crate::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "heat",

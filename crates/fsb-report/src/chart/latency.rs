@@ -3,9 +3,9 @@
 use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
-use super::axis::second_ticks;
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short};
-use crate::run::latency::{Quantile, quantile_name};
+use crate::axis::second_ticks;
+use crate::summary::latency::{Quantile, quantile_name};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {

@@ -6,7 +6,7 @@ use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
 };
 use crate::compare::detail::Fixed;
-use crate::compare::operation::Scale;
+use crate::operation::Scale;
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {

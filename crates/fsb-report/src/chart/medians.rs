@@ -7,7 +7,7 @@ use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
     value_axis,
 };
-use crate::compare::operation::Scale;
+use crate::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const BY_FILE_SIZE: ChartKind = ChartKind {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short, value_axis};
-use crate::compare::operation::Scale;
+use crate::operation::Scale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, color, figure, hue, key, plain, shape, short};
-use crate::run::published::{Published, PublishedRow};
+use crate::summary::published::{Published, PublishedRow};
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {

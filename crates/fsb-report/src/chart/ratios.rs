@@ -3,8 +3,8 @@
 use fsb_stats::Interval;
 use serde_json::{Value, json};
 
-use super::axis::ratio_ticks;
 use super::look::{Chart, ChartKind, Draw, brief, color, figure, key, mark, plain, short};
+use crate::axis::ratio_ticks;
 use crate::show::{capital, percent};
 use crate::view::{Row, View};
 

@@ -6,9 +6,9 @@ use fsb_model::units::{show_bytes, show_seconds};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, brief, short};
-use crate::run::{TracedExplanation, TracedWork};
+use crate::escape::script_safe;
+use crate::summary::{TracedExplanation, TracedWork};
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "requests",

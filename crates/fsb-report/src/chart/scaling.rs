@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::axis;
 use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, value_axis,
 };
-use crate::run::summary::{By, Scaling, Workload};
+use crate::axis;
+use crate::summary::{By, Scaling, Workload};
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {

@@ -5,9 +5,9 @@ use fsb_stats::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, short, size_text};
-use crate::compare::operation::Scale;
+use crate::escape::script_safe;
+use crate::operation::Scale;
 use crate::view::View;
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "surface",

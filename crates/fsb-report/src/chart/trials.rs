@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use fsb_stats::Estimate;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, brief, color, dash, figure, key, mark, plain, short};
-use crate::run::summary::{BlockGroup, TrialPoint, Workload};
+use crate::axis::unit;
+use crate::summary::{BlockGroup, TrialPoint, Workload};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {

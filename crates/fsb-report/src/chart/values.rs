@@ -7,9 +7,9 @@ use fsb_model::{Better, Unit};
 use fsb_stats::Interval;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, color, figure, key, plain, short};
-use crate::run::summary::Workload;
+use crate::axis::unit;
+use crate::summary::Workload;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -48,7 +48,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn groups(workload: &Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     if workload.better == Better::Lower {
-        let value = |cell: &crate::run::Measured| {
+        let value = |cell: &crate::summary::Measured| {
             let estimate = cell.estimate.as_ref()?;
             Some((
                 estimate.value,

@@ -4,7 +4,7 @@ use fsb_model::units::Bytes;
 use fsb_stats::compare::{Cell, CellValue, Classic, Operation, Slice};
 use fsb_stats::{describe, t_interval};
 
-use super::operation::Scale;
+use crate::operation::Scale;
 use crate::view::{CellView, Detail, DetailLine, Row};
 
 /// The level of the classic intervals.

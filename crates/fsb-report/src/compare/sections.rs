@@ -7,15 +7,14 @@ use fsb_stats::compare::{
 };
 use fsb_stats::{Method, Verdict};
 
-use super::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
-use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, p_value, t_word};
-use super::{cell, is_judged, line};
 use crate::chart;
-use crate::page::{
-    Block, DataFile, FigureGroup, FigureLine, Figures, Opening, Section, Table, TableCell, TableRow,
-};
-use crate::run::latency::quantile_name;
+use crate::compare::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
+use crate::compare::{cell, is_judged, line};
+use crate::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, p_value, t_word};
+use crate::page::{Block, DataFile, FigureGroup, FigureLine, Figures, Opening, Section};
 use crate::show::{capital, counted};
+use crate::summary::latency::quantile_name;
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{Row, View};
 
 /// The page folds findings beyond this number.
@@ -409,8 +408,6 @@ fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
         names: view.names.clone(),
     }
 }
-
-// Tables.
 
 /// Returns the caption of the answer's table.
 fn caption(view: &View<'_>) -> String {

@@ -5,7 +5,7 @@ use fsb_stats::Interval;
 
 use super::plot::{Area, INK, Plot, SMALL, Ticks};
 use super::scene::{Anchor, Item, Scene, color};
-use crate::chart::axis::{AxisUnit, unit};
+use crate::axis::{AxisUnit, unit};
 use crate::view::{CellView, Row, RowData, View};
 
 /// With more columns than this, the values have no room as text.

@@ -7,9 +7,9 @@ use super::bars::linear_step;
 use super::font::width;
 use super::plot::{GRID, INK, MARGIN, MUTED, Plot, RADIUS, SMALL, TEXT, WIDTH};
 use super::scene::{Anchor, Scene, color};
-use crate::chart::axis::{second_ticks, unit, value_ticks};
-use crate::run::latency::quantile_name;
-use crate::run::summary::{By, Measured, Scaling, TrialPoint, Workload};
+use crate::axis::{second_ticks, unit, value_ticks};
+use crate::summary::latency::quantile_name;
+use crate::summary::{By, Measured, Scaling, TrialPoint, Workload};
 use crate::view::{Row, View};
 
 /// The height of the area of the curves.

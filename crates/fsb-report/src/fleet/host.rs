@@ -8,7 +8,7 @@ use fsb_model::{Better, RunRecord, Target, TargetKind};
 use fsb_stats::{Effect, Interval, Verdict};
 use serde_json::{Value, json};
 
-use crate::run::{Summary, Workload, bottom_device, disk_kind};
+use crate::summary::{Summary, Workload, bottom_device, disk_kind};
 
 /// Properties of a host by name: `kernel` is `6.12`.
 pub type Properties = BTreeMap<String, String>;

@@ -13,13 +13,13 @@ use serde::{Serialize, Serializer};
 
 use super::member::Format;
 use crate::chart;
-use crate::page::{Block, Blocks, Opening, PLOTLY, PLOTLY_3D, Section, Table, TableCell, TableRow};
+use crate::escape::ScriptSafe;
+use crate::page::{Block, Blocks, Opening, PLOTLY, PLOTLY_3D, Section};
 use crate::report::Report;
-use crate::run::ReportTrial;
-use crate::run::summary::MOST_TRIALS;
 use crate::show::{bound, capital, counted, grouped};
+use crate::summary::{MOST_TRIALS, ReportTrial};
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{Row, View, legend_of_marks};
-use crate::visible::ScriptSafe;
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -675,9 +675,9 @@ mod tests {
         use crate::format::html;
         use crate::page::{PLOTLY, PLOTLY_3D};
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
+        use crate::summary::Summary;
+        use crate::summary::headline::samples;
 
         fn render(summary: &Summary, trials: &[Trial]) -> String {
             html::render(&Report::of_run(summary, trials))
@@ -939,7 +939,7 @@ mod tests {
 
         #[test]
         fn published_values_stand_beside_ours() {
-            use crate::run::{PublishedLayout, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedTable, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |target: &str, value: f64| PublishedValue {
                 row: "create 1000 files".to_owned(),
@@ -972,7 +972,7 @@ mod tests {
 
         #[test]
         fn published_rates_are_beside_ours_and_have_bars() {
-            use crate::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |(group, label, unit, amount): (&str, &str, _, f64),
                          target: &str,

@@ -2,7 +2,7 @@
 
 use super::member::Format;
 use crate::report::Report;
-use crate::run::published::{Published, PublishedClaim, PublishedLayout};
+use crate::summary::{Published, PublishedClaim, PublishedLayout};
 use crate::view::{CellView, Detail, View};
 use crate::{compare, visible};
 
@@ -289,9 +289,9 @@ mod tests {
 
         use crate::format::markdown::render;
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
+        use crate::summary::Summary;
+        use crate::summary::headline::samples;
 
         fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
             render(&Report::of_run(&Summary::of_run(record, trials), trials))

@@ -53,9 +53,9 @@ mod tests {
     use super::*;
     use crate::page::{PLOTLY, PLOTLY_3D};
     use crate::report::Report;
-    use crate::run::Summary;
     use crate::sample;
     use crate::sample_sets::{compared, iozone, workloads};
+    use crate::summary::Summary;
 
     #[test]
     fn formats_have_names_of_their_own_and_show_any_run_and_comparison() {

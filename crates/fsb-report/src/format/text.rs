@@ -7,10 +7,11 @@ use super::member::Format;
 use crate::compare;
 use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
-use crate::run::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
-use crate::run::{Secondary, Workload};
 use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{TOO_WIDE, counted, percent};
+use crate::summary::{
+    Published, PublishedClaim, PublishedLayout, PublishedRow, Secondary, Workload,
+};
 use crate::view::{CellView, Detail, TrustView, View, brief_legend};
 
 pub(super) const FORMAT: Format = Format {
@@ -598,8 +599,8 @@ mod tests {
 
     use super::tails;
     use crate::report::Report;
-    use crate::run::Summary;
     use crate::sample;
+    use crate::summary::Summary;
 
     #[test]
     fn tails_have_intervals_and_say_what_they_do_not_hold() {
@@ -807,10 +808,10 @@ mod tests {
 
         use crate::format::FORMATS;
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
         use crate::screen::WIDTH;
+        use crate::summary::Summary;
+        use crate::summary::headline::samples;
 
         fn shown((record, trials): &(RunRecord, Vec<Trial>), color: bool) -> String {
             crate::text::screen(

@@ -6,15 +6,18 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
-use super::environment::EnvironmentTable;
-use super::latency::{self, quantile_name};
-use super::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
-use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
-use super::timeline::{FEWEST, interval_text};
-use super::{neighbours, roles, samples, traced_tables};
+use super::{neighbours, traced_tables};
 use crate::judged::Judged;
-use crate::page::{Block, ColumnItem, Opening, Section, Table, TableCell, TableRow};
+use crate::page::{Block, ColumnItem, Opening, Section};
 use crate::show::{counted, grouped, percent};
+use crate::summary::environment::EnvironmentTable;
+use crate::summary::latency::{self, quantile_name};
+use crate::summary::timeline::{FEWEST, interval_text};
+use crate::summary::{
+    BlockGroup, Measured, Published, PublishedClaim, PublishedLayout, PublishedRow, Summary,
+    TargetSummary, Workload, roles, samples,
+};
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{CellView, Row, View};
 use crate::{chart, compare, mark};
 
@@ -281,8 +284,6 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
     }
     lines
 }
-
-// Tables.
 
 /// Returns the caption of the answer's table.
 fn caption(summary: &Summary) -> String {

@@ -2,10 +2,11 @@
 
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 
-use super::traced::{TracedCause, TracedExplanation};
-use super::traced_work::{KernelThreadTime, PerOperation};
-use crate::page::{Block, Table, TableCell, TableRow};
+use crate::page::Block;
 use crate::show::counted;
+use crate::summary::traced::{TracedCause, TracedExplanation};
+use crate::summary::traced_work::{KernelThreadTime, PerOperation};
+use crate::table::{Table, TableCell, TableRow};
 
 /// Returns the tables of an explanation. Returns nothing if nothing was traced.
 pub(super) fn blocks(found: &TracedExplanation) -> Vec<Block> {

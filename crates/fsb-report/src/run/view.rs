@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use fsb_model::Better;
 use fsb_stats::Verdict;
 
-use super::causes::Explanation;
-use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
-use super::traced::TracedExplanation;
-use super::{costs, headline, neighbours, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
 use crate::screen::Names;
 use crate::show::{capital, counted};
+use crate::summary::causes::Explanation;
+use crate::summary::traced::TracedExplanation;
+use crate::summary::{
+    Measured, Summary, TargetSummary, TrustLevel, Workload, costs, group_size, headline,
+    neighbours, samples, scaling,
+};
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 /// The maximum number of rows of a run with a matrix that have sections of their own. The charts

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fsb_codes::notice;
 use fsb_model::Plan;
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::{Figure, WIDTH, fleet_figures};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;

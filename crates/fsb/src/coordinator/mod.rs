@@ -14,7 +14,7 @@ use fsb_model::plan::Refused;
 use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning, shell};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::ReportTrial;
+use fsb_report::summary::ReportTrial;
 use fsb_runner::agent::{Agent, can_trace};
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;

@@ -9,7 +9,7 @@ use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::trial::{Phase, squared_error_of_mean};
 use fsb_model::workload::{Params, REUSE};
 use fsb_model::{Better, Metric, Outcome, RunRecord, Target, Unit};
-use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record, writes};
+use fsb_report::summary::{ReportTrial, in_rounds, withheld_by_record, writes};
 use fsb_report::{incomplete_text, mark, warning_text};
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;

@@ -1,0 +1,620 @@
+//! The answer in a sentence, and one finding per case.
+
+use std::mem::discriminant;
+
+use fsb_model::Better;
+use fsb_stats::{
+    Comparison, FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict,
+};
+
+use super::model::{Overall, Summary, TargetSummary, Workload};
+use super::report_trial::ReportTrial;
+use super::withheld::Withheld;
+use super::{interference, risks};
+use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
+use crate::show::{
+    Change, Paragraph, TOO_WIDE, capital, counted, listed, listed_or_counted, some_cases,
+};
+
+/// Returns the answer: the number of workloads at which each target is fastest, the ties and the
+/// undecided ones.
+pub(crate) fn headline(summary: &Summary) -> String {
+    let total = summary.cases.len();
+    if summary.blocks == 0 {
+        return "Nothing was measured.".to_owned();
+    }
+    if !summary.has_values() {
+        return format!(
+            "Nothing was measured: no value at {}.",
+            match summary.cases.as_slice() {
+                [case] => case.workload.clone(),
+                cases => counted(cases.len(), "workload"),
+            }
+        );
+    }
+    if let Some(why) = &summary.unjudged {
+        return unjudged_headline(summary, why);
+    }
+    if !summary.is_comparison() {
+        let workloads = counted(total, "workload");
+        return format!(
+            "{}: {workloads} in {}.",
+            summary.reference_name(),
+            counted(summary.blocks as usize, "block")
+        );
+    }
+    if are_all_withheld(summary) {
+        let reasons = withheld_reasons(summary);
+        let (workloads, blocks) = (
+            counted(total, "workload"),
+            counted(summary.blocks as usize, "block"),
+        );
+        let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
+        return format!(
+            "{workloads}, {blocks}: not judged: {}; {}.",
+            listed(&because),
+            reasons[0].0.remedy()
+        );
+    }
+    if !summary.is_judged()
+        && summary
+            .cases
+            .iter()
+            .any(|case| case.ranking.outcome == RankingOutcome::NotJudged)
+    {
+        let (workloads, blocks) = (
+            counted(total, "workload"),
+            counted(summary.blocks as usize, "block"),
+        );
+        return format!("{workloads}, {blocks}: described, not judged.");
+    }
+    if let [case] = summary.cases.as_slice() {
+        return risks::preface(summary) + &case.finding;
+    }
+    if let Some(answer) = risks::only_safe(summary) {
+        return answer;
+    }
+    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let outcomes: Vec<CountedOutcome<'_>> = summary
+        .cases
+        .iter()
+        .map(|case| CountedOutcome {
+            outcome: &case.ranking.outcome,
+            resolution: case.resolution,
+        })
+        .collect();
+    let words = TallyWords {
+        best: "fastest",
+        row: "workload",
+        alone: "on one target only",
+        theta: summary.theta,
+    };
+    let answer = tally(&names, &outcomes, words);
+    let faster = risks::faster(summary);
+    format!(
+        "{}{}{faster}.",
+        risks::preface(summary),
+        answer.trim_end_matches('.')
+    )
+}
+
+/// Returns a sentence such as `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in
+/// this run).` Returns `None` if no target is compared over several cases. Of more targets than a
+/// sentence holds, it names the fastest and the slowest.
+pub(crate) fn overall(summary: &Summary) -> Option<String> {
+    const NAMED: usize = 4;
+    let is_answered =
+        summary.cases.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
+    if summary.unjudged.is_some() || !is_answered {
+        return None;
+    }
+    let targets = summary.targets.iter().zip(&summary.overall);
+    let change = |(target, overall): (&TargetSummary, &Option<Overall>)| {
+        let comparison = &overall.as_ref()?.comparison;
+        (comparison.verdict != Verdict::NotJudged).then(|| {
+            format!(
+                "{} {}",
+                target.label(),
+                Change::from_comparison(comparison).text()
+            )
+        })
+    };
+    let changes: Vec<String> = targets.filter_map(change).collect();
+    let changes = match changes.len() {
+        0 => return None,
+        1..=NAMED => changes.join(", "),
+        _ => ends_of_overall(summary)?,
+    };
+    Some(format!(
+        "Overall: {changes} against {} (in this run).",
+        summary.reference_name()
+    ))
+}
+
+/// Returns the fastest and the slowest target over all cases: `from xfs +4 % [+2 +6] to btrfs -85 %
+/// [-87 -83]`.
+fn ends_of_overall(summary: &Summary) -> Option<String> {
+    /// Longer text would fill the screen with names.
+    const LONGEST: usize = 120;
+    let targets = summary.targets.iter().zip(&summary.overall);
+    let mut found: Vec<(&TargetSummary, &Comparison)> = targets
+        .filter_map(|(target, overall)| Some((target, &overall.as_ref()?.comparison)))
+        .collect();
+    found.retain(|(_, comparison)| comparison.verdict != Verdict::NotJudged);
+    found.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
+    let shown = |(target, comparison): &(&TargetSummary, &Comparison)| {
+        format!(
+            "{} {}",
+            target.label(),
+            Change::from_comparison(comparison).text()
+        )
+    };
+    let text = format!("from {} to {}", shown(found.first()?), shown(found.last()?));
+    (text.len() <= LONGEST).then_some(text)
+}
+
+/// Returns the beginning of a headline if some cases are withheld: their number, the reasons and
+/// the remedies.
+pub(crate) fn withheld(summary: &Summary) -> Option<String> {
+    let all = summary.cases.len();
+    let said = |(why, cases): (&Withheld, Vec<String>)| {
+        format!(
+            "Not judged at {} of {all} workloads: {}; {}. ",
+            cases.len(),
+            why.summarized(),
+            why.remedy()
+        )
+    };
+    are_some_withheld(summary).then(|| withheld_reasons(summary).into_iter().map(said).collect())
+}
+
+/// Returns whether the answer names the reasons why cases are not judged. It has no room for them
+/// if it begins with interference, unless they are the whole answer.
+pub(crate) fn names_withheld(summary: &Summary, trials: &[ReportTrial]) -> bool {
+    are_all_withheld(summary)
+        || are_some_withheld(summary) && interference::preface(trials).is_none()
+}
+
+fn are_some_withheld(summary: &Summary) -> bool {
+    let withheld = summary
+        .cases
+        .iter()
+        .filter(|case| case.withheld.is_some())
+        .count();
+    (1..summary.cases.len()).contains(&withheld) && summary.is_comparison()
+}
+
+fn are_all_withheld(summary: &Summary) -> bool {
+    summary.cases.len() > 1 && summary.cases.iter().all(|case| case.withheld.is_some())
+}
+
+/// Returns each kind of reason why cases are not judged, with the labels of its cases. The first
+/// reason of a kind represents all.
+pub(crate) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>)> {
+    let mut reasons: Vec<(&Withheld, Vec<String>)> = Vec::new();
+    for case in &summary.cases {
+        let Some(found) = &case.withheld else {
+            continue;
+        };
+        match reasons
+            .iter_mut()
+            .find(|(known, _)| discriminant(*known) == discriminant(found))
+        {
+            Some((_, cases)) => cases.push(case.workload.clone()),
+            None => reasons.push((found, vec![case.workload.clone()])),
+        }
+    }
+    reasons
+}
+
+/// Returns the beginning of a headline if a target is simulated.
+pub(crate) fn simulated(summary: &Summary) -> Option<String> {
+    let simulated: Vec<String> = summary
+        .targets
+        .iter()
+        .filter(|target| target.simulated)
+        .map(TargetSummary::label)
+        .collect();
+    match simulated.len() {
+        0 => None,
+        all if all == summary.targets.len() => {
+            Some("Simulated times: no file system is measured. ".to_owned())
+        }
+        _ => Some(format!(
+            "Simulated times on {}: no file system is measured there. ",
+            listed(&simulated)
+        )),
+    }
+}
+
+/// Writes each case's finding.
+pub(crate) fn add_findings(summary: &mut Summary) {
+    let findings: Vec<String> = summary
+        .cases
+        .iter()
+        .map(|case| finding(summary, case))
+        .collect();
+    for (case, finding) in summary.cases.iter_mut().zip(findings) {
+        case.finding = finding;
+    }
+}
+
+fn finding(summary: &Summary, case: &Workload) -> String {
+    let name = |target: &usize| summary.targets[*target].label();
+    let names = |targets: &[usize]| risks::names(summary, targets);
+    let faster = risks::faster_at(summary, case);
+    let at = &case.workload;
+    match &case.ranking.outcome {
+        RankingOutcome::Winner(winner) => {
+            format!(
+                "{} is fastest at {at}{}{faster}.",
+                name(winner),
+                margin(summary, case, *winner)
+            )
+        }
+        RankingOutcome::Tie(tied) => {
+            let verb = if tied.len() == 2 { "are" } else { "are all" };
+            let said = case
+                .resolution
+                .map_or_else(|| "equivalent".to_owned(), resolution_text);
+            format!(
+                "{} {verb} {said} at {at}{}{faster}.",
+                names(tied),
+                losers(summary, case, tied)
+            )
+        }
+        RankingOutcome::Undecided(open) => {
+            let start = match case.resolution {
+                Some(found) => format!(
+                    "{} at {at} between {}",
+                    capital(&resolution_text(found)),
+                    names(open)
+                ),
+                None => format!("{} are not significantly different at {at}", names(open)),
+            };
+            let reach = match case.resolution {
+                Some(Resolution::Undecided(change)) => format!(", up to {}", bound(change)),
+                _ => String::new(),
+            };
+            format!(
+                "{start}{reach}{}{}{faster}.",
+                directions(summary, case, open),
+                losers(summary, case, open)
+            )
+        }
+        RankingOutcome::NotJudged if summary.unjudged.is_some() => {
+            format!(
+                "Not judged at {at}: {}.",
+                summary.unjudged.as_deref().unwrap_or_default()
+            )
+        }
+        RankingOutcome::NotJudged if summary.is_comparison() => match &case.withheld {
+            Some(why) => format!("Not judged at {at}: {}; {}.", why.to_text(), why.remedy()),
+            None => format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common."),
+        },
+        RankingOutcome::Alone(only) if barred_have_values(summary, case) => {
+            format!(
+                "{} is the only safe target at {at}{}{faster}.",
+                name(only),
+                losers(summary, case, &[*only])
+            )
+        }
+        RankingOutcome::Alone(only) if summary.is_comparison() => {
+            format!("Only {} has values at {at}.", name(only))
+        }
+        RankingOutcome::Alone(only) => alone(case, *only),
+        RankingOutcome::NotJudged | RankingOutcome::Nothing => format!("No value at {at}."),
+    }
+}
+
+/// Names the contenders that are probably or perhaps faster than another one.
+fn directions(summary: &Summary, case: &Workload, open: &[usize]) -> String {
+    let pairs = open
+        .iter()
+        .flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
+    let name = |target: usize| summary.targets[target].label();
+    pairs
+        .filter_map(
+            |(faster, slower)| match case.ranking.verdict(slower, faster) {
+                verdict @ (Verdict::ProbablyFaster | Verdict::PerhapsFaster) => Some(format!(
+                    "; {} is {} than {}",
+                    name(faster),
+                    verdict.words(),
+                    name(slower)
+                )),
+                _ => None,
+            },
+        )
+        .collect()
+}
+
+/// The headline names at most this number of rivals that are not the closest.
+const RIVALS_NAMED: usize = 3;
+
+/// Returns the lead of the winner over its closest rival, and over the others. Of many others, it
+/// names the slowest.
+fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
+    // The closest rival is the one that the winner leads by the smallest ratio of speeds.
+    let lead = |ratio: f64| {
+        if case.better == Better::Higher {
+            ratio
+        } else {
+            1.0 / ratio
+        }
+    };
+    let rivals =
+        (0..case.cells.len()).filter(|target| *target != winner && case.ranking.may_win(*target));
+    let compared =
+        |rival: usize| Some((rival, lead(case.ranking.comparison(rival, winner)?.ratio)));
+    let mut rivals: Vec<(usize, f64)> = rivals.filter_map(compared).collect();
+    rivals.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let rivals: Vec<usize> = rivals.into_iter().map(|(rival, _)| rival).collect();
+    let Some((closest, others)) = rivals.split_first() else {
+        return String::new();
+    };
+    let Change { center, interval } = change_of_lead(summary, case, winner, *closest);
+    let what = if case.better == Better::Higher {
+        ""
+    } else {
+        " in time"
+    };
+    let interval = interval
+        .map(|interval| format!(" (95 % CI {})", interval.in_words()))
+        .unwrap_or_default();
+    let said = |rival: usize, change: &str| match winner == summary.reference {
+        true => format!("{} {change}", summary.targets[rival].label()),
+        false => format!("{change} against {}", summary.targets[rival].label()),
+    };
+    let shown = |rival: &usize| {
+        said(
+            *rival,
+            &change_of_lead(summary, case, winner, *rival).text(),
+        )
+    };
+    let others = match others {
+        many if many.len() > RIVALS_NAMED => {
+            let slowest = many.last().map(shown).unwrap_or_default();
+            format!(
+                "; {} are slower, up to {slowest}",
+                counted(many.len(), "other")
+            )
+        }
+        few => few
+            .iter()
+            .map(|rival| format!("; {}", shown(rival)))
+            .collect(),
+    };
+    format!(
+        ": {}{interval}{others}",
+        said(*closest, &format!("{center}{what}"))
+    )
+}
+
+/// Returns the change between the winner and a rival. Like the table, the headline gives the change
+/// against the baseline if the baseline is one of the two.
+fn change_of_lead(summary: &Summary, case: &Workload, winner: usize, rival: usize) -> Change {
+    let (baseline, candidate) = if winner == summary.reference {
+        (winner, rival)
+    } else {
+        (rival, winner)
+    };
+    let found = case.ranking.comparison(baseline, candidate);
+    found.map_or(
+        Change {
+            center: String::new(),
+            interval: None,
+        },
+        |found| Change::from_comparison(&found),
+    )
+}
+
+/// Names the targets that are slower than every contender, then those that are slower than some of
+/// them.
+fn losers(summary: &Summary, case: &Workload, contenders: &[usize]) -> String {
+    let name = |target: usize| summary.targets[target].label();
+    let others = || {
+        (0..case.cells.len())
+            .filter(|target| !case.cells[*target].trials.is_empty() && !contenders.contains(target))
+    };
+    let slower_than_all = |target: &usize| case.ranking.is_slower_than_all(*target, contenders);
+    let slower: Vec<String> = others().filter(slower_than_all).map(name).collect();
+    let of_all = match slower.len() {
+        0 => String::new(),
+        1 => format!("; {} is slower", slower[0]),
+        _ => format!("; {} are slower", listed(&slower)),
+    };
+    let of_some = others()
+        .filter(|target| !slower_than_all(target))
+        .filter_map(|target| {
+            let faster = contenders
+                .iter()
+                .filter(|contender| case.ranking.is_slower_than_all(target, &[**contender]));
+            let faster: Vec<String> = faster.map(|contender| name(*contender)).collect();
+            (!faster.is_empty())
+                .then(|| format!("; {} is slower than {}", name(target), listed(&faster)))
+        });
+    of_all + &of_some.collect::<String>()
+}
+
+/// Returns whether a target that may not win was measured at this case.
+fn barred_have_values(summary: &Summary, case: &Workload) -> bool {
+    let cells = summary.targets.iter().zip(&case.cells);
+    cells
+        .into_iter()
+        .any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
+}
+
+fn alone(case: &Workload, only: usize) -> String {
+    let Some(estimate) = &case.cells[only].estimate else {
+        return format!("No value at {}.", case.workload);
+    };
+    let interval = estimate
+        .interval
+        .filter(|_| estimate.is_judged())
+        .map(|found| match found {
+            wide if wide.relative_half_width() > 1.0 => format!(" (95 % CI {TOO_WIDE})"),
+            Interval { lo, hi } => format!(
+                " (95 % CI {} to {})",
+                case.unit.show(lo),
+                case.unit.show(hi)
+            ),
+        })
+        .unwrap_or_default();
+    format!(
+        "{}: {}{interval}.",
+        case.workload,
+        case.unit.show(estimate.value)
+    )
+}
+
+/// Returns a line below the table for each kind of case without a winner.
+pub(crate) fn resolution_lines(summary: &Summary) -> Vec<String> {
+    let cases_with = |wanted: fn(Resolution) -> bool| {
+        let of = |case: &Workload| {
+            let resolution = case.resolution.filter(|resolution| wanted(*resolution))?;
+            Some(format!(
+                "{} at {}",
+                bound(resolution.change()),
+                case.workload
+            ))
+        };
+        some_cases(&summary.cases.iter().filter_map(of).collect::<Vec<_>>())
+    };
+    let lines = [
+        (
+            "Equal within ",
+            cases_with(|found| matches!(found, Resolution::EqualWithin(_))),
+        ),
+        (
+            "No difference larger than ",
+            cases_with(|found| matches!(found, Resolution::NoDifferenceAbove(_))),
+        ),
+        (
+            "A difference of no more than ",
+            cases_with(|found| matches!(found, Resolution::NoMoreThan(_))),
+        ),
+        (
+            "Undecided, up to ",
+            cases_with(|found| matches!(found, Resolution::Undecided(_))),
+        ),
+    ];
+    lines
+        .into_iter()
+        .filter(|(_, cases)| !cases.is_empty())
+        .map(|(start, cases)| format!("{start}{cases}."))
+        .collect()
+}
+
+// Runs that give numbers and judge nothing: on an emulated machine, on an array whose members share
+// one disk.
+
+/// Removes the comparisons of targets: ranks, letters, ratios, overall results. Measured values
+/// remain.
+pub(crate) fn strip_verdicts(summary: &mut Summary) {
+    for case in &mut summary.cases {
+        let outcome = match case.ranking.outcome {
+            RankingOutcome::Nothing => RankingOutcome::Nothing,
+            _ => RankingOutcome::NotJudged,
+        };
+        case.ranking = Ranking::without_pairs(case.cells.len(), outcome);
+        case.resolution = None;
+        for cell in &mut case.cells {
+            (cell.against, cell.scatter) = (None, None);
+            cell.mark.clear();
+            cell.secondary
+                .iter_mut()
+                .for_each(|secondary| secondary.against = None);
+        }
+    }
+    summary.overall.fill(None);
+}
+
+/// Returns the headline.
+fn unjudged_headline(summary: &Summary, why: &str) -> String {
+    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let (workloads, blocks) = (
+        counted(summary.cases.len(), "workload"),
+        counted(summary.blocks as usize, "block"),
+    );
+    let targets = listed_or_counted(&names, "target");
+    format!(
+        "{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.",
+        capital(why)
+    )
+}
+
+/// Returns the paragraph on the reason, for the methods.
+pub(crate) fn unjudged_method(summary: &Summary, why: &str) -> Paragraph {
+    let more = if summary.emulated {
+        " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \
+         says nothing about a real machine. Such numbers show that a plan runs and how much it writes; fsb never \
+         compares them with native ones."
+    } else {
+        " All members share one disk, so the run cannot measure what an array gains."
+    };
+    Paragraph {
+        title: "Why nothing is judged",
+        text: format!("{}.{more}", capital(why)),
+    }
+}
+
+/// Runs of this kind, for the tests of all formats.
+#[cfg(test)]
+pub(crate) mod samples {
+    use fsb_model::run::MediumRecord;
+    use fsb_model::{RunRecord, Trial};
+
+    use crate::sample;
+
+    /// On emulated processors.
+    pub(crate) fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        record.emulated = true;
+        (record, trials)
+    }
+
+    /// With an array whose members share one disk.
+    pub(crate) fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        let why = "members of raid0:loop+loop share one disk".to_owned();
+        let medium = MediumRecord {
+            unjudged: Some(why),
+            ..record.media["loop"].clone()
+        };
+        record.media = [("raid0:loop+loop".to_owned(), medium)].into();
+        (record, trials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_never_rounded_down() {
+        for (change, text) in [
+            (0.06, "6 %"),
+            (0.0601, "7 %"),
+            (0.0123, "2 %"),
+            (0.01, "1 %"),
+            (0.0081, "0.9 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(bound(change), text);
+        }
+    }
+
+    #[test]
+    fn only_rows_without_a_difference_say_so() {
+        let said = [
+            Resolution::NoDifferenceAbove(0.06),
+            Resolution::NoMoreThan(0.06),
+            Resolution::Undecided(0.4),
+        ];
+        assert_eq!(
+            said.map(|found| resolution_text(found).contains("no difference")),
+            [true, false, false]
+        );
+    }
+}
