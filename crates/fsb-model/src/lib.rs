@@ -12,11 +12,13 @@ pub mod code;
 pub mod errno;
 pub mod error;
 pub mod expression;
+pub mod failure;
 pub mod flow;
 pub mod geometry;
 pub mod host;
 pub mod metric;
 pub mod nearest;
+pub mod notice;
 pub mod observed;
 pub mod plan;
 pub mod postmark;
@@ -38,6 +40,7 @@ pub mod warning;
 pub mod workload;
 
 pub use code::{Coded, ErrorCode};
+pub use failure::Failure;
 pub use geometry::Geometry;
 pub use metric::{Better, Metric, Unit};
 pub use plan::{Identity, Place, Plan, Race, Repetition};
@@ -56,6 +59,7 @@ pub use workload::{
 pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {
     error::CODES
         .iter()
+        .chain(code::CODES)
         .chain(target::CODES)
         .chain(trial::CODES)
         .copied()

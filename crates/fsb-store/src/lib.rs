@@ -15,6 +15,7 @@ mod checksum;
 mod error;
 pub mod input;
 mod output;
+pub mod owner;
 mod place;
 mod read;
 mod tree;

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fsb_compat::ReadError;
+use fsb_model::Failure;
 use fsb_model::target::TargetError;
-use fsb_model::{Coded, ErrorCode, errno};
+use fsb_model::{Coded, ErrorCode, code, errno};
 use fsb_runner::plan_file::PlanError;
 use fsb_runner::schedule::RunError;
 use fsb_store::StoreError;
@@ -15,7 +16,6 @@ use fsb_testbed::TestbedError;
 use serde_json::{Map, Value};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::code;
 use crate::message::{self, Level, Message, MessageFormat};
 
 #[cfg(feature = "history")]
@@ -32,156 +32,21 @@ const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.
 const TERMINATED: u8 = 143;
 
-/// An error of the program itself, with its code.
-#[derive(Debug)]
-pub struct Failure {
-    /// The code that programs match.
-    pub code: &'static ErrorCode,
-    /// The exit code: one of the constants above.
-    pub exit: u8,
-    /// The text: what failed, what was tried, what to do next.
-    pub message: String,
-    /// The subject of the message for programs: `path`, `line`.
-    pub fields: Map<String, Value>,
-    /// The remedy, if it is more specific than that of the code.
-    pub help: Option<String>,
-}
-
-impl Failure {
-    /// Returns a failure with the exit code of its code.
-    pub fn new(code: &'static ErrorCode, message: impl Into<String>) -> Failure {
-        Failure {
-            code,
-            exit: code.exit,
-            message: message.into(),
-            fields: Map::new(),
-            help: None,
-        }
-    }
-
-    fn advised(
-        code: &'static ErrorCode,
-        message: impl std::fmt::Display,
-        help: impl Into<String>,
-    ) -> Failure {
-        let help = help.into();
-        Failure {
-            help: Some(help.clone()),
-            ..Failure::new(code, format!("{message}; {help}"))
-        }
-    }
-
-    /// Adds the name of the kernel's error as the field `errno`.
-    pub fn caused_by(mut self, cause: &io::Error) -> Failure {
-        if let Some(name) = errno::name_of(cause) {
-            self.fields.insert("errno".to_owned(), name.into());
-        }
-        self
-    }
-
-    /// Returns a failure with the codes, fields and remedy of an error, and another message.
-    pub fn wrapping(error: &anyhow::Error, message: String) -> Failure {
-        let Known {
-            code,
-            exit,
-            fields,
-            help,
-        } = known(error);
-        Failure {
-            code,
-            exit,
-            message,
-            fields,
-            help,
-        }
-    }
-
-    /// Returns whether the user may type another request: the error does not end the program.
-    pub fn may_be_tried_again(&self) -> bool {
-        matches!(self.exit, REQUEST | MACHINE)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl Coded for Failure {
-    fn code(&self) -> &'static ErrorCode {
-        self.code
-    }
-
-    fn fields(&self) -> Map<String, Value> {
-        self.fields.clone()
-    }
-
-    fn help(&self) -> Option<String> {
-        self.help.clone()
-    }
-}
-
-/// Returns an error with a code and a message.
-pub fn failure(code: &'static ErrorCode, message: impl Into<String>) -> anyhow::Error {
-    Failure::new(code, message).into()
-}
-
-/// Returns an error with a code, a message and fields for programs.
-pub fn failure_about<const N: usize>(
-    code: &'static ErrorCode,
-    fields: [(&str, Value); N],
-    message: impl Into<String>,
-) -> anyhow::Error {
+/// Returns a failure with the codes, fields and remedy of an error, and another message.
+pub fn wrapping(error: &anyhow::Error, message: String) -> Failure {
+    let Known {
+        code,
+        exit,
+        fields,
+        help,
+    } = known(error);
     Failure {
-        fields: fsb_model::code::fields(fields),
-        ..Failure::new(code, message)
+        code,
+        exit,
+        message,
+        fields,
+        help,
     }
-    .into()
-}
-
-/// Returns an error with a code and a message that quotes the kernel's error, which the field
-/// `errno` names.
-pub fn failed_call(
-    code: &'static ErrorCode,
-    cause: &io::Error,
-    message: impl Into<String>,
-) -> anyhow::Error {
-    Failure::new(code, message).caused_by(cause).into()
-}
-
-/// Returns an error with a code, a message that quotes the kernel's error, and its remedy.
-pub fn advised_call(
-    code: &'static ErrorCode,
-    cause: &io::Error,
-    message: impl std::fmt::Display,
-    help: impl Into<String>,
-) -> anyhow::Error {
-    Failure::advised(code, message, help)
-        .caused_by(cause)
-        .into()
-}
-
-/// Returns an error with a code, a message and its remedy.
-pub fn advised(
-    code: &'static ErrorCode,
-    message: impl std::fmt::Display,
-    help: impl Into<String>,
-) -> anyhow::Error {
-    Failure::advised(code, message, help).into()
-}
-
-/// Returns an error with the code, the fields and the remedy of its cause, and a message that
-/// includes the cause's.
-pub fn because(cause: &impl Coded, message: impl Into<String>) -> anyhow::Error {
-    Failure {
-        fields: cause.fields(),
-        help: cause.help(),
-        ..Failure::new(cause.code(), message)
-    }
-    .into()
 }
 
 /// Prints the error and returns its exit code. A reader that closed the pipe has what it wanted:
@@ -491,6 +356,8 @@ mod tests {
 
     use anyhow::Context;
 
+    use fsb_model::failure;
+
     use super::*;
 
     #[test]
@@ -541,20 +408,20 @@ mod tests {
 
     #[test]
     fn the_name_of_a_kernel_error_is_not_read_from_a_text() {
-        let quoted = failure(
+        let quoted = failure::error(
             &code::UNREADABLE,
             "cannot read a: Permission denied (os error 13), as strace says (EACCES)",
         );
         assert_eq!(to_message(&quoted).fields.get("errno"), None);
         let cause = || errno::explain(io::Error::from_raw_os_error(13), "refused".to_owned());
-        let error = failed_call(&code::UNREADABLE, &cause(), "cannot read a: refused");
+        let error = failure::failed_call(&code::UNREADABLE, &cause(), "cannot read a: refused");
         assert_eq!(to_message(&error).fields["errno"], "EACCES");
         let error = StoreError::Io {
             what: "read",
             path: PathBuf::from("a"),
             source: cause(),
         };
-        let fields = Failure::wrapping(&error.into(), String::new()).fields;
+        let fields = wrapping(&error.into(), String::new()).fields;
         assert_eq!(
             Value::from(fields),
             serde_json::json!({ "path": "a", "call": "read", "errno": "EACCES" })

@@ -7,9 +7,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fsb_codes::notice;
 use fsb_model::set::GapReason;
-use fsb_model::{Better, Unit};
+use fsb_model::{Better, Unit, notice};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
 use fsb_report::summary::{Summary, TrustLevel};
 use fsb_report::{case_label, power_of, unjudged_of};
@@ -18,8 +17,7 @@ use fsb_stats::{FEWEST_RUNS_JUDGED, Unjudged, Verdict};
 use serde::Serialize;
 
 use crate::message::notify;
-use crate::sets;
-use crate::{exit, stored};
+use crate::{exit, sets, stored};
 
 /// A message names at most this number of cases.
 const NAMED: usize = 3;

@@ -18,39 +18,35 @@
     reason = "help texts show defaults and choices in brackets"
 )]
 
+mod all_codes;
 mod cli;
-mod coordinator;
+#[cfg(feature = "emulations")]
+mod emulate;
 mod exit;
 mod gate;
-mod live;
 mod message;
-#[cfg(feature = "emulations")]
-mod own_directory;
-mod progress;
 mod published;
-mod remote;
-mod result_owner;
 mod results;
 mod roles;
+mod run;
 mod sets;
-mod space;
 mod stored;
 mod terminal;
 mod wrong_kind;
 
 use std::process::ExitCode;
 
-use fsb_codes::code;
+use fsb_model::{code, failure};
 
 fn main() -> ExitCode {
     fsb_sys::prepare_process();
-    result_owner::read_as_invoking_user();
+    fsb_store::owner::read_as_invoking_user();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
     let chosen =
-        message::choose(&arguments).map_err(|why| exit::failure(&code::INVALID_VALUE, why));
+        message::choose(&arguments).map_err(|why| failure::error(&code::INVALID_VALUE, why));
     match chosen.and_then(|()| cli::main(&arguments)) {
         Ok(code) => code,
         Err(error) => exit::report(&error),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::OnceLock;
 
-use fsb_codes::notice::Notice;
+use fsb_model::notice::Notice;
 use fsb_report::show::wrapped;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -221,14 +221,14 @@ mod tests {
     #[test]
     fn the_level_of_a_message_is_that_of_its_notice() {
         let of = |notice, line| Message::of_notice(notice, Map::new(), line);
-        let warning = of(&fsb_codes::notice::JOURNAL, "warning: a disk is slow");
+        let warning = of(&fsb_model::notice::JOURNAL, "warning: a disk is slow");
         assert_eq!(
             (warning.level, warning.message.as_str()),
             (Level::Warning, "a disk is slow")
         );
-        assert_eq!(of(&fsb_codes::notice::JOURNAL, "a disk is slow"), warning);
+        assert_eq!(of(&fsb_model::notice::JOURNAL, "a disk is slow"), warning);
         assert_eq!(
-            of(&fsb_codes::notice::LAST_RUN, "warning: a disk is slow").level,
+            of(&fsb_model::notice::LAST_RUN, "warning: a disk is slow").level,
             Level::Note
         );
     }

@@ -3,19 +3,18 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_codes::notice;
-use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
+use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
 use fsb_report::summary::{CaseNow, ReportTrial, Summary, case_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_stats::FEWEST_JUDGED;
 use fsb_stats::compare::{CompareRequest, all_pairs, compare};
-use fsb_store::RunDirectory;
+use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::message::notify;
-use crate::{code, exit, published, result_owner, sets, terminal};
+use crate::{exit, published, sets, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -32,7 +31,7 @@ pub fn given_or_last(given: Option<&Path>, command: &str) -> anyhow::Result<Path
     }
     let newest = newest_directory().ok_or_else(|| {
         let help = format!("name the directory of a run: fsb {command} DIR");
-        exit::advised(&code::MISSING, "no run in fsb-results", help)
+        failure::advised(&code::MISSING, "no run in fsb-results", help)
     })?;
     let path = newest.display().to_string();
     notify(
@@ -147,7 +146,7 @@ pub fn format(name: &str) -> anyhow::Result<&'static Format> {
         .iter()
         .find(|format| format.name == name || format.extension == name);
     known.ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::UNKNOWN_FORMAT,
             nearest::unknown("format", name, FORMATS.iter().map(|format| format.name)),
         )
@@ -188,7 +187,7 @@ pub fn check_terminal(format: &Format, file: Option<&Path>) -> anyhow::Result<()
             "--format {name} is not text: name a file with -o FILE.{}",
             format.extension
         );
-        return Err(exit::failure(&code::CONFLICT, message));
+        return Err(failure::error(&code::CONFLICT, message));
     }
     Ok(())
 }
@@ -253,7 +252,7 @@ impl Output {
                     "{option} adds to the first screen; {} has all {contents} without it",
                     found.name
                 );
-                return Err(exit::failure(&code::CONFLICT, message));
+                return Err(failure::error(&code::CONFLICT, message));
             }
         }
         Ok(found)
@@ -262,7 +261,7 @@ impl Output {
     fn named(&self) -> anyhow::Result<&'static Format> {
         let file = self.file.as_deref();
         let found = match (&self.format, file) {
-            (None, Some(file)) if file.extension().is_none() => Err(exit::advised(
+            (None, Some(file)) if file.extension().is_none() => Err(failure::advised(
                 &code::UNKNOWN_FORMAT,
                 format!("-o {}: the report file has no extension", file.display()),
                 format!(
@@ -286,7 +285,7 @@ impl Output {
         match self.named()?.name {
             "json" => Ok(true),
             "text" => Ok(false),
-            other => Err(exit::failure(
+            other => Err(failure::error(
                 &code::CONFLICT,
                 format!(
                     "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
@@ -302,7 +301,7 @@ impl Output {
             false => choice::screen(choice, 0),
         };
         match &self.file {
-            Some(path) => Ok(result_owner::replace(path, text.as_bytes())?),
+            Some(path) => Ok(owner::replace(path, text.as_bytes())?),
             None if self.of_choice()? => print_data(&text),
             None => print(&text),
         }
@@ -317,7 +316,7 @@ impl Output {
             String::new()
         };
         if let Some(path) = &self.file {
-            return Ok(result_owner::replace_with(path, |file| {
+            return Ok(owner::replace_with(path, |file| {
                 (format.write)(report, file)?;
                 file.write_all(tails.as_bytes())
             })?);

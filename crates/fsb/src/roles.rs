@@ -19,10 +19,11 @@ use fsb_vm::machine::LAUNCH_ARGUMENT;
 #[cfg(feature = "serve")]
 use crate::cli::serve;
 #[cfg(feature = "emulations")]
-use crate::cli::{iozone, postmark};
+use crate::emulate::{iozone, postmark};
+use crate::exit;
+use crate::run::remote;
 #[cfg(any(feature = "traces", feature = "vm"))]
-use crate::code;
-use crate::{exit, remote};
+use fsb_model::{code, failure};
 
 /// All kinds of work that workers can do.
 static WORK: &[WorkKind] = &[
@@ -145,7 +146,7 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let program = fsb_record::program_of(arguments).to_string_lossy();
-            exit::report(&exit::failed_call(
+            exit::report(&failure::failed_call(
                 &code::PROGRAM,
                 &error,
                 format!("{program} cannot be run: {error}"),
@@ -156,7 +157,7 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
 
 #[cfg(feature = "vm")]
 fn refused(error: &fsb_vm::VmError) -> ExitCode {
-    exit::report(&exit::failure(&code::UNABLE, error.to_string()))
+    exit::report(&failure::error(&code::UNABLE, error.to_string()))
 }
 
 /// `__iozone-child PARENT PHASE`: runs one of several processes that `fsb iozone -t` measures

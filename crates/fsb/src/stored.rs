@@ -13,10 +13,10 @@ use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::{Outcome, Plan, RunRecord};
 use fsb_report::summary::{ReportTrial, ShownTrials, Summary, TrialFields};
 use fsb_stats::histogram::Decoder;
-use fsb_store::{Line, RUN_FILE, Reader, StoreError};
+use fsb_store::{Line, RUN_FILE, Reader, StoreError, owner};
 use serde::Deserialize;
 
-use crate::{result_owner, results};
+use crate::results;
 
 /// The number of histograms that are held until they are merged.
 const BATCH: usize = 8;
@@ -318,7 +318,7 @@ pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
             })
             .collect()
     };
-    result_owner::looking(runs).unwrap_or_default()
+    owner::looking(runs).unwrap_or_default()
 }
 
 /// Returns the run directories of a set, in the order of their numbers; empty if there are none.
@@ -357,7 +357,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{coordinator, results};
+    use crate::results;
+    use crate::run::record::new_record;
 
     fn trial(block: u32, attempt: u32, outcome: &str, nanoseconds: u64) -> Value {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
@@ -411,7 +412,7 @@ mod tests {
     fn record(started: &str, change: impl FnOnce(&mut RunRecord)) -> RunRecord {
         let plan = "targets = ['null', 'null']\n[[workload]]\nname = 'rename'\nfiles = 10\n";
         let resolved = plan_file::parse(plan, "p").unwrap().resolve(2, 7).unwrap();
-        let mut record = coordinator::new_record(resolved).unwrap().0;
+        let mut record = new_record(resolved).unwrap().0;
         record.segments[0].started = started.to_owned();
         record.stop_reason = Some(fsb_model::StopReason::Requested { blocks: 5 });
         change(&mut record);

@@ -1,11 +1,10 @@
 //! Messages about files that were given to the wrong command.
 
+use fsb_model::failure;
 use std::path::Path;
 
 use fsb_compat::FileKind;
 use fsb_model::code::ErrorCode;
-
-use crate::exit;
 
 /// Returns the failure of a file of a kind that `command` does not read. Returns `None` if it reads
 /// the kind, or if the kind is unknown: then the problem that `command` found is the message.
@@ -17,5 +16,5 @@ pub fn failure(
 ) -> Option<anyhow::Error> {
     let kind = kind.filter(|kind| !kind.is_read_by(command))?;
     let message = format!("cannot read {}: it is {}", path.display(), kind.name);
-    Some(exit::advised(code, message, kind.remedy()))
+    Some(failure::advised(code, message, kind.remedy()))
 }

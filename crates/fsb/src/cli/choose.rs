@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_model::plan::{Candidate, Factor, Refused};
-use fsb_model::{Bytes, FileSystemSpec, Identity, Race, Target, TargetKind};
+use fsb_model::{Bytes, FileSystemSpec, Identity, Race, Target, TargetKind, code, failure, notice};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use fsb_runner::work;
@@ -16,11 +15,12 @@ use fsb_testbed::fs::{self, Choice, FileSystem};
 use super::help::heading;
 use super::plan_text::workloads;
 use super::run::{CommandArguments, check_units, check_words};
-use crate::coordinator::{self, Turn};
 use crate::message::{notify, say};
-use crate::progress::Verbosity;
 use crate::results::{self, Output, print};
-use crate::{code, exit, terminal};
+use crate::run::progress::Verbosity;
+use crate::run::stage::Turn;
+use crate::run::{coordinator, race};
+use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,7 +129,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let command = arguments.command.workload(None, true)?;
     if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {
         let message = "a command excludes --suite and --workload: give one of them";
-        return Err(exit::failure(&code::CONFLICT, message));
+        return Err(failure::error(&code::CONFLICT, message));
     }
     workloads.extend(command);
     let (raced, first_stage, factors) = match arguments.effects {
@@ -137,7 +137,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         false => (raced, Vec::new(), Vec::new()),
     };
     if let (true, Some(refused)) = (raced.len() < 2, refused.first()) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOT_RACED,
             format!("{} is not raced: {}", refused.name, refused.why),
         ));
@@ -154,7 +154,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         );
     }
     if raced.len() < 2 {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOT_RACED,
             format!(
                 "{} is the only candidate: name another target, or a file system that has options to choose from ('fsb choose --list')",
@@ -207,7 +207,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let out = arguments
         .out
         .unwrap_or_else(|| results::default_directory("choose"));
-    coordinator::choose(
+    race::choose(
         resolved,
         &out,
         &arguments.output,
@@ -306,7 +306,7 @@ fn all_candidates(
         arguments
     };
     if arguments.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::UNABLE,
             "this machine can format no file system that has options to choose from: see 'fsb doctor'",
         ));
@@ -404,7 +404,7 @@ fn of_this_machine() -> Vec<String> {
 fn candidates_of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<Raced>> {
     let target: Target = argument.parse::<Target>()?;
     let TargetKind::FileSystem(spec) = &target.kind else {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOT_RACED,
             format!(
                 "{argument}: a directory has no options to choose from: name a file system such as ext4, or use \
@@ -517,7 +517,7 @@ fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
         .filter_map(|raced| Some(raced.target.file_system()?.fs.clone()))
         .collect();
     let Some(spec) = spec.filter(|spec| kinds.len() == 1 && spec.is_default()) else {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOT_RACED,
             "--effects are those of the options of one file system: name it alone, such as ext4",
         ));
@@ -529,7 +529,7 @@ fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
         .filter(|choice| choice.sort.is_none_or(|sort| sorts.insert(sort)))
         .collect();
     if options.len() < 2 {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOT_RACED,
             format!(
                 "--effects need two options at least, and {} has fewer in its list",

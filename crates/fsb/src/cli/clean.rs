@@ -1,12 +1,13 @@
 //! `fsb clean`: undoes changes that killed runs left behind.
 
 use clap::Args;
-use fsb_codes::notice;
+use fsb_model::notice;
 
-use crate::coordinator::{self, Leftover};
 use crate::exit;
 use crate::message::{self, MessageFormat, notify};
 use crate::results::print;
+use crate::run::stage;
+use crate::run::stage::Leftover;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,9 +34,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // Without a ledger directory, fail instead of printing that there is nothing to undo.
     fsb_testbed::ledger::default_directory()?;
     let (changes, complete) = if arguments.list {
-        coordinator::leftovers()
+        stage::leftovers()
     } else {
-        coordinator::replay()
+        stage::replay()
     };
     let json = message::format() == MessageFormat::Json;
     if changes.is_empty() && !json {

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_model::metric::THROUGHPUT;
 use fsb_model::units::parse_percent;
-use fsb_model::{nearest, shell};
+use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
 #[cfg(feature = "serve")]
 use fsb_report::html;
@@ -19,13 +19,14 @@ use fsb_stats::compare::{
     Collected, CompareRequest, ConditionDifference, Document, Single, Variation, compare_collected,
 };
 use fsb_stats::{Between, BetweenSource};
+use fsb_store::owner;
 use serde_json::json;
 
 use crate::gate::{self, AbsentTarget, Judged};
 use crate::message::{say, say_warning};
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::sets::{self, Apart, Origin, Sets};
-use crate::{code, exit, result_owner, terminal};
+use crate::{exit, terminal};
 
 /// The default of the smallest difference that matters.
 const THETA: &str = "3%";
@@ -100,10 +101,10 @@ enum FailIf {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = format(arguments)?;
     let theta = parse_percent(&arguments.theta)
-        .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))?;
+        .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))?;
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
-        .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--between: {error}")))?;
+        .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs("-o", output, &read.files)?;
@@ -167,10 +168,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let page = parent
             .filter(|parent| !parent.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
-        let way = relative(
-            &result_owner::absolute(page)?,
-            &result_owner::absolute(directory)?,
-        );
+        let way = relative(&owner::absolute(page)?, &owner::absolute(directory)?);
         tables
             .iter_mut()
             .for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
@@ -228,7 +226,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 #[cfg(feature = "serve")]
 pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
     let theta = parse_percent(THETA)
-        .map_err(|error| exit::failure(&code::INVALID_VALUE, error.to_string()))?;
+        .map_err(|error| failure::error(&code::INVALID_VALUE, error.to_string()))?;
     let mut read = sets::read(arguments)?;
     let all = std::mem::take(&mut read.sets);
     let document = compared(
@@ -238,7 +236,7 @@ pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
         Single::Lone,
     )?;
     if !document.has_common_values() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOTHING_TO_COMPARE,
             "nothing to compare: the runs share no operation",
         ));
@@ -257,7 +255,7 @@ fn nothing_to_compare(contents: &[sets::Contents]) -> anyhow::Error {
         .map(|set| (set.name(), set.problems()))
         .collect();
     let fields = [("has", json!(has)), ("problems", json!(problems))];
-    exit::failure_about(
+    failure::about(
         &code::NOTHING_TO_COMPARE,
         fields,
         format!("nothing to compare: {}", sets::contents(contents)),
@@ -282,7 +280,7 @@ fn spare_inputs(option: &str, output: &Path, inputs: &[PathBuf]) -> anyhow::Resu
         .iter()
         .any(|input| sets::identity(input) == Some(there))
     {
-        true => Err(exit::failure(
+        true => Err(failure::error(
             &code::CONFLICT,
             format!(
                 "{option} {} is one of the files to compare: name another",
@@ -300,7 +298,7 @@ fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
         .clone()
         .position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
     found.ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::UNKNOWN_SET,
             format!("--baseline: {}", nearest::unknown("set", name, names)),
         )
@@ -343,7 +341,7 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     };
     let found = known(typed).or_else(|| known(fsb_compat::operation(typed)?));
     found.ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::UNKNOWN_OPERATION,
             format!("--detail: {}", nearest::unknown("operation", typed, names)),
         )
@@ -364,7 +362,7 @@ fn emit(
         warnings.for_each(say_warning);
     }
     match &arguments.output {
-        Some(path) => Ok(result_owner::replace_with(path, |file| {
+        Some(path) => Ok(owner::replace_with(path, |file| {
             (format.write)(report, file)
         })?),
         None if is_text => {
@@ -401,14 +399,14 @@ fn write_tables(
     document: &Document,
     inputs: &[PathBuf],
 ) -> anyhow::Result<Vec<DataFile>> {
-    let made = result_owner::result_owner()
+    let made = owner::result_owner()
         .act(|| std::fs::create_dir_all(directory))
         .and_then(|made| made);
     made.with_context(|| format!("cannot make {}", directory.display()))?;
     let write = |name: &str, content: &str| -> anyhow::Result<()> {
         let path = directory.join(name);
         spare_inputs("--csv-dir:", &path, inputs)?;
-        Ok(result_owner::replace(&path, content.as_bytes())?)
+        Ok(owner::replace(&path, content.as_bytes())?)
     };
     let csv = find("csv").ok_or_else(|| anyhow::anyhow!("no format csv"))?;
     let mut statistics = Vec::new();

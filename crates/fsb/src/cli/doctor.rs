@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use fsb_codes::notice;
+use fsb_model::notice;
 use fsb_report::show::{entry, wrapped};
 use fsb_testbed::TestbedError;
 use fsb_testbed::doctor::{self, Finding, State, Support};

@@ -8,16 +8,17 @@ use fsb_compat::export::{
     EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source,
     TargetRecipe, UnitPiece,
 };
-use fsb_model::{Bytes, Place, Plan, Target, TargetKind, nearest};
+use fsb_model::{Bytes, Place, Plan, Target, TargetKind, code, failure, nearest};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_runner::work::ParsedCell;
+use fsb_store::owner::{self, result_owner};
 use fsb_testbed::fs::{self, Home};
 
 use super::plan_text::{is_plan, read_plan};
-use crate::result_owner::{self, result_owner};
 use crate::results::print;
-use crate::{code, coordinator, exit, terminal};
+use crate::run::coordinator;
+use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +76,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];
         let tool = exporter.name;
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::PLAN_UNFIT,
             format!("{tool} can run none of the cases: {label}: {why}; choose another --suite"),
         ));
@@ -86,7 +87,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .act(|| std::fs::create_dir_all(&directory))
         .and_then(|made| made);
     made.map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::OUTPUT_FAILED,
             &error,
             format!("cannot make {}: {error}", directory.display()),
@@ -107,7 +108,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
             .extension()
             .is_some_and(|end| end == "fio" || end == "sh");
     match is_file {
-        true => Err(exit::advised(
+        true => Err(failure::advised(
             &code::DIRECTORY,
             format!("-o {}: an export has several files", output.display()),
             "name a directory: -o jobs",
@@ -129,7 +130,7 @@ fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
                 "fsb export fio --suite quick".to_owned()
             };
             let unknown = nearest::unknown("tool", name, known);
-            exit::advised(
+            failure::advised(
                 &code::INVALID_VALUE,
                 unknown,
                 format!("the tool comes first: {help}"),
@@ -147,7 +148,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
         _ => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::SEVERAL_PLANS,
                 "more than one plan: name one .toml file",
             ));
@@ -165,7 +166,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         .iter()
         .find(|text| text.starts_with("/dev/") && !Path::new(text).is_dir())
     {
-        return Err(exit::advised(
+        return Err(failure::advised(
             &fsb_model::error::NO_DIRECTORY,
             format!("{device} is not a directory"),
             format!("name the file system of the device: ext4@{device}"),
@@ -181,12 +182,12 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
 
 fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
-    result_owner::replace(&path, file.text.as_bytes())?;
+    owner::replace(&path, file.text.as_bytes())?;
     if file.is_program {
         let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
         let set = result_owner().act(mode).and_then(|set| set);
         set.map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::OUTPUT_FAILED,
                 &error,
                 format!("cannot make {} a program: {error}", path.display()),
@@ -232,7 +233,7 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
         placement,
     } = resolved;
     if plan.place == Place::Vm {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::PLAN_UNFIT,
             "a plan for a virtual machine cannot be exported: the script works on this machine",
         ));

@@ -1,5 +1,6 @@
 //! `fsb fleet`: one answer from the runs of many hosts.
 
+use fsb_model::Failure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,26 +9,27 @@ use std::thread;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use fsb_codes::notice;
-use fsb_model::Plan;
+use fsb_model::{Plan, code, failure, notice};
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
 use fsb_report::summary::Summary;
 use fsb_report::{Figure, WIDTH, fleet_figures};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;
-use fsb_store::{RUN_FILE, Reader};
+use fsb_store::{RUN_FILE, Reader, owner};
 use indicatif::MultiProgress;
 
 use super::help::heading;
 use super::plan_text::read_plan;
-use crate::coordinator::{self, Turn};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say, say_warning};
-use crate::progress::Verbosity;
-use crate::remote::{self, Hosts, RemoteRun};
 use crate::results::{self, json_text, print, print_data};
+use crate::run::coordinator;
+use crate::run::progress::Verbosity;
+use crate::run::record;
+use crate::run::remote::{self, Hosts, RemoteRun};
+use crate::run::stage::Turn;
 use crate::stored::SET_FILE;
-use crate::{code, result_owner, sets, stored, terminal};
+use crate::{sets, stored, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,7 +100,7 @@ impl AnswerArguments {
             (None, None | Some("txt")) => Format::Text,
             (None, Some(extension)) => Format::from_str(extension, false).map_err(|_| {
                 let message = format!("-o: the answer of a fleet has no format {extension}");
-                exit::advised(
+                failure::advised(
                     &code::UNKNOWN_FORMAT,
                     message,
                     "use .txt, .json, .html, .svg, .png or .pdf",
@@ -107,10 +109,10 @@ impl AnswerArguments {
         };
         if matches!(format, Format::Png | Format::Pdf) && self.file.is_none() {
             let message = "--format png and pdf are not text: name a file with -o";
-            return Err(exit::failure(&code::CONFLICT, message));
+            return Err(failure::error(&code::CONFLICT, message));
         }
         if let Some(file) = &self.file {
-            result_owner::check_option("-o", file, "fleet.html")?;
+            owner::check_option("-o", file, "fleet.html")?;
         }
         Ok(format)
     }
@@ -140,7 +142,7 @@ impl AnswerArguments {
             Format::Pdf => figure()?.write_pdf(&mut bytes)?,
         }
         match &self.file {
-            Some(file) => Ok(result_owner::replace(file, &bytes)?),
+            Some(file) => Ok(owner::replace(file, &bytes)?),
             None => print_data(&String::from_utf8(bytes)?),
         }
     }
@@ -236,7 +238,7 @@ impl<'a> Reading<'a> {
         let summary = Summary::of_shown(&run.record, &run.trials);
         let name = run.record.on.clone().unwrap_or_else(|| name_of(path));
         HostResult::new(name, &run.record, &summary, baseline)
-            .map_err(|why| exit::failure(&code::INVALID_SET, format!("{}: {why}", path.display())))
+            .map_err(|why| failure::error(&code::INVALID_SET, format!("{}: {why}", path.display())))
     }
 
     /// Assembles and prints the answer. Returns the exit code.
@@ -253,9 +255,9 @@ impl<'a> Reading<'a> {
                 .map(|left| format!("{}: {}", left.host, left.reason))
                 .collect();
             let message = format!("no host has results to compare: {}", reasons.join("; "));
-            return Err(exit::Failure {
+            return Err(Failure {
                 exit: self.worst.max(exit::REQUEST),
-                ..exit::Failure::new(&code::NOTHING_TO_COMPARE, message)
+                ..Failure::new(&code::NOTHING_TO_COMPARE, message)
             }
             .into());
         }
@@ -311,7 +313,7 @@ fn compare(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let mut reading = Reading::new(&arguments.answer);
     let mut seen = std::collections::BTreeSet::new();
     for directory in &arguments.directories {
-        let found = result_owner::looking(|| runs_of_hosts(directory)).and_then(|found| found);
+        let found = owner::looking(|| runs_of_hosts(directory)).and_then(|found| found);
         match found {
             Ok(found) => {
                 for run in found
@@ -335,7 +337,7 @@ fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     let unreadable = |error: std::io::Error| {
-        exit::advised_call(
+        failure::advised_call(
             &code::UNREADABLE,
             &error,
             format!("cannot read {shown}: {error}"),
@@ -354,7 +356,7 @@ fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     alphanumeric_sort::sort_path_slice(&mut found);
     if path.join(SET_FILE).is_file() {
         let message = format!("{shown} is a set of runs of one host");
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::INVALID_SET,
             message,
             "name one of its runs",
@@ -362,7 +364,7 @@ fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if found.is_empty() {
         let message = format!("{shown} holds no run");
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::NO_MATCH,
             message,
             "name the run directory of a host, or its parent",
@@ -433,13 +435,13 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
             "{}: a fleet compares two targets or more on each host",
             arguments.plan.display()
         );
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::PLAN_UNFIT,
             message,
             "add a target to the plan",
         ));
     }
-    let default = || results::default_directory(&coordinator::run_name(&plan));
+    let default = || results::default_directory(&record::run_name(&plan));
     let out = arguments.out.clone().unwrap_or_else(default);
     let signals = Signals::catch(Second::Ends)?;
     let measured = measure(&hosts, &file, &plan, &out, arguments, &signals)?;
@@ -585,7 +587,7 @@ fn run_on(
         let help = format!(
             "resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}"
         );
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::INVALID_RUN_SET,
             format!("{name}: its run in {shown} is not complete"),
             help,
@@ -632,21 +634,21 @@ impl FleetHost {
 fn read_hosts(path: &Path, sudo: bool) -> anyhow::Result<Vec<FleetHost>> {
     let shown = path.display();
     let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::UNREADABLE,
             &error,
             format!("--hosts {shown}: {error}"),
         )
     })?;
     let hosts = parse_hosts(&text, sudo).map_err(|(line, why)| {
-        exit::advised(
+        failure::advised(
             &code::INVALID_INPUT,
             format!("--hosts {shown}: line {line}: {why}"),
             LINE,
         )
     })?;
     if hosts.is_empty() {
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::INVALID_INPUT,
             format!("--hosts {shown}: it names no host"),
             LINE,

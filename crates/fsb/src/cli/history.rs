@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use fsb_codes::notice;
 use fsb_history::series::{self, LevelSpan};
 use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
 use fsb_history::text::{
@@ -19,7 +18,10 @@ use fsb_history::{
     SeriesHistory, Store,
 };
 use fsb_model::units::parse_percent;
+use fsb_model::{code, failure, notice};
 use fsb_report::show::{self, counted, entry};
+use fsb_store::owner;
+use fsb_store::owner::Rights;
 use fsb_sys::InvokingUser;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -27,10 +29,9 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{notify, say_warning};
-use crate::result_owner::Rights;
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::sets::{self, Found};
-use crate::{code, exit, result_owner, terminal};
+use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +91,7 @@ impl StoreArguments {
             return Ok(Location::parse(text));
         }
         if InvokingUser::current().is_some() {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::UNABLE,
                 "the data directory of the invoking user is not known",
                 "run the command without sudo, or name the index with --store",
@@ -105,8 +106,8 @@ impl StoreArguments {
             set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
         let path = data.map(|data| data.join("fsb").join("history.sqlite"));
         let unset = "the data directory is not known: neither XDG_DATA_HOME nor HOME is set";
-        let path =
-            path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))?;
+        let path = path
+            .ok_or_else(|| failure::advised(&code::UNABLE, unset, "name the index with --store"))?;
         Ok(Location::File(path))
     }
 
@@ -122,14 +123,14 @@ impl StoreArguments {
                 && let Some(directory) = path.parent()
             {
                 std::fs::create_dir_all(directory).map_err(|error| {
-                    exit::failed_call(
+                    failure::failed_call(
                         &code::UNWRITABLE,
                         &error,
                         format!("cannot make {}: {error}", directory.display()),
                     )
                 })?;
             }
-            result_owner::check(path)?;
+            owner::check(path)?;
         }
         Ok(Store::open_or_create(&location)?)
     }
@@ -149,7 +150,7 @@ struct AnalysisArguments {
 impl AnalysisArguments {
     fn theta(&self) -> anyhow::Result<f64> {
         parse_percent(&self.theta)
-            .map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))
+            .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))
     }
 
     /// Analyses all series by these rules.
@@ -169,7 +170,7 @@ impl AnalysisArguments {
             if !known.contains(name) {
                 let names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 let message = format!("--across: no run has the condition '{name}'");
-                return Err(exit::advised(
+                return Err(failure::advised(
                     &code::INVALID_VALUE,
                     message,
                     format!("use one of {}", names.join(", ")),
@@ -192,11 +193,11 @@ fn find_run<'i>(index: &'i Index, text: &str) -> anyhow::Result<&'i IndexedRun> 
         .collect();
     match found[..] {
         [run] => Ok(run),
-        [] => Err(exit::failure(
+        [] => Err(failure::error(
             &UNKNOWN_RUN,
             format!("the history has no run '{text}'"),
         )),
-        _ => Err(exit::failure(
+        _ => Err(failure::error(
             &UNKNOWN_RUN,
             format!("{} runs match '{text}'", found.len()),
         )),
@@ -217,7 +218,7 @@ fn find_series(index: &Index, text: &str) -> anyhow::Result<IndexedSeries> {
     }
     match found[..] {
         [series] => Ok(series.clone()),
-        [] => Err(exit::failure(
+        [] => Err(failure::error(
             &UNKNOWN_SERIES,
             format!("the history has no series '{text}'"),
         )),
@@ -226,7 +227,7 @@ fn find_series(index: &Index, text: &str) -> anyhow::Result<IndexedSeries> {
                 .iter()
                 .map(|series| format!("{} ({})", short(&series.id), series.key.name()));
             let named = show::some_of(&named.collect::<Vec<_>>(), SHOWN);
-            Err(exit::failure(
+            Err(failure::error(
                 &UNKNOWN_SERIES,
                 format!("{} series match '{text}': {named}", found.len()),
             ))
@@ -362,7 +363,7 @@ fn time(option: &str, text: &str) -> anyhow::Result<String> {
             .map(|zoned| zoned.timestamp())
     });
     let at = at.map_err(|error| {
-        exit::failure(&code::INVALID_VALUE, format!("{option} {text}: {error}"))
+        failure::error(&code::INVALID_VALUE, format!("{option} {text}: {error}"))
     })?;
     Ok(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
@@ -372,7 +373,7 @@ fn label(text: &str) -> anyhow::Result<(String, String)> {
         .split_once('=')
         .filter(|(name, value)| !name.trim().is_empty() && !value.is_empty());
     let (name, value) = split.ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::INVALID_VALUE,
             format!("--label {text}: write NAME=VALUE, such as commit=abc123"),
         )
@@ -391,7 +392,7 @@ fn entries(
         Found::Run(path) => {
             if at.is_some() {
                 let message = format!("--at: {} records its own time", path.display());
-                return Err(exit::failure(&code::CONFLICT, message));
+                return Err(failure::error(&code::CONFLICT, message));
             }
             let contents = fsb_store::read(path)?;
             contents.warnings.iter().for_each(say_warning);
@@ -413,7 +414,7 @@ fn entries(
         Found::File(path) => {
             let at = at.ok_or_else(|| {
                 let message = format!("{}: the time of these results is not known", path.display());
-                exit::advised(&NO_TIME, message, "name it: --at 2026-01-31T18:00:00Z")
+                failure::advised(&NO_TIME, message, "name it: --at 2026-01-31T18:00:00Z")
             })?;
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
             let mut runs = fsb_compat::read_file(path)?;
@@ -892,7 +893,7 @@ fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
         ExportFormat::Csv => csv_text(&document)?,
     };
     match &arguments.output {
-        Some(path) => result_owner::replace(path, text.as_bytes())?,
+        Some(path) => owner::replace(path, text.as_bytes())?,
         None => print_data(&text)?,
     }
     Ok(exit::DONE)

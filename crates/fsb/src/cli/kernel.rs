@@ -11,8 +11,8 @@ use fsb_vm::kernel::{self, Kernel};
 
 use crate::exit::{self, Second, Signals};
 use crate::message::{say, say_warning};
-use crate::result_owner;
 use crate::results::print;
+use crate::run::stage::check_cache;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,7 +62,7 @@ enum Command {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    result_owner::check_cache()?;
+    check_cache()?;
     kernel::tidy();
     match &arguments.command {
         Command::List => list()?,
@@ -83,7 +83,7 @@ pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
     if !in_vm {
         return Ok(());
     }
-    result_owner::check_cache()?;
+    check_cache()?;
     kernel::tidy();
     for text in file
         .kernels

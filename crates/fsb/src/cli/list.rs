@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, metric, nearest};
+use fsb_model::{Repetition, code, failure, metric, nearest};
 use fsb_report::show::entry;
 use fsb_report::summary::{Program, ROLES};
 use fsb_runner::plan_file::{PlanFile, typed};
@@ -17,8 +17,11 @@ use fsb_testbed::declared::DeclaredOption;
 use fsb_testbed::fs::{self, Cause, Choice, Hazard};
 use fsb_testbed::{doctor, medium, watch};
 
+use crate::all_codes::all_codes;
 use crate::results::print;
-use crate::{code, coordinator, exit, terminal};
+use crate::run::coordinator;
+use crate::run::record;
+use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -199,7 +202,7 @@ static FAMILIES: &[Family] = &[
         name: ERRORS,
         about: "Error codes of --message-format json",
         members: || {
-            code::all()
+            all_codes()
                 .map(|code| (code.name.to_owned(), code.meaning.to_owned()))
                 .collect()
         },
@@ -256,7 +259,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         (Some(name), None) if family(name).is_none() => return of_any_family(name),
         (Some(name), Some(_)) if family(name).is_none() && is_file_system(name) => {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::UNKNOWN_FAMILY,
                 format!("{name} is a file system, not a family"),
                 format!("'fsb list {name}' prints its options"),
@@ -270,7 +273,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                     let members = (known.members)();
                     let found = members.iter().find(|(name, _)| name == member);
                     let (_, about) = found.ok_or_else(|| {
-                        exit::failure(
+                        failure::error(
                             &code::UNKNOWN_MEMBER,
                             nearest::unknown(
                                 &format!("member of {}", known.name),
@@ -308,7 +311,7 @@ fn unknown_family(name: &str) -> anyhow::Error {
             families.clone().chain(members.iter().map(String::as_str)),
         ),
     };
-    exit::failure(
+    failure::error(
         &code::UNKNOWN_FAMILY,
         match near {
             Some(near) => format!(
@@ -507,7 +510,7 @@ fn suite_time(suite: &Suite) -> String {
         } => {
             format!("up to {}", rough(Duration::from_secs_f64(seconds)))
         }
-        Repetition::Blocks { .. } => match coordinator::new_record(resolved) {
+        Repetition::Blocks { .. } => match record::new_record(resolved) {
             Ok((record, work)) => {
                 let Expected { time, .. } = schedule::expected(&record, &work);
                 format!("about {}", rough(time))

@@ -6,7 +6,9 @@ use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::{code, exit};
+use fsb_model::{code, failure};
+
+use crate::exit;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,14 +32,14 @@ pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
         .to_str()
         .filter(|name| root.find_subcommand(name).is_some() && !directory.is_dir())
     {
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::DIRECTORY,
             format!("{name} is a command, and fsb man writes its pages into a directory"),
             format!("write fsb man . && man -l ./fsb-{name}.1"),
         ));
     }
     if directory.exists() && !directory.is_dir() {
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::DIRECTORY,
             format!("{} is not a directory", directory.display()),
             "name a directory for the pages",

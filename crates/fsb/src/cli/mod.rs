@@ -7,25 +7,15 @@ mod compare;
 mod completions;
 mod doctor;
 mod export;
-#[cfg(feature = "emulations")]
-mod filebench;
-#[cfg(feature = "emulations")]
-mod fio;
 mod fleet;
 pub mod help;
 #[cfg(feature = "history")]
 mod history;
-#[cfg(feature = "emulations")]
-pub mod iozone;
 #[cfg(feature = "vm")]
 pub mod kernel;
 mod list;
 mod man;
-#[cfg(feature = "emulations")]
-mod micro;
 mod plan_text;
-#[cfg(feature = "emulations")]
-pub mod postmark;
 mod publish;
 #[cfg(feature = "traces")]
 mod record;
@@ -44,9 +34,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::help::{Page, page, wholly_unabridged};
+use fsb_model::{code, failure};
+
+#[cfg(feature = "emulations")]
+use crate::emulate;
+use crate::exit;
 use crate::message::{self, Level, Message, MessageFormat, say};
 use crate::terminal::Color;
-use crate::{code, exit};
 
 /// Compare the speed of Linux file systems, with confidence intervals
 #[derive(Debug, Parser)]
@@ -86,15 +80,15 @@ enum Command {
     Run(Box<run::Arguments>),
     Choose(Box<choose::Arguments>),
     #[cfg(feature = "emulations")]
-    Micro(micro::Arguments),
+    Micro(emulate::micro::Arguments),
     #[cfg(feature = "emulations")]
-    Iozone(iozone::Arguments),
+    Iozone(emulate::iozone::Arguments),
     #[cfg(feature = "emulations")]
-    Postmark(postmark::Arguments),
+    Postmark(emulate::postmark::Arguments),
     #[cfg(feature = "emulations")]
-    Filebench(filebench::Arguments),
+    Filebench(emulate::filebench::Arguments),
     #[cfg(feature = "emulations")]
-    Fio(fio::Arguments),
+    Fio(emulate::fio::Arguments),
     Compare(compare::Arguments),
     Fleet(fleet::Arguments),
     Export(export::Arguments),
@@ -127,7 +121,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     cli.color.choose();
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::MISSING,
             "no command follows --: write one, or leave out --",
         ));
@@ -136,15 +130,15 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Choose(arguments) => choose::main(*arguments)?,
         #[cfg(feature = "emulations")]
-        Command::Micro(arguments) => micro::main(&arguments)?,
+        Command::Micro(arguments) => emulate::micro::main(&arguments)?,
         #[cfg(feature = "emulations")]
-        Command::Iozone(arguments) => iozone::main(&arguments)?,
+        Command::Iozone(arguments) => emulate::iozone::main(&arguments)?,
         #[cfg(feature = "emulations")]
-        Command::Postmark(arguments) => postmark::main(&arguments)?,
+        Command::Postmark(arguments) => emulate::postmark::main(&arguments)?,
         #[cfg(feature = "emulations")]
-        Command::Filebench(arguments) => filebench::main(&arguments)?,
+        Command::Filebench(arguments) => emulate::filebench::main(&arguments)?,
         #[cfg(feature = "emulations")]
-        Command::Fio(arguments) => fio::main(&arguments)?,
+        Command::Fio(arguments) => emulate::fio::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Fleet(arguments) => fleet::main(arguments)?,
         Command::Export(arguments) => export::main(arguments)?,

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use fsb_model::{Background, Params, WorkloadSpec, nearest};
+use fsb_model::{Background, Params, WorkloadSpec, code, failure, nearest};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::shipped_plan;
 use fsb_store::input::LARGEST_SCRIPT;
 use serde_json::Value;
-
-use crate::{code, exit};
 
 /// Parses a workload of an option such as `--workload`: `KIND[,PARAM=VALUE…]`, for example
 /// `read,access=random,block_size=[4K,64K]`.
@@ -22,7 +20,7 @@ fn workload(option: &str, text: &str) -> anyhow::Result<WorkloadSpec> {
             .map(|(key, value)| (key.trim(), value.trim()));
         let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && !value.is_empty())
         else {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::INVALID_VALUE,
                 format!("{option} {text}: '{part}' is not PARAM=VALUE"),
                 format!("'fsb list workloads {name}' lists its parameters"),
@@ -37,7 +35,7 @@ fn workload(option: &str, text: &str) -> anyhow::Result<WorkloadSpec> {
         );
         if params.insert(key.to_owned(), value).is_some() {
             let message = format!("{option} {text}: '{key}' is given twice");
-            return Err(exit::failure(&code::INVALID_VALUE, message));
+            return Err(failure::error(&code::INVALID_VALUE, message));
         }
     }
     Ok(WorkloadSpec::new(name, params))
@@ -120,7 +118,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
     };
     let name = path.to_string_lossy();
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(exit::failed_call(
+        return Err(failure::failed_call(
             &code::PLAN_UNREADABLE,
             &error,
             format!("cannot read the plan {name}: {error}"),
@@ -134,7 +132,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'fsb list plans' lists the shipped plans".to_owned(),
     };
-    Err(exit::failed_call(
+    Err(failure::failed_call(
         &code::PLAN_UNREADABLE,
         &error,
         format!("cannot read the plan {name}: {error}; {advice}"),

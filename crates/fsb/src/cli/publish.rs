@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_engine::workload::{self, parameter::ParameterKind};
 use fsb_model::anonymise::{Anonymiser, Vocabulary};
-use fsb_model::nearest;
 use fsb_model::publication::{Identifying, Publication, Removal, SCHEMA};
+use fsb_model::{code, failure, nearest};
 use fsb_report::Report;
 use fsb_report::html::{self, PublishedRun};
 use fsb_report::show::entry;
 use fsb_runner::shipped_plan::{self, ShippedPlan};
 use fsb_runner::suite;
+use fsb_store::owner;
 use fsb_testbed::control;
 
 use crate::message::say_warning;
 use crate::results::{self, print};
-use crate::{code, coordinator, exit, result_owner, terminal};
+use crate::run::record;
+use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +63,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let directory = results::given_or_last(arguments.directory.as_deref(), "publish")?;
     if fsb_store::is_page(&directory) {
         let message = format!("{} is a published page already", directory.display());
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::CONFLICT,
             message,
             "copy it, or name the directory of a run",
@@ -76,7 +78,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if record.plan.race.is_some() {
         let message = "the result of fsb choose has no page";
         let help = "publish its winner against others: fsb run, then fsb publish";
-        return Err(exit::advised(&code::CONFLICT, message, help));
+        return Err(failure::advised(&code::CONFLICT, message, help));
     }
     let vocabulary = Vocabulary {
         parameter: &is_plain_parameter,
@@ -109,8 +111,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let output = arguments
         .output
         .clone()
-        .unwrap_or_else(|| default_output(started, &coordinator::run_name(&record.plan)));
-    result_owner::replace_with(&output, |file| html::write_published(&report, &run, file))?;
+        .unwrap_or_else(|| default_output(started, &record::run_name(&record.plan)));
+    owner::replace_with(&output, |file| html::write_published(&report, &run, file))?;
     print(&listed(&output, &removed, &publication.kept))?;
     Ok(exit::DONE)
 }
@@ -122,7 +124,7 @@ fn identifying(word: &str) -> anyhow::Result<Identifying> {
         .find(|class| class.name() == word);
     known.ok_or_else(|| {
         let names = Identifying::ALL.into_iter().map(Identifying::name);
-        exit::failure(
+        failure::error(
             &code::INVALID_VALUE,
             format!(
                 "--keep: {}",
@@ -136,7 +138,7 @@ fn identifying(word: &str) -> anyhow::Result<Identifying> {
 fn check_output(output: &Path) -> anyhow::Result<()> {
     match output.extension().and_then(|extension| extension.to_str()) {
         Some("html" | "htm") => Ok(()),
-        _ => Err(exit::advised(
+        _ => Err(failure::advised(
             &code::CONFLICT,
             format!("-o {}: a published run is a page", output.display()),
             format!("write -o {}.html", output.with_extension("").display()),

@@ -5,14 +5,15 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_seconds, show_whole};
+use fsb_model::{code, failure, notice};
 use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
+use fsb_store::owner;
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
 
+use crate::exit;
 use crate::message::{notify, say};
-use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +78,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let subject = match arguments.pid {
         Some(pid) => Subject::Process(pid),
         None if arguments.command.is_empty() => {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::MISSING,
                 "no program to record",
                 "write fsb record -- COMMAND, or fsb record --pid PID",
@@ -94,7 +95,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if is_there && !arguments.overwrite {
         let path = path.display();
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::OUTPUT_EXISTS,
             format!("{path} exists"),
             "name another file with -o, or replace it with --overwrite",
@@ -159,7 +160,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     if is_there {
         let failed = |error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::OUTPUT_FAILED,
                 &error,
                 format!(
@@ -169,7 +170,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                 ),
             )
         };
-        result_owner::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
+        owner::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
     print(path, &outcome);
     Ok(if outcome.code.is_some_and(|code| code != 0) {
@@ -215,7 +216,7 @@ fn nothing_inside(arguments: &Arguments, root: &Path, used: &Path) -> anyhow::Er
         ("root", root.to_string_lossy().into()),
         ("directory", used.to_string_lossy().into()),
     ];
-    exit::failure_about(&code::NOT_RECORDED, fields, message)
+    failure::about(&code::NOT_RECORDED, fields, message)
 }
 
 fn shown(words: &[OsString]) -> String {
@@ -236,7 +237,7 @@ fn part(path: &Path) -> PathBuf {
 
 /// Removes an empty trace, but only if it is a regular file.
 fn forget(path: &Path) -> anyhow::Result<()> {
-    let removed = result_owner::looking(|| {
+    let removed = owner::looking(|| {
         if std::fs::metadata(path)?.is_file() {
             std::fs::remove_file(path)
         } else {
@@ -244,7 +245,7 @@ fn forget(path: &Path) -> anyhow::Result<()> {
         }
     });
     removed?.map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::OUTPUT_FAILED,
             &error,
             format!("cannot remove {}: {error}", path.display()),
@@ -265,17 +266,17 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
         .unwrap_or_else(|| PathBuf::from("."));
     let real =
         std::fs::canonicalize(&named).map_err(|error| match (&arguments.root, arguments.pid) {
-            (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => exit::advised(
+            (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => failure::advised(
                 &code::UNREADABLE,
                 format!("no process {pid}"),
                 "find its number with pgrep NAME",
             ),
-            (None, _) => exit::failed_call(
+            (None, _) => failure::failed_call(
                 &code::UNREADABLE,
                 &error,
                 format!("the working directory {}: {error}", named.display()),
             ),
-            (Some(_), _) => exit::advised_call(
+            (Some(_), _) => failure::advised_call(
                 &code::UNREADABLE,
                 &error,
                 format!("--root {}: {error}", named.display()),
@@ -285,7 +286,7 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(exit::advised(
+        Err(failure::advised(
             &code::DIRECTORY,
             format!("--root {} is not a directory", named.display()),
             "name the directory whose files the program uses",
@@ -295,7 +296,7 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
 
 fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Refused(error) => exit::failed_call(
+        RecordError::Refused(error) => failure::failed_call(
             &code::NOT_RECORDED,
             &error,
             match arguments.pid {
@@ -306,13 +307,13 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
                 None => format!("the program cannot be traced: {error}"),
             },
         ),
-        RecordError::NoEbpf(error) => exit::advised_call(
+        RecordError::NoEbpf(error) => failure::advised_call(
             &code::NO_EBPF,
             &error,
             format!("eBPF cannot record the calls: {error}"),
             "eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use --by ptrace",
         ),
-        RecordError::Kept { ref source, .. } => exit::failed_call(
+        RecordError::Kept { ref source, .. } => failure::failed_call(
             &code::NOT_RECORDED,
             source,
             format!("{error}; the program did not start"),

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::identify_file;
-use fsb_model::nearest;
+use fsb_model::{code, failure, nearest};
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands, figures};
-use fsb_store::{NO_RUN, StoreError};
+use fsb_store::{NO_RUN, StoreError, owner};
 
 use crate::message::say_warning;
 use crate::results::{self, Output};
 use crate::stored::{self, Stored};
-use crate::{code, exit, result_owner, wrong_kind};
+use crate::{exit, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,7 +53,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     if let Some(choice) = Choice::from_run(&run.record, &run.trials) {
         if arguments.figures.is_some() {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::CONFLICT,
                 "--figures: a choice is text or json and has no figures",
             ));
@@ -78,11 +78,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// Writes every figure as SVG and PNG, and prints the names of the files.
 fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
-    let made = result_owner::result_owner()
+    let made = owner::result_owner()
         .act(|| std::fs::create_dir_all(directory))
         .and_then(|made| made);
     made.map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::OUTPUT_FAILED,
             &error,
             format!("cannot make {}: {error}", directory.display()),
@@ -91,8 +91,8 @@ fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
     for figure in figures(report) {
         let [svg, png] =
             ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
-        result_owner::replace(&svg, figure.svg().as_bytes())?;
-        result_owner::replace_with(&png, |file| figure.write_png(file))?;
+        owner::replace(&svg, figure.svg().as_bytes())?;
+        owner::replace_with(&png, |file| figure.write_png(file))?;
         results::print(&format!("{}\n{}\n", svg.display(), png.display()))?;
     }
     Ok(())
@@ -104,18 +104,18 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
         return error.into();
     }
     let shown = path.display();
-    if result_owner::looking(|| std::fs::symlink_metadata(path).is_err()).unwrap_or(true) {
+    if owner::looking(|| std::fs::symlink_metadata(path).is_err()).unwrap_or(true) {
         let help = match path.extension() {
             Some(_) => format!("name the run before the file to write: fsb report RUN -o {shown}"),
             None => "name the directory of a run, such as one in fsb-results".to_owned(),
         };
-        return exit::advised(&NO_RUN, format!("{shown} does not exist"), help);
+        return failure::advised(&NO_RUN, format!("{shown} does not exist"), help);
     }
     if let Some(failure) = wrong_kind::failure(path, identify_file(path), "fsb report", &NO_RUN) {
         return failure;
     }
     match stored::run_directories(path).into_iter().max() {
-        Some(run) => exit::advised(
+        Some(run) => failure::advised(
             &NO_RUN,
             format!("{shown} is a directory of several runs"),
             format!(
@@ -144,7 +144,7 @@ fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
             } else {
                 ""
             };
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::UNKNOWN_TARGET,
                 format!("--commands: {message}{first}"),
             ));

@@ -22,14 +22,16 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_history::Location;
+use fsb_model::{code, failure, notice};
 use fsb_report::choice::Choice;
 use fsb_report::show::{self, counted};
 use fsb_report::{Report, html};
 use fsb_serve::{
     Control, Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files,
 };
+use fsb_store::owner;
+use fsb_store::owner::Rights;
 use fsb_sys::InvokingUser;
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, geteuid, getrlimit, kill_process,
@@ -45,9 +47,8 @@ use super::compare;
 use super::history::StoreArguments;
 use crate::exit::{Second, Signals};
 use crate::message::notify;
-use crate::result_owner::Rights;
 use crate::results::print;
-use crate::{code, exit, result_owner, results, stored};
+use crate::{exit, results, stored};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -131,7 +132,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 fn bind(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen).map_err(|error| {
         let help = "choose another port: --listen 127.0.0.1:0 takes any free one";
-        exit::advised_call(
+        failure::advised_call(
             &code::UNABLE,
             &error,
             format!("cannot listen on {listen}: {error}"),
@@ -145,7 +146,7 @@ fn bind(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
 }
 
 fn failed(listen: SocketAddr, error: &io::Error) -> anyhow::Error {
-    exit::failed_call(
+    failure::failed_call(
         &code::SYSTEM,
         error,
         format!("cannot serve on {listen}: {error}"),
@@ -187,12 +188,12 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
         let message =
             format!("--allow-runs listens on loopback addresses only, and {listen} is not one");
         let help = "from another machine, use a tunnel: ssh -L 8080:127.0.0.1:8080 HOST";
-        return Err(exit::advised(&code::CONFLICT, message, help));
+        return Err(failure::advised(&code::CONFLICT, message, help));
     }
     // A link is followed only now, because it may lead to another device later.
     let device = |path: &PathBuf| {
         let failed = |error| {
-            exit::failure(
+            failure::error(
                 &code::INVALID_VALUE,
                 format!("--wipe {}: {error}", path.display()),
             )
@@ -202,7 +203,7 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     let directories = arguments
         .directory
         .iter()
-        .map(|directory| result_owner::absolute(directory));
+        .map(|directory| owner::absolute(directory));
     let permitted = Permitted {
         wipe: arguments
             .wipe
@@ -213,7 +214,7 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
         images: std::env::current_dir()?,
     };
     let mut helper = Helper::new(permitted.clone(), &RunReports)
-        .map_err(|why| exit::failure(&code::INVALID_VALUE, why))?;
+        .map_err(|why| failure::error(&code::INVALID_VALUE, why))?;
     make_store(&arguments.store)?;
     let signals = Signals::catch(Second::Waits)?;
     let (own, of_web) = UnixStream::pair()?;
@@ -242,7 +243,7 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     served?;
     match status.code() {
         Some(code) => Ok(u8::try_from(code).unwrap_or(exit::MACHINE)),
-        None => Err(exit::failure(
+        None => Err(failure::error(
             &code::SYSTEM,
             format!("the web process ended: {status}"),
         )),
@@ -271,14 +272,14 @@ fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
             "the pages are served by user nobody, who cannot enter {shown}, where the store is"
         );
         let help = "name a store in a directory that all users can enter, or start the server with sudo from a user";
-        return Err(exit::advised(&code::UNABLE, message, help));
+        return Err(failure::advised(&code::UNABLE, message, help));
     }
     let is_new = !path.exists();
     store.open_or_create()?;
     if is_new {
         let readable = Permissions::from_mode(0o644);
         std::fs::set_permissions(&path, readable).map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::UNWRITABLE,
                 &error,
                 format!("cannot make {} readable: {error}", path.display()),
@@ -368,16 +369,16 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
     let mut store = |name: &str, content: &[u8]| {
         let path = directory.join(name);
         if let Some(parent) = path.parent() {
-            result_owner::result_owner()
+            owner::result_owner()
                 .act(|| std::fs::create_dir_all(parent))
                 .and_then(|made| made)?;
         }
-        result_owner::replace(&path, content).map_err(io::Error::other)
+        owner::replace(&path, content).map_err(io::Error::other)
     };
     let (files, left_out) = write_files(site, &mut store).map_err(|error| match error {
         WriteError::Page(Problem::Store(error)) => error.into(),
         WriteError::Page(problem) => anyhow::Error::new(problem),
-        WriteError::File(error) => exit::failed_call(
+        WriteError::File(error) => failure::failed_call(
             &code::OUTPUT_FAILED,
             &error,
             format!("cannot write to {}: {error}", directory.display()),

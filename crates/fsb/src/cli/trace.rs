@@ -5,11 +5,12 @@ use std::io::{BufRead, BufReader, BufWriter, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use fsb_codes::notice;
 use fsb_compat::{identify, identify_file};
 use fsb_model::code::Coded;
 use fsb_model::units::{show_bytes, show_count, show_seconds, show_whole};
+use fsb_model::{code, failure, notice};
 use fsb_report::visible;
+use fsb_store::owner;
 use fsb_trace::document::{BUSIEST, Document};
 use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
@@ -20,7 +21,7 @@ use fsb_trace::{
 
 use crate::message::{notify, say, say_warning};
 use crate::results::{DocumentFormat, json_text, print_data};
-use crate::{code, exit, result_owner, wrong_kind};
+use crate::{exit, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -397,7 +398,7 @@ fn reduce_trace(arguments: &ReduceArguments) -> anyhow::Result<u8> {
     }
     let text = reduce(&reduction, &totals.unwrap_or_default());
     match &arguments.output {
-        Some(path) => result_owner::replace(path, text.as_bytes())?,
+        Some(path) => owner::replace(path, text.as_bytes())?,
         None => print_data(&text)?,
     }
     Ok(exit::DONE)
@@ -518,8 +519,8 @@ pub fn output(path: &Path) -> anyhow::Result<std::fs::File> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    if result_owner::looking(|| path.is_dir() || !directory.is_dir())? {
-        return Err(exit::advised(
+    if owner::looking(|| path.is_dir() || !directory.is_dir())? {
+        return Err(failure::advised(
             &code::UNWRITABLE,
             format!(
                 "cannot write {}: it is a directory, or its directory does not exist",
@@ -528,7 +529,7 @@ pub fn output(path: &Path) -> anyhow::Result<std::fs::File> {
             "name a file in a directory that exists with -o",
         ));
     }
-    let file = result_owner::append(path)?;
+    let file = owner::append(path)?;
     if file.metadata().is_ok_and(|found| found.is_file()) {
         file.set_len(0)?;
     }
@@ -557,15 +558,15 @@ pub fn tell(totals: &Totals) {
 pub fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
     let message = format!("cannot write {}: {error}", path.display());
     match error {
-        TraceError::Io(cause) => exit::failed_call(&code::OUTPUT_FAILED, cause, message),
-        _ => exit::failure(&code::OUTPUT_FAILED, message),
+        TraceError::Io(cause) => failure::failed_call(&code::OUTPUT_FAILED, cause, message),
+        _ => failure::error(&code::OUTPUT_FAILED, message),
     }
 }
 
 fn unread(path: &Path, error: &TraceError) -> anyhow::Error {
     let message = format!("cannot read {}: {error}", path.display());
     match error {
-        TraceError::Io(cause) => exit::failed_call(&code::UNREADABLE, cause, message),
-        error => exit::because(error, message),
+        TraceError::Io(cause) => failure::failed_call(&code::UNREADABLE, cause, message),
+        error => failure::because(error, message),
     }
 }

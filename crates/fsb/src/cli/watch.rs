@@ -9,7 +9,7 @@ use fsb_report::WIDTH;
 use fsb_report::live::{LiveRun, RunState};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::live::WatchedRun;
+use crate::run::live::WatchedRun;
 use crate::{exit, results, terminal};
 
 const EXAMPLES: &str = "\

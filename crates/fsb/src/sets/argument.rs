@@ -14,11 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use fsb_compat::{TOOLS, Tool};
-use fsb_model::shell;
-use fsb_store::{RUN_FILE, Reader, TRIALS_FILE};
+use fsb_model::{code, failure, shell};
+use fsb_store::{RUN_FILE, Reader, TRIALS_FILE, owner};
 use glob::MatchOptions;
 
-use crate::{code, exit, result_owner, stored};
+use crate::stored;
 
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Argument {
     pub(super) fn parse(text: &OsStr) -> anyhow::Result<Argument> {
         let (name, rest) = split_name(text)?;
         let paths = split_paths(rest).map_err(|why| {
-            exit::failure(&code::INVALID_SET, format!("'{}': {why}", text.display()))
+            failure::error(&code::INVALID_SET, format!("'{}': {why}", text.display()))
         })?;
         Ok(Argument {
             text: text.to_owned(),
@@ -80,7 +80,7 @@ fn split_name(text: &OsStr) -> anyhow::Result<(Option<String>, &OsStr)> {
     let name = name.to_string_lossy();
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         let what = "the name before '=' is empty or cannot be printed";
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_SET,
             format!("'{}': {what}: write NAME=PATH", text.display()),
         ));
@@ -146,7 +146,7 @@ pub enum Found {
 
 /// Returns everything behind a path, in natural order unless the order was typed.
 pub(super) fn expand(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
-    result_owner::looking(|| behind(path, warnings))?
+    owner::looking(|| behind(path, warnings))?
 }
 
 fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
@@ -160,13 +160,13 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
                 .to_str()
                 .is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name));
             Err(match is_name {
-                true => exit::advised_call(
+                true => failure::advised_call(
                     &code::UNREADABLE,
                     &error,
                     message,
                     "fsb compare reads results; to measure file systems, use fsb run",
                 ),
-                false => exit::failed_call(&code::UNREADABLE, &error, message),
+                false => failure::failed_call(&code::UNREADABLE, &error, message),
             })
         }
     }
@@ -194,7 +194,7 @@ fn file(path: &Path) -> Found {
 fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     let shown = pattern.display();
     let text = pattern.to_str().ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::INVALID_SET,
             format!("{shown}: a pattern must be UTF-8"),
         )
@@ -205,13 +205,13 @@ fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>
         ..MatchOptions::new()
     };
     let matches = glob::glob_with(text, options)
-        .map_err(|error| exit::failure(&code::INVALID_SET, format!("{shown}: {error}")))?;
-    let mut paths = matches
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| exit::failed_call(&code::UNREADABLE, error.error(), error.to_string()))?;
+        .map_err(|error| failure::error(&code::INVALID_SET, format!("{shown}: {error}")))?;
+    let mut paths = matches.collect::<Result<Vec<_>, _>>().map_err(|error| {
+        failure::failed_call(&code::UNREADABLE, error.error(), error.to_string())
+    })?;
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NO_MATCH,
             format!("no file matches {shown}"),
         ));
@@ -253,7 +253,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
         }
     }
     match by_tool.as_slice() {
-        [] => Err(exit::failure(&code::NO_MATCH, nothing_in(path, &unknown)?)),
+        [] => Err(failure::error(&code::NO_MATCH, nothing_in(path, &unknown)?)),
         [(_, files)] => {
             if !unknown.is_empty() {
                 warnings.push(format!(
@@ -264,7 +264,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
             }
             Ok(files.iter().cloned().map(Found::File).collect())
         }
-        tools => Err(exit::failure(
+        tools => Err(failure::error(
             &code::INVALID_SET,
             several_tools(path, tools),
         )),
@@ -274,7 +274,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
 /// Returns the entries of a directory, in natural order, without hidden files.
 fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed = |error: std::io::Error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::UNREADABLE,
             &error,
             format!("cannot read {}: {error}", path.display()),
@@ -297,7 +297,7 @@ fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     fsb_store::input::open(path)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
         .map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::UNREADABLE,
                 &error,
                 format!("cannot read {}: {error}", path.display()),
@@ -471,7 +471,7 @@ pub(super) fn settle_names(wishes: &[Wish]) -> anyhow::Result<Vec<String>> {
             .filter(|set| length[*set] + 1 < wishes[*set].names.len())
             .collect();
         if movable.is_empty() {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::INVALID_SET,
                 named_twice(&wishes[rivals[0]], &wishes[rivals[1]]),
             ));

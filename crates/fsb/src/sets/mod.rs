@@ -23,7 +23,8 @@ use fsb_stats::compare::{Collected, ConditionDifference};
 
 #[cfg(feature = "history")]
 use crate::message::say_warning;
-use crate::{code, exit};
+use fsb_model::{code, failure};
+
 use argument::Argument;
 use conditions::SidedRun;
 use own::{OwnRun, Workloads};
@@ -218,7 +219,7 @@ fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source
         ));
     }
     if !files.is_empty() && !runs.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_SET,
             format!(
                 "'{}' mixes a run of fsb ({}) with files of other tools ({}): make them sets of their own",
@@ -303,7 +304,7 @@ fn assemble(
         }
     }
     if sets.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NOTHING_TO_COMPARE,
             format!("nothing to compare: {}", warnings.join("; ")),
         ));

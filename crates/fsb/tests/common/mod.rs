@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each of the two test programs uses a part")]
 
+#[path = "../../src/all_codes.rs"]
+mod all_codes;
 pub mod bad_input;
 pub mod compare;
 pub mod controls;
@@ -134,7 +136,7 @@ pub fn assert_messages(snapshot: &str, directory: &Path, messages: &str) {
 
 /// Returns the exit code that belongs to an error code.
 fn exit_code(code: &str) -> i32 {
-    let found = fsb_codes::code::all().find(|known| known.name == code);
+    let found = all_codes::all_codes().find(|known| known.name == code);
     i32::from(
         found
             .unwrap_or_else(|| panic!("no error has the code {code}"))
@@ -153,7 +155,7 @@ pub fn text_of(error: &Value) -> String {
     let text = lines.join("\n");
     match error["help"].as_str() {
         Some(help)
-            if !text.contains(help) && fsb_codes::code::all().all(|code| code.help != help) =>
+            if !text.contains(help) && all_codes::all_codes().all(|code| code.help != help) =>
         {
             format!("{text}\nhelp: {help}")
         }

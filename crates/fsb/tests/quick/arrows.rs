@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "fsb-engine",
         &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"],
     ),
-    ("fsb-store", &["fsb-model"]),
+    ("fsb-store", &["fsb-model", "fsb-sys"]),
     ("fsb-compat", &["fsb-model", "fsb-store"]),
     ("fsb-stats", &["fsb-model"]),
     ("fsb-vm", &["fsb-model", "fsb-store"]),
@@ -56,7 +56,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "xtask",
         &[
-            "fsb",
             "fsb-compat",
             "fsb-history",
             "fsb-model",

@@ -9,13 +9,12 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use fsb_codes::code;
-use fsb_codes::notice::{self, Notice};
 use fsb_engine::Workload;
 use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Parameter, ParameterGroup};
 use fsb_history::series::{self, Document as History};
 use fsb_history::{COMPARISON_SCHEMA, RunsCompared};
+use fsb_model::notice::{self, Notice};
 use fsb_model::publication::{self, Publication};
 use fsb_model::{ErrorCode, RunRecord, run, schema, trial};
 use fsb_report::choice::{self, Choice};
@@ -152,7 +151,15 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 /// Returns the page.
 fn errors_page() -> String {
     let mut page = include_str!("errors.md").to_owned();
-    let mut codes: Vec<&ErrorCode> = code::all().collect();
+    let mut codes: Vec<&ErrorCode> = fsb_model::codes().chain(fsb_runner::codes()).collect();
+    for of_crate in [
+        fsb_compat::CODES,
+        fsb_history::CODES,
+        fsb_store::CODES,
+        fsb_trace::CODES,
+    ] {
+        codes.extend(of_crate);
+    }
     codes.sort_by_key(|code| code.name);
     for ErrorCode {
         name,

@@ -6,27 +6,28 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place, Plan, Target};
+use fsb_model::{Bytes, Identity, Place, Plan, Target, code, failure, notice};
 use fsb_report::series;
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
-use fsb_store::{RUN_FILE, Reader};
+use fsb_store::{RUN_FILE, Reader, owner};
 use fsb_testbed::control;
 use serde::{Deserialize, Serialize};
 
 use self::work::TraceArguments;
 use super::help::heading;
 use super::plan_text::{background, is_plan, read_plan, workloads};
-use crate::coordinator::{self, Turn};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::message::{notify, say, say_warning};
-use crate::progress::Verbosity;
-use crate::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
 use crate::results::{self, Output, print_data};
+use crate::run::coordinator;
+use crate::run::progress::Verbosity;
+use crate::run::record;
+use crate::run::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
+use crate::run::stage::Turn;
+use crate::stored;
 use crate::stored::{RUN_OF_SET, SET_FILE, runs_of_set};
-use crate::{code, result_owner, stored};
 
 pub use self::work::CommandArguments;
 
@@ -268,8 +269,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             .clone()
             .resolve(coordinator::cpus(), coordinator::fresh_seed())?
             .plan;
-        let directory =
-            out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
+        let directory = out.unwrap_or_else(|| results::default_directory(&record::run_name(&plan)));
         let output = Some(&output);
         let run = RemoteRun {
             hosts: &hosts,
@@ -289,7 +289,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             Some(out) => out,
             None => {
                 let cpus = coordinator::cpus_for(&file.controls);
-                results::default_directory(&coordinator::run_name(
+                results::default_directory(&record::run_name(
                     &file.clone().resolve(cpus, coordinator::fresh_seed())?.plan,
                 ))
             }
@@ -329,7 +329,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         print_data(&printed)?;
         return Ok(exit::DONE);
     }
-    let out = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(plan)));
+    let out = out.unwrap_or_else(|| results::default_directory(&record::run_name(plan)));
     coordinator::start(resolved, &out, &output, verbosity, turn)
 }
 
@@ -369,7 +369,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
         _ => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::SEVERAL_PLANS,
                 "more than one plan: name one .toml file",
             ));
@@ -390,7 +390,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         arguments.trace.workload()?,
     ) {
         (Some(_), Some(_)) => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::CONFLICT,
                 "--trace and a command exclude each other: give one of them",
             ));
@@ -410,20 +410,20 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (named, None),
         (Some(_), Some(_)) => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::CONFLICT,
                 "--tree and a command or trace exclude each other: give one of them",
             ));
         }
         (None, Some(_)) if says_what => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::CONFLICT,
                 "a command or trace excludes a suite, --workload and a plan with workloads: give one of them",
             ));
         }
         (None, Some(command)) => (vec![command], None),
         (Some(_), None) if under.suite.is_some() || !under.workloads.is_empty() => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::CONFLICT,
                 "--tree and a plan with workloads exclude each other: give one of them",
             ));
@@ -505,7 +505,7 @@ pub(super) fn check_units(
     if let Some(budget) =
         budget.filter(|budget| budget.parse::<u64>().is_ok_and(|number| number > 0))
     {
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::INVALID_VALUE,
             format!("--budget {budget} has no unit"),
             format!("write seconds, minutes or hours: {budget}s, {budget}m or {budget}h"),
@@ -513,7 +513,7 @@ pub(super) fn check_units(
     }
     for (option, bytes) in [("--size", size), ("--memory", memory)] {
         if let Some(Bytes(bytes)) = bytes.filter(|bytes| (1..SMALLEST).contains(&bytes.0)) {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::INVALID_VALUE,
                 format!("{option} {} is less than 1M", Bytes(bytes)),
                 format!("a number without a unit is bytes: write M or G, such as {option} 2G"),
@@ -538,7 +538,7 @@ fn check_values(targets: &[String], controls: &[String]) -> anyhow::Result<()> {
         })
     });
     match (bare, unknown) {
-        (Some(name), Some(value)) if control::find(name).is_ok() => Err(exit::advised(
+        (Some(name), Some(value)) if control::find(name).is_ok() => Err(failure::advised(
             &code::INVALID_VALUE,
             format!("--control {name} {value}: the value is separate from its control"),
             format!("write --control {name}={value}"),
@@ -556,7 +556,7 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
     }
     if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget}{text}")).is_ok())
     {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_VALUE,
             format!("--budget {budget} {text}: write it as one word: {budget}{text}"),
         ));
@@ -574,7 +574,7 @@ fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
         }
         Err(_) => return Ok(()),
     };
-    Err(exit::advised(
+    Err(failure::advised(
         &fsb_model::error::UNKNOWN_FILE_SYSTEM,
         format!("unknown file system '{text}'"),
         help,
@@ -600,7 +600,7 @@ fn control(text: &str) -> anyhow::Result<(String, String)> {
         None => (text, control::value_of_name(text)?),
     };
     if name.is_empty() || value.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_VALUE,
             format!("--control {text}: write NAME=VALUE, such as guest-memory=off"),
         ));
@@ -644,7 +644,7 @@ fn start_set(
     directory: &Path,
     making: &Making<'_>,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(directory, &result_owner::result_owner())?;
+    fsb_store::check_new(directory, &owner::result_owner())?;
     let set = RunSet {
         schema: SET_SCHEMA.to_owned(),
         runs,
@@ -663,9 +663,9 @@ fn resume_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
     const LARGEST: u64 = 1 << 20;
     let path = directory.join(SET_FILE);
     let wrong =
-        |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
+        |why: String| failure::error(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
     let text = fsb_store::input::read(&path, LARGEST).map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::INVALID_RUN_SET,
             &error,
             format!("{}: {error}", path.display()),
@@ -758,7 +758,7 @@ fn new_run(
 fn plan_of_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<PlanFile> {
     let runs = runs_of_set(directory);
     let first = runs.first().ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::INVALID_RUN_SET,
             format!("{} holds no run yet", directory.display()),
         )
@@ -777,7 +777,7 @@ fn write_set(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let text = results::json_text(set)?;
-    Ok(result_owner::replace(&path, text.as_bytes())?)
+    Ok(owner::replace(&path, text.as_bytes())?)
 }
 
 /// Returns the error of a run, with the number of finished runs and the command that continues.
@@ -793,7 +793,7 @@ fn unfinished(error: &anyhow::Error, set: &RunSet, directory: &Path) -> anyhow::
             set.runs
         );
     }
-    Failure::wrapping(error, message).into()
+    exit::wrapping(error, message).into()
 }
 
 /// Returns a table of the means of the runs and their differences.

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fsb_model::shell;
+use fsb_model::{code, failure, shell};
 
+use crate::exit;
 use crate::message::say;
-use crate::{code, exit};
 
 /// The option. Everything else on the command line is for `fsb-mpi`, which refuses what it does not
 /// know.
@@ -24,7 +24,7 @@ pub fn main(hosts: &[String]) -> anyhow::Result<u8> {
         .status()
         .map_err(|error| {
             let help = "install openmpi-bin or mpich here, or run this line on a host that has it";
-            exit::advised_call(&code::UNABLE, &error, format!("mpirun: {error}"), help)
+            failure::advised_call(&code::UNABLE, &error, format!("mpirun: {error}"), help)
         })?;
     Ok(status
         .code()

@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
-use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec};
+use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec, code, failure, notice};
 use fsb_store::input::LARGEST_RECORD;
+use fsb_store::owner;
 use fsb_sys::InvokingUser;
 use serde_json::{Value, json};
 
 use crate::cli::help::heading;
 use crate::message::notify;
-use crate::{code, exit, result_owner};
 
 /// Options of the command that follows `--`.
 #[derive(Debug, Args)]
@@ -111,7 +110,7 @@ impl CommandArguments {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
                 true => Ok(None),
-                false => Err(exit::failure(
+                false => Err(failure::error(
                     &code::CONFLICT,
                     "options such as --prepare belong to a command of your own: write it last, after --",
                 )),
@@ -122,9 +121,9 @@ impl CommandArguments {
                 .iter()
                 .find(|input| runs_here && !Path::new(input).exists())
         };
-        if let Some(missing) = result_owner::looking(missing)? {
+        if let Some(missing) = owner::looking(missing)? {
             let message = format!("--input {missing}: no such file or directory");
-            return Err(exit::failure_about(
+            return Err(failure::about(
                 &code::UNREADABLE,
                 [("path", missing.as_str().into())],
                 message,
@@ -177,7 +176,7 @@ impl CommandArguments {
             None | Some("yes") => {}
             Some("no") => add("durability", json!("none")),
             Some(other) => {
-                return Err(exit::failure(
+                return Err(failure::error(
                     &code::INVALID_VALUE,
                     format!("--durable {other}: say yes or no"),
                 ));
@@ -227,7 +226,7 @@ fn check_program(command: &[String]) -> anyhow::Result<()> {
     let message = format!(
         "{first}: the command runs in the directory of each target, and {first} is not there; {help}"
     );
-    Err(exit::failure(&code::INVALID_VALUE, message))
+    Err(failure::error(&code::INVALID_VALUE, message))
 }
 
 /// Returns the arguments that name a file of the working directory, which is not in the directory
@@ -261,7 +260,7 @@ fn check_on_path(command: &[String]) -> anyhow::Result<()> {
     if !is_plain || is_program(first) {
         return Ok(());
     }
-    Err(exit::advised(
+    Err(failure::advised(
         &code::INVALID_VALUE,
         format!("{first}: no such program on PATH"),
         "check its name, or name it by its full path",
@@ -280,13 +279,13 @@ pub(in crate::cli) fn is_program(name: &str) -> bool {
 
 fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> {
     let way = |at: usize| match better {
-        [] => Err(exit::failure(
+        [] => Err(failure::error(
             &code::MISSING,
             "--metric: say which way it is better: --better higher or --better lower",
         )),
         [one] => Ok(one),
         all if all.len() == metrics.len() => Ok(&all[at]),
-        all => Err(exit::failure(
+        all => Err(failure::error(
             &code::CONFLICT,
             format!(
                 "--better: {} for {} of --metric: give one for all, or one for each",
@@ -296,14 +295,14 @@ fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> 
         )),
     };
     if metrics.is_empty() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::MISSING,
             "--better needs --metric NAME=PATTERN",
         ));
     }
     let each = metrics.iter().enumerate().map(|(at, text)| {
         let (name, pattern) = text.split_once('=').ok_or_else(|| {
-            exit::failure(
+            failure::error(
                 &code::INVALID_VALUE,
                 format!("--metric {text}: write NAME=PATTERN, such as 'tps=tps = ([0-9.]+)'"),
             )
@@ -340,14 +339,14 @@ impl TraceArguments {
         let Some(trace) = &self.trace else {
             return match self.pace.is_none() && !self.force {
                 true => Ok(None),
-                false => Err(exit::failure(
+                false => Err(failure::error(
                     &code::MISSING,
                     "--pace and --force belong to a trace: --trace FILE",
                 )),
             };
         };
         if cfg!(not(feature = "traces")) {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::UNABLE,
                 "--trace: this fsb was built without the feature traces",
                 "build it with cargo build --release -p fsb",
@@ -355,7 +354,7 @@ impl TraceArguments {
         }
         let path = std::path::absolute(trace)?;
         let path = path.to_str().ok_or_else(|| {
-            exit::failure(
+            failure::error(
                 &code::INVALID_VALUE,
                 "--trace: its path is not text (UTF-8)",
             )
@@ -390,11 +389,11 @@ pub(super) fn tree_workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, 
             shape_of_run(tree)
         }
     };
-    let (name, shape) = result_owner::result_owner()
+    let (name, shape) = owner::result_owner()
         .act(read)
         .map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_INPUT,
             format!("--tree {}: the tree has no files", tree.display()),
         ));
@@ -430,7 +429,7 @@ pub(super) fn tree_workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, 
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    exit::failed_call(
+    failure::failed_call(
         &code::UNREADABLE,
         error,
         format!(
@@ -484,7 +483,7 @@ fn recorded_shape(root: &Path) -> anyhow::Result<(String, Shape)> {
             if shape.entries() > MOST_ENTRIES as u64 {
                 let message =
                     "holds more than a million files and directories: name a smaller directory";
-                return Err(exit::failure(
+                return Err(failure::error(
                     &code::INVALID_INPUT,
                     format!("--tree {}: it {message}", root.display()),
                 ));
@@ -514,7 +513,7 @@ fn recorded_shape(root: &Path) -> anyhow::Result<(String, Shape)> {
 /// Returns the shape in the record of a run.
 fn shape_of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| {
-        exit::failure(
+        failure::error(
             &code::INVALID_INPUT,
             format!("--tree {}: {why}", path.display()),
         )
@@ -522,7 +521,7 @@ fn shape_of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let read = fsb_store::input::read(path, LARGEST_RECORD);
     let text = read.map_err(|error| {
         let message = format!("--tree {}: cannot be read: {error}", path.display());
-        exit::failed_call(&code::INVALID_INPUT, &error, message)
+        failure::failed_call(&code::INVALID_INPUT, &error, message)
     })?;
     let record: RunRecord = serde_json::from_slice(&text)
         .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;

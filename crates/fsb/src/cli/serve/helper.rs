@@ -24,9 +24,11 @@ use tempfile::TempDir;
 use super::policy::Permitted;
 use super::protocol::{Connection, HelperReply, HelperRequest, RefusalKind};
 use crate::exit::Signals;
-use crate::live::WatchedRun;
 use crate::message::{Level, Message};
-use crate::{coordinator, results};
+use crate::results;
+use crate::run::coordinator;
+use crate::run::live::WatchedRun;
+use crate::run::record;
 
 /// The number of resolved plans that the helper keeps.
 const PLANS: usize = 16;
@@ -186,7 +188,7 @@ impl<'r> Helper<'r> {
         let wipe = self.permitted.check(&resolved.plan)?;
         resolved.plan.wipe.clone_from(&wipe);
         let text = plan_file::print(&resolved.plan).map_err(|error| error.to_string())?;
-        let name = coordinator::run_name(&resolved.plan);
+        let name = record::run_name(&resolved.plan);
         let (record, work, warnings) =
             coordinator::checked(resolved).map_err(|error| format!("{error:#}"))?;
         let Expected { blocks, time, .. } = schedule::expected(&record, &work);

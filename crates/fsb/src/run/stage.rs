@@ -5,21 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fsb_codes::notice;
 use fsb_model::error::BUSY;
-use fsb_model::{Place, RunRecord, Warning};
+use fsb_model::{Failure, Place, RunRecord, Warning, code, failure, notice};
 use fsb_report::show::counted;
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::schedule::{self, RunError};
 use fsb_runner::vm;
+use fsb_store::StoreError;
 use fsb_sys::sandbox::{self, Launched};
 use fsb_testbed::ledger::{self, Fate, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Watcher, control, host};
 
-use crate::exit::{Failure, Second, Signals};
+use crate::exit;
+use crate::exit::{Second, Signals};
 use crate::message::{notify, say, say_warning};
-use crate::progress::warn;
+use crate::run::progress::warn;
 
 /// The time that an interrupted run waits for the kernel to tear everything down.
 const GOODBYE: Duration = Duration::from_millis(1200);
@@ -103,7 +104,7 @@ impl Stage {
                 error.downcast_ref::<RunError>(),
                 Some(RunError::Agent(AgentError::Interrupted))
             );
-        let failure = Failure::wrapping(error, message);
+        let failure = exit::wrapping(error, message);
         if interrupted {
             Failure {
                 exit: self.signals.code(),
@@ -345,4 +346,26 @@ pub fn leftovers() -> (Vec<Leftover>, bool) {
             .collect(),
         true,
     )
+}
+
+/// Checks that only root can change the kernel cache, if fsb runs as root.
+pub fn check_cache() -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let Ok(cache) = fsb_runner::vm::cache_path() else {
+        return Ok(());
+    };
+    match fsb_store::check_trusted(&cache) {
+        Err(StoreError::Untrusted { component, why, .. }) => Err(failure::error(
+            &code::CACHE_NOT_PRIVATE,
+            format!(
+                "root stores no kernels in {}: {}: {why}; run without sudo, which a virtual machine does not need, or \
+                 set XDG_CACHE_HOME to a directory that only root may write to",
+                cache.display(),
+                component.display()
+            ),
+        )),
+        checked => Ok(checked?),
+    }
 }

@@ -8,15 +8,16 @@ use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 use rustix::fs::Access;
 
+use fsb_model::{code, failure};
+use fsb_store::owner::{self, Rights};
+
 use crate::message::say_warning;
-use crate::result_owner::{self, Rights};
-use crate::{code, exit};
 
 /// Checks that `tool` can make files in a directory.
 pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
     let shown = directory.display();
     let metadata = std::fs::metadata(directory).map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::DIRECTORY,
             &error,
             format!(
@@ -34,16 +35,16 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
             ("path", shown.to_string().into()),
             ("kind", "block_device".into()),
         ];
-        return Err(exit::failure_about(&code::DIRECTORY, fields, message));
+        return Err(failure::about(&code::DIRECTORY, fields, message));
     }
     if !metadata.is_dir() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::DIRECTORY,
             format!("{shown} is not a directory: name one with --dir DIR"),
         ));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
-        exit::failed_call(
+        failure::failed_call(
             &code::DIRECTORY_NOT_WRITABLE,
             &errno.into(),
             format!("the directory {shown} cannot be written to: {errno}"),
@@ -63,7 +64,7 @@ pub struct OwnDirectory {
 impl OwnDirectory {
     /// Makes a directory with a new name.
     pub fn make(directory: &Path) -> anyhow::Result<OwnDirectory> {
-        let within = result_owner::absolute(directory)?;
+        let within = owner::absolute(directory)?;
         let rights = Rights::below(&within)?;
         let ledger = Ledger::open(
             &ledger::default_directory()?,
@@ -79,7 +80,7 @@ impl OwnDirectory {
         };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
         made.map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::OUTPUT_FAILED,
                 &error,
                 format!("cannot make the directory {}: {error}", own.path.display()),

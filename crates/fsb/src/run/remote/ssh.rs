@@ -11,12 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use fsb_model::ErrorCode;
+use fsb_model::{ErrorCode, Failure, code, failure};
 use fsb_store::input::LARGEST_RECORD;
 use tempfile::TempDir;
-
-use crate::code;
-use crate::exit::{self, Failure};
 
 /// The longest wait for a login. sshd itself waits two minutes for a password.
 const LOGIN: Duration = Duration::from_secs(150);
@@ -346,7 +343,7 @@ pub fn quote<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn not_installed(error: &io::Error) -> anyhow::Error {
-    exit::advised_call(
+    failure::advised_call(
         &code::UNREACHABLE,
         error,
         format!("cannot run ssh: {error}"),

@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use fsb_codes::notice;
 use fsb_compat::fio::job::{
     self, Direction, FioJob, JobFile, Remark, ResultDirection, Surroundings,
 };
@@ -22,18 +21,21 @@ use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::observed::Direct;
 use fsb_model::storage::StorageFlaw;
+use fsb_model::{code, failure, notice};
 use fsb_runner::agent::check_direct;
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
+use fsb_store::owner::{self, Rights};
 use jiff::Timestamp;
 
-use crate::coordinator::{self, Turn};
+use crate::emulate::own_directory::{self, OwnDirectory};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
-use crate::own_directory::{self, OwnDirectory};
-use crate::result_owner::{self, Rights};
-use crate::space::{FreeSpace, Need};
-use crate::{code, results, wrong_kind};
+use crate::run::coordinator;
+use crate::run::space::{FreeSpace, Need};
+use crate::run::stage;
+use crate::run::stage::Turn;
+use crate::{results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -94,7 +96,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let started = Instant::now();
     let JobFile { jobs, notes } = read(&arguments.file)?;
     if let Some(path) = &arguments.output {
-        result_owner::check_option("--output", path, "results.json")?;
+        owner::check_option("--output", path, "results.json")?;
     }
     let stages = stages(&jobs);
     for stage in &stages {
@@ -119,7 +121,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         OutputFormat::Json => print::json(&origin, &results)?,
     };
     match &arguments.output {
-        Some(path) => result_owner::replace(path, text.as_bytes())?,
+        Some(path) => owner::replace(path, text.as_bytes())?,
         None => results::print(&text)?,
     }
     Ok(exit::DONE)
@@ -130,7 +132,7 @@ fn read(path: &Path) -> anyhow::Result<JobFile> {
     let other = || wrong_kind::failure(path, identify_file(path), "fsb fio", &code::INVALID_FIO);
     let text = fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
         let unreadable = || {
-            exit::failed_call(
+            failure::failed_call(
                 &code::UNREADABLE,
                 &error,
                 format!("cannot read {file}: {error}"),
@@ -152,7 +154,7 @@ fn read(path: &Path) -> anyhow::Result<JobFile> {
                 .iter()
                 .map(|problem| format!("{file}:{}", place(problem)))
                 .collect();
-            exit::failure(
+            failure::error(
                 &code::INVALID_FIO,
                 format!("fsb cannot run these jobs:\n{}", lines.join("\n")),
             )
@@ -244,7 +246,7 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
                     job.line,
                     job.name
                 );
-                exit::failure(&code::INVALID_FIO, message)
+                failure::error(&code::INVALID_FIO, message)
             })?;
             if shared_file(job).is_some_and(|file| !shared.insert(file)) {
                 continue;
@@ -260,7 +262,7 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
                 "this workload {}: use a smaller size or fewer jobs",
                 room.lacks(need)
             );
-            return Err(exit::failure(&code::NO_SPACE, message));
+            return Err(failure::error(&code::NO_SPACE, message));
         }
     }
     Ok(())
@@ -294,8 +296,8 @@ fn measure_all(
     arguments: &Arguments,
 ) -> anyhow::Result<Option<Vec<JobResult>>> {
     let mut lock = Turn::new(arguments.allow_concurrent).take("fsb fio")?;
-    coordinator::tidy_up();
-    let _watcher = coordinator::watcher();
+    stage::tidy_up();
+    let _watcher = stage::watcher();
     // A second signal must not end the program before the files are removed.
     let signals = Signals::catch(Second::Waits)?;
     let mut results = Vec::new();
@@ -323,7 +325,7 @@ fn measure_all(
             }
         }
     }
-    coordinator::warn_of_concurrent(&mut lock);
+    stage::warn_of_concurrent(&mut lock);
     Ok(Some(results))
 }
 

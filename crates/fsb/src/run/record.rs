@@ -5,23 +5,23 @@ use std::path::Path;
 
 use fsb_model::error::Tried;
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial, errno};
+use fsb_model::{
+    FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial, code, errno, failure,
+};
 use fsb_runner::event::Journal;
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::work::Work;
 use fsb_runner::{resume as resuming, vm};
-use fsb_store::{RunDirectory, StoreError};
+use fsb_store::{RunDirectory, StoreError, owner};
 use fsb_testbed::{fs, host, medium};
-
-use crate::{code, exit, result_owner};
 
 /// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
-        let path = result_owner::absolute(path)?;
+        let path = owner::absolute(path)?;
         // run.json is text; a path that is not UTF-8 could not be found again.
         path.to_str().ok_or_else(|| {
-            exit::failure(
+            failure::error(
                 &code::INVALID_VALUE,
                 format!("{}: the path is not UTF-8", path.display()),
             )
@@ -49,7 +49,7 @@ pub(super) fn resumable(
     let (record, mut trials) = (contents.record, contents.trials);
     let again = resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::RUN_COMPLETE,
             format!(
                 "{}: the run is complete; 'fsb report' shows it",
@@ -58,7 +58,7 @@ pub(super) fn resumable(
         ));
     }
     resuming::same_kernel(&record, &kernel(&record.plan)?)
-        .map_err(|why| exit::failure(&fsb_runner::schedule::OTHER_KERNEL, why))?;
+        .map_err(|why| failure::error(&fsb_runner::schedule::OTHER_KERNEL, why))?;
     Ok((record, trials, again))
 }
 

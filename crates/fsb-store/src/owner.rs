@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_store::{ResultOwner, StoreError};
+use fsb_model::{code, failure};
 use fsb_sys::InvokingUser;
 
-use crate::{code, exit};
+use crate::{ResultOwner, StoreError};
 
 /// Returns the owner of results.
 pub fn result_owner() -> ResultOwner {
@@ -32,7 +32,7 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
 /// Makes every later read of a user-supplied file use the invoking user's privileges, so that no
 /// message quotes a file that the invoking user cannot read.
 pub fn read_as_invoking_user() {
-    fsb_store::input::open_by(|work| {
+    crate::input::open_by(|work| {
         act(work)?;
         Ok(InvokingUser::current().map(|invoking_user| invoking_user.uid))
     });
@@ -42,7 +42,7 @@ pub fn read_as_invoking_user() {
 /// found.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
     result_owner().act(look).map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::DIRECTORY_NOT_WRITABLE,
             &error,
             format!("cannot read as the invoking user: {error}"),
@@ -69,7 +69,7 @@ pub fn check_option(option: &str, path: &Path, example: &str) -> anyhow::Result<
     let shown = path.display();
     if path.is_dir() {
         let help = format!("name a file, such as {example}");
-        return Err(exit::advised(
+        return Err(failure::advised(
             &code::UNWRITABLE,
             format!("{option} {shown} is a directory"),
             help,
@@ -80,7 +80,7 @@ pub fn check_option(option: &str, path: &Path, example: &str) -> anyhow::Result<
 
 /// Replaces a file that the user named by `content`.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    fsb_store::replace(path, content, &result_owner())
+    crate::replace(path, content, &result_owner())
 }
 
 /// Replaces a file that the user named by the output of `write`.
@@ -88,17 +88,17 @@ pub fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    fsb_store::replace_with(path, &result_owner(), write)
+    crate::replace_with(path, &result_owner(), write)
 }
 
 /// Opens a file that the user named, to append to it.
 pub fn append(path: &Path) -> Result<File, StoreError> {
-    fsb_store::append(path, &result_owner())
+    crate::append(path, &result_owner())
 }
 
 /// Checks that a file that the user named can be written; called before anything is measured.
 pub fn check(path: &Path) -> Result<(), StoreError> {
-    fsb_store::check_output(path, &result_owner())
+    crate::check_output(path, &result_owner())
 }
 
 /// Returns the error of a file that cannot be written. The message is `failure`, which names the
@@ -106,15 +106,15 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
 pub fn unwritable(failure: impl Display, error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Io { source, .. } => {
-            exit::failed_call(&code::UNWRITABLE, &source, format!("{failure}: {source}"))
+            failure::failed_call(&code::UNWRITABLE, &source, format!("{failure}: {source}"))
         }
-        error => exit::failure(&code::UNWRITABLE, format!("{failure}: {error}")),
+        error => failure::error(&code::UNWRITABLE, format!("{failure}: {error}")),
     }
 }
 
 /// Returns the absolute path.
 pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
-    fsb_store::absolute(path)
+    crate::absolute(path)
 }
 
 /// Checks that an existing file can be written with these rights.
@@ -124,7 +124,7 @@ pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
     } else {
         ResultOwner::this_user()
     };
-    fsb_store::check_existing(path, &result_owner)
+    crate::check_existing(path, &result_owner)
 }
 
 /// The user whose privileges create files in directories that the user named, under names that
@@ -141,12 +141,12 @@ impl Rights {
     /// Returns the rights for files in these directories. Root works in directories that only root
     /// can write to; in all others it uses the privileges of the invoking user.
     pub fn over<'p>(directories: impl IntoIterator<Item = &'p Path>) -> Result<Rights, StoreError> {
-        Rights::checked(directories, fsb_store::check_private)
+        Rights::checked(directories, crate::check_private)
     }
 
     /// Returns the rights for a directory with a new name in `directory`, which may be `/tmp`.
     pub fn below(directory: &Path) -> Result<Rights, StoreError> {
-        Rights::checked([directory], fsb_store::check_trusted)
+        Rights::checked([directory], crate::check_trusted)
     }
 
     fn checked<'p>(
@@ -195,27 +195,5 @@ impl Rights {
     /// on.
     pub fn adopt(self) -> io::Result<()> {
         self.invoking_user().map_or(Ok(()), InvokingUser::adopt)
-    }
-}
-
-/// Checks that only root can change the kernel cache, if fsb runs as root.
-pub fn check_cache() -> anyhow::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let Ok(cache) = fsb_runner::vm::cache_path() else {
-        return Ok(());
-    };
-    match fsb_store::check_trusted(&cache) {
-        Err(StoreError::Untrusted { component, why, .. }) => Err(exit::failure(
-            &code::CACHE_NOT_PRIVATE,
-            format!(
-                "root stores no kernels in {}: {}: {why}; run without sudo, which a virtual machine does not need, or \
-                 set XDG_CACHE_HOME to a directory that only root may write to",
-                cache.display(),
-                component.display()
-            ),
-        )),
-        checked => Ok(checked?),
     }
 }

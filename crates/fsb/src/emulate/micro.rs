@@ -10,28 +10,30 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options, samples_csv};
 use fsb_model::error::Tried;
 use fsb_model::nearest::unknown;
+use fsb_model::notice::{self, Notice};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
-use fsb_model::{Outcome, Repetition, RunRecord, StopReason, Trial};
+use fsb_model::{Outcome, Repetition, RunRecord, StopReason, Trial, code, failure};
 use fsb_report::show::{counted, percent};
 use fsb_report::{Report, device_text};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use fsb_stats::{describe, quantile, t_interval, warm_up_length};
 use fsb_store::input::LARGEST_SCRIPT;
+use fsb_store::owner;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::help::heading;
-use crate::coordinator::{self, Turn};
+use crate::cli::help::heading;
 use crate::message::{self, MessageFormat, notify, say};
-use crate::progress::{Progress, Verbosity};
 use crate::results::Output;
-use crate::{code, exit, result_owner, results};
+use crate::run::coordinator;
+use crate::run::progress::{Progress, Verbosity};
+use crate::run::stage::Turn;
+use crate::{exit, results};
 
 /// The file of settings in the current directory.
 const SETTINGS: &str = "settings.ini";
@@ -235,7 +237,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
-        result_owner::check_option("--exportOutput", path, "results.csv")?;
+        owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
     let report = Output {
@@ -245,7 +247,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(path) = &arguments.report {
         // A wrong name is refused before the measurement.
         report.resolve()?;
-        result_owner::check_option("--report", path, "results.html")?;
+        owner::check_option("--report", path, "results.html")?;
     }
     if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {
         let text =
@@ -290,7 +292,7 @@ fn help_on(name: &str) -> anyhow::Result<String> {
         .find(|key| key.name == wanted || kebab(key.name) == wanted)
     else {
         let message = unknown("option", wanted, KEYS.iter().map(|key| key.name));
-        return Err(exit::failure(&code::INVALID_MICRO, message));
+        return Err(failure::error(&code::INVALID_MICRO, message));
     };
     let (name, value) = (
         key.name,
@@ -320,12 +322,12 @@ fn help_on(name: &str) -> anyhow::Result<String> {
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     let mut options = Options::default();
     match fsb_store::input::read_text(Path::new(SETTINGS), LARGEST_SCRIPT) {
-        Ok(text) => options
-            .set_from_ini(&text)
-            .map_err(|error| exit::failure(&code::INVALID_INPUT, format!("{SETTINGS}: {error}")))?,
+        Ok(text) => options.set_from_ini(&text).map_err(|error| {
+            failure::error(&code::INVALID_INPUT, format!("{SETTINGS}: {error}"))
+        })?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => {
-            return Err(exit::failed_call(
+            return Err(failure::failed_call(
                 &code::UNREADABLE,
                 &error,
                 format!("cannot read {SETTINGS}: {error}"),
@@ -335,7 +337,7 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     for (name, value) in &arguments.typed {
         options
             .set(name, value)
-            .map_err(|error| exit::failure(&code::INVALID_MICRO, format!("--{error}")))?;
+            .map_err(|error| failure::error(&code::INVALID_MICRO, format!("--{error}")))?;
     }
     Ok(options)
 }
@@ -359,7 +361,7 @@ fn plan(options: &Options, repetition: &RepetitionFile) -> anyhow::Result<Resolv
     // the current one.
     let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
     // An absolute path cannot be mistaken for a file system.
-    let target = result_owner::absolute(&output)?;
+    let target = owner::absolute(&output)?;
     let typed = PlanFile {
         name: Some("micro".to_owned()),
         targets: vec![typed(&target.display().to_string())],
@@ -654,7 +656,7 @@ fn finish(
         log.warn(&notice::MICRO_INTERFERENCE, &text)?;
     }
     if let Some(path) = &options.export_output {
-        result_owner::replace(path, samples_csv(&samples).as_bytes())?;
+        owner::replace(path, samples_csv(&samples).as_bytes())?;
     }
     Ok(exit::DONE)
 }
@@ -741,7 +743,7 @@ impl Log {
     fn open(options: &Options) -> anyhow::Result<Self> {
         let open = |path: &Path| {
             let failure = format!("cannot write --logFile {}", path.display());
-            result_owner::append(path).map_err(|error| result_owner::unwritable(failure, error))
+            owner::append(path).map_err(|error| owner::unwritable(failure, error))
         };
         let file = options
             .sinks

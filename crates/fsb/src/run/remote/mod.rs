@@ -21,26 +21,26 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use fsb_codes::notice;
 use fsb_model::units::show_bytes;
-use fsb_model::{Plan, RunRecord, Trial, shell};
+use fsb_model::{Failure, Plan, RunRecord, Trial, code, failure, notice, shell};
 use fsb_runner::event::{Event, Observer};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::resume as resuming;
 use fsb_runner::schedule::BUDGET;
+use fsb_store::owner::{self, holder, result_owner};
 use fsb_store::{Claim, Contents, RunDirectory};
 use fsb_testbed::privilege::NEEDS_ROOT;
 use indicatif::MultiProgress;
 
 use self::serve::{Job, Line, RemoteRequest};
 use self::ssh::{Connection, Heard, Session, about, quote};
-use crate::code;
-use crate::coordinator::{self, Turn};
-use crate::exit::{self, Failure, Second, Signals};
+use crate::all_codes::all_codes;
+use crate::exit::{self, Second, Signals};
 use crate::message::{Level, Message, notify, say};
-use crate::progress::{Progress, Verbosity};
-use crate::result_owner::{self, holder, result_owner};
 use crate::results::{self, Output};
+use crate::run::progress::{Progress, Verbosity};
+use crate::run::show;
+use crate::run::stage::Turn;
 
 pub use serve::{REMOTE_ARGUMENT, REMOTE_RUN_ARGUMENT, run as run_for_other_host, watch};
 
@@ -71,7 +71,7 @@ impl Hosts {
                 !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
             if !is_word || names[..at].contains(name) {
                 let message = format!("--on {text}: '{name}' is not a host, or is named twice");
-                return Err(exit::advised(
+                return Err(failure::advised(
                     &code::INVALID_VALUE,
                     message,
                     "write USER@HOST, hosts separated by commas",
@@ -154,7 +154,7 @@ pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
             || "leave out --on".to_owned(),
             |host| format!("write --on {host}"),
         );
-        return Err(exit::advised(&code::OTHER_HOST, message, help));
+        return Err(failure::advised(&code::OTHER_HOST, message, help));
     }
     resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
@@ -162,7 +162,7 @@ pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
             "{}: the run is complete; 'fsb report' shows it",
             path.display()
         );
-        return Err(exit::failure(&code::RUN_COMPLETE, message));
+        return Err(failure::error(&code::RUN_COMPLETE, message));
     }
     let plan = record.plan.clone();
     let job = Job::Resume {
@@ -193,7 +193,7 @@ fn make(
     };
     if names.len() > 1 && run.output.is_some_and(|output| output.file.is_some()) {
         let message = "-o and several hosts exclude each other: each run directory has its report";
-        return Err(exit::failure(&code::CONFLICT, message));
+        return Err(failure::error(&code::CONFLICT, message));
     }
     let signals = Signals::catch(Second::Ends)?;
     let open = |name: &String| {
@@ -622,7 +622,7 @@ impl Receiving<'_> {
         match (directory, record, error) {
             (Some(directory), Some(record), None) => {
                 let code = match self.run.output {
-                    Some(output) => coordinator::show(&directory, &record, &self.trials, output)?,
+                    Some(output) => show::show(&directory, &record, &self.trials, output)?,
                     None => {
                         results::write_report(&directory, &record, &self.trials)?;
                         results::code(&self.trials)
@@ -638,12 +638,12 @@ impl Receiving<'_> {
                 let resume = format!(" --on {}{sudo}", shell::word(self.host));
                 // Another run with the same budget would fit as little.
                 let goes_on = exit::error_code(&error).name != BUDGET.name;
-                let kept = coordinator::keep_partial(
+                let kept = show::keep_partial(
                     &mut directory,
                     Vec::new(),
                     goes_on.then_some(resume.as_str()),
                 );
-                Err(Failure::wrapping(&error, format!("{error:#}{kept}")).into())
+                Err(exit::wrapping(&error, format!("{error:#}{kept}")).into())
             }
             (_, _, error) => Err(error.unwrap_or_else(|| self.lost("before the run"))),
         }
@@ -659,7 +659,7 @@ impl Receiving<'_> {
         let Some(message) = self.failure.take() else {
             return self.lost("during the run");
         };
-        let known = code::all().find(|known| message.code.as_deref() == Some(known.name));
+        let known = all_codes().find(|known| message.code.as_deref() == Some(known.name));
         let code = known.unwrap_or(&code::FAILED_HOST);
         if code.name == fsb_model::error::NEEDS_ROOT.name {
             let name = self.host.rsplit('@').next().unwrap_or(self.host);
@@ -760,7 +760,7 @@ impl Place {
         };
         if destination.is_empty() || destination.starts_with('-') {
             let message = format!("--results {text}: rsync has no destination");
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::INVALID_VALUE,
                 message,
                 "write --results rsync:HOST:DIR",
@@ -772,7 +772,7 @@ impl Place {
             .stderr(Stdio::null())
             .status();
         if !version.is_ok_and(|status| status.success()) {
-            return Err(exit::advised(
+            return Err(failure::advised(
                 &code::UNABLE,
                 "--results: rsync does not run",
                 "install the package rsync",
@@ -818,7 +818,7 @@ impl Place {
 
 fn name(run: &Path) -> anyhow::Result<&std::ffi::OsStr> {
     let missing = || {
-        exit::failure(
+        failure::error(
             &code::INVALID_VALUE,
             format!("{} has no name to copy it to", run.display()),
         )
@@ -834,7 +834,7 @@ fn copy_files(run: &Path, to: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(run)? {
         let entry = entry?;
         if entry.file_type()?.is_file() && entry.file_name() != ".lock" {
-            result_owner::replace(&to.join(entry.file_name()), &fs::read(entry.path())?)?;
+            owner::replace(&to.join(entry.file_name()), &fs::read(entry.path())?)?;
         }
     }
     Ok(())

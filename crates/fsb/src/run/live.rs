@@ -8,10 +8,10 @@ use fsb_report::choice::{self, Choice};
 use fsb_report::live::{LiveRun, RunState};
 use fsb_report::summary::ReportTrial;
 use fsb_report::{Report, text};
-use fsb_store::{Contents, RUN_FILE, StoreError, TRIALS_FILE};
+use fsb_store::{Contents, RUN_FILE, StoreError, TRIALS_FILE, owner};
 use jiff::Timestamp;
 
-use crate::{result_owner, results};
+use crate::results;
 
 /// The run is read again at most after this multiple of the time of the last reading, so that
 /// watching takes at most a few per cent of one processor from the measurement.
@@ -96,7 +96,7 @@ impl WatchedRun {
 
     fn stamps(&self) -> Stamps {
         let stamp = |name: &str| {
-            let file = result_owner::looking(|| std::fs::metadata(self.directory.join(name)))
+            let file = owner::looking(|| std::fs::metadata(self.directory.join(name)))
                 .ok()?
                 .ok()?;
             Some((file.len(), file.modified().ok()?))

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fsb_codes::notice::{self, Notice};
+use fsb_model::notice::{self, Notice};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};

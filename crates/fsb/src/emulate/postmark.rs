@@ -14,24 +14,24 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use fsb_codes::notice;
 use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, pool, source};
 use fsb_compat::{identify, identify_file};
 use fsb_engine::EngineError;
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
 use fsb_model::postmark::{Act, Operation, Tally};
+use fsb_model::{Failure, code, failure, notice};
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
+use fsb_store::owner::{self, Rights};
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-use crate::coordinator::{Turn, warn_of_concurrent};
-use crate::exit::{self, Failure, Second, Signals};
+use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
-use crate::result_owner::{self, Rights};
-use crate::space::{FreeSpace, Need};
-use crate::{code, results, wrong_kind};
+use crate::run::space::{FreeSpace, Need};
+use crate::run::stage::{Turn, warn_of_concurrent};
+use crate::{results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -235,7 +235,7 @@ impl PostmarkSession {
 }
 
 fn wrong(place: &str, error: &str) -> anyhow::Error {
-    exit::failure(
+    failure::error(
         &code::INVALID_POSTMARK,
         format!("{place}: {error}; {LANGUAGE_NEXT}"),
     )
@@ -253,7 +253,7 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
             }
             Command::Show(file) => check_report(file.as_deref()).context(place)?,
             Command::Load(_) if depth == DEEPEST => {
-                return Err(exit::failure(
+                return Err(failure::error(
                     &code::INVALID_POSTMARK,
                     format!("{place}: load: command files load each other without end"),
                 ));
@@ -275,7 +275,7 @@ fn emit(file: Option<&str>, text: &str) -> anyhow::Result<()> {
     let Some(path) = file else {
         return results::print(text);
     };
-    let mut file = result_owner::append(Path::new(path))?;
+    let mut file = owner::append(Path::new(path))?;
     file.write_all(text.as_bytes())
         .with_context(|| format!("cannot write to {path}"))
 }
@@ -295,7 +295,7 @@ fn read_script(path: &Path) -> anyhow::Result<Script> {
     let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(|error| {
         let message = format!("cannot read commands from {}: {error}", path.display());
         other(identify_file(path))
-            .unwrap_or_else(|| exit::failed_call(&code::UNREADABLE, &error, message))
+            .unwrap_or_else(|| failure::failed_call(&code::UNREADABLE, &error, message))
     })?;
     other(identify(text.as_bytes())).map_or(Ok(()), Err)?;
     Ok(Script {
@@ -522,13 +522,13 @@ fn check_report(file: Option<&str>) -> anyhow::Result<()> {
         .unwrap_or(Path::new("."));
     let shown = path.display();
     if path.is_dir() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::UNWRITABLE,
             format!("cannot add a report to {shown}: it is a directory"),
         ));
     }
     if !parent.is_dir() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::UNWRITABLE,
             format!(
                 "cannot add a report to {shown}: no directory {}",
@@ -537,10 +537,10 @@ fn check_report(file: Option<&str>) -> anyhow::Result<()> {
         ));
     }
     let failure = format!("cannot add a report to {shown}");
-    result_owner::check(path).map_err(|error| result_owner::unwritable(failure, error))?;
+    owner::check(path).map_err(|error| owner::unwritable(failure, error))?;
     let writable = if path.exists() { path } else { parent };
     let denied = |_| {
-        exit::failure(
+        failure::error(
             &code::OUTPUT_FAILED,
             format!("cannot add a report to {shown}: it may not be written"),
         )
@@ -551,20 +551,20 @@ fn check_report(file: Option<&str>) -> anyhow::Result<()> {
 fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> {
     let shown = directory.display();
     if !directory.is_dir() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::DIRECTORY,
             format!("location {shown} is not a directory: make it first, or name another one"),
         ));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
-        exit::failed_call(
+        failure::failed_call(
             &code::DIRECTORY_NOT_WRITABLE,
             &errno.into(),
             format!("location {shown} cannot be written to: {errno}"),
         )
     })?;
     let entries = std::fs::read_dir(directory).map_err(|error| {
-        exit::failed_call(
+        failure::failed_call(
             &code::DIRECTORY_NOT_WRITABLE,
             &error,
             format!("location {shown} cannot be read: {error}"),
@@ -576,7 +576,7 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
         .find(|name| is_ours(name, settings));
     match taken {
         None => Ok(()),
-        Some(name) => Err(exit::failure_about(
+        Some(name) => Err(failure::about(
             &code::DIRECTORY,
             [
                 ("path", shown.to_string().into()),
@@ -698,7 +698,7 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
 }
 
 fn too_much(need: Need, room: &FreeSpace) -> anyhow::Error {
-    exit::failure(
+    failure::error(
         &code::NO_SPACE,
         format!(
             "this run {}: 'set number' and 'set size' make it smaller",

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fsb_model::error::Tried;
-use fsb_model::{Identity, RunRecord, Trial};
+use fsb_model::{Identity, RunRecord, Trial, code, failure};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_store::Contents;
@@ -19,9 +19,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::coordinator::{self, Begun, Turn};
-use crate::progress::{Progress, Verbosity};
-use crate::{code, exit, message};
+use crate::run::coordinator::{self, Begun};
+use crate::run::progress::{Progress, Verbosity};
+use crate::run::stage::Turn;
+use crate::{exit, message};
 
 /// The first line that the host reads. After it, each line break shows that the connection lives.
 #[derive(Debug, Serialize, Deserialize)]
@@ -123,7 +124,7 @@ pub fn watch() -> anyhow::Result<u8> {
 /// Makes messages JSON, whatever the environment of the host chooses.
 fn choose_format() -> anyhow::Result<()> {
     message::choose(&["--message-format=json".into()])
-        .map_err(|why| exit::failure(&code::INVALID_VALUE, why))
+        .map_err(|why| failure::error(&code::INVALID_VALUE, why))
 }
 
 /// Makes the run. Messages go to standard error, the record and the trials to standard output.
@@ -134,7 +135,7 @@ pub fn run() -> anyhow::Result<u8> {
     let mut request = Vec::new();
     io::stdin().read_to_end(&mut request)?;
     let request: RemoteRequest = serde_json::from_slice(&request).map_err(|error| {
-        exit::failure(
+        failure::error(
             &code::FAILED_HOST,
             format!("the request cannot be read: {error}"),
         )
@@ -195,7 +196,7 @@ fn receive() -> anyhow::Result<Vec<u8>> {
             return Ok(request);
         }
     }
-    Err(exit::failure(
+    Err(failure::error(
         &code::LOST_HOST,
         "the connection ended before the request",
     ))

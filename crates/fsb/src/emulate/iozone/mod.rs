@@ -25,15 +25,16 @@ use fsb_engine::classic::{
     self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest,
 };
 use fsb_model::units::show_duration;
+use fsb_model::{code, failure};
+use fsb_store::owner::{self, Rights};
 
 use self::pass::{PassWorker, cpu_percent, operation, operations, phase, value};
 use self::remount::Remount;
 use crate::cli::help::{Page, page};
-use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::exit::{self, Second, Signals};
 use crate::message::{say, say_warning};
-use crate::result_owner::{self, Rights};
-use crate::{code, results};
+use crate::results;
+use crate::run::stage::{Turn, warn_of_concurrent};
 
 pub use pass::Passes;
 
@@ -85,7 +86,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         .join(" ");
     let program = format!("fsb {}", env!("CARGO_PKG_VERSION"));
     match iozone::parse(arguments.options.iter().cloned(), command)
-        .map_err(|error| exit::failure(&code::INVALID_IOZONE, error.to_string()))?
+        .map_err(|error| failure::error(&code::INVALID_IOZONE, error.to_string()))?
     {
         CommandLine::List => results::print(&print::list()).map(|()| exit::DONE),
         CommandLine::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
@@ -228,7 +229,7 @@ impl Reports {
         let Some(path) = &options.sheet else {
             return Ok(());
         };
-        Ok(result_owner::replace(path, &self.sheet.content(path)?)?)
+        Ok(owner::replace(path, &self.sheet.content(path)?)?)
     }
 }
 
@@ -310,7 +311,7 @@ impl<'o> IozoneSession<'o> {
                     ("found", corruption.found.into()),
                     ("written_by_this_run", wrote.into()),
                 ];
-                Err(exit::failure_about(
+                Err(failure::about(
                     &code::CORRUPT,
                     fields,
                     format!("{corruption}. {next}"),
@@ -318,7 +319,7 @@ impl<'o> IozoneSession<'o> {
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
-                Err(exit::failure(
+                Err(failure::error(
                     &code::IOZONE_UNABLE,
                     format!("{error}{gone}"),
                 ))
@@ -774,7 +775,7 @@ impl LatencyFiles {
     }
 
     fn append(&mut self, name: &str, record: u64, result: &PhaseResult) -> anyhow::Result<()> {
-        let mut file = BufWriter::new(result_owner::append(Path::new(name))?);
+        let mut file = BufWriter::new(owner::append(Path::new(name))?);
         if self.begun.insert(name.to_owned()) {
             writeln!(
                 file,

@@ -6,20 +6,18 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_codes::notice;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_engine::classic::{self, Existing};
 use fsb_model::storage::StorageFlaw;
-use fsb_model::{Bytes, errno};
+use fsb_model::{Bytes, code, errno, failure, notice};
+use fsb_store::owner::{self, Rights};
 use rustix::fs::Access;
 
 use super::remount;
 use crate::message::{notify, say_warning};
-use crate::result_owner::{self, Rights};
-use crate::space::FreeSpace;
-use crate::{code, exit};
+use crate::run::space::FreeSpace;
 
 /// The largest memory of all asynchronous requests together.
 const MOST_MEMORY: u64 = 4 << 30;
@@ -47,7 +45,7 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
                 ("path", path.to_string_lossy().into()),
                 ("kind", kind.into()),
             ];
-            exit::failure_about(&code::INVALID_IOZONE, fields, error.message)
+            failure::about(&code::INVALID_IOZONE, fields, error.message)
         })?;
         existing.insert(path, found);
     }
@@ -56,7 +54,7 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
         something_to_read(options, rows, *found)?;
         permitted(path, *found, writes(options))?;
         if *found != Existing::Nothing && writes(options) {
-            result_owner::check_existing(path, rights)?;
+            owner::check_existing(path, rights)?;
         }
     }
     memory(options, rows)?;
@@ -85,7 +83,7 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
             continue;
         };
         if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::INVALID_IOZONE,
                 format!("{} and {} are one file", other.display(), path.display()),
             ));
@@ -113,7 +111,7 @@ fn something_to_read(
             } else {
                 format!("it has {size} bytes")
             };
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::INVALID_IOZONE,
                 format!(
                     "the tests read a file of {wanted} first, but {found}: add -i 0, which writes the file, or write \
@@ -157,7 +155,7 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
             false => (Access::READ_OK, "read"),
         };
         may(path, access).map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::UNREADABLE,
                 &error,
                 format!("cannot {what} {}: {error}", path.display()),
@@ -171,7 +169,7 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
     let shown = std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned());
     may(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         let shown = shown.display();
-        exit::failure_about(
+        failure::about(
             &code::DIRECTORY,
             [("path", shown.to_string().into()), ("errno", errno::name_of(&error).into())],
             format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"),
@@ -191,7 +189,7 @@ fn memory(options: &Options, rows: &[MatrixRow]) -> anyhow::Result<()> {
             "{depth} requests under way need {} of memory: choose a smaller depth or record",
             Bytes(needed)
         );
-        return Err(exit::failure(&code::INVALID_IOZONE, message));
+        return Err(failure::error(&code::INVALID_IOZONE, message));
     }
     Ok(())
 }
@@ -202,7 +200,7 @@ fn processors(options: &Options) -> anyhow::Result<()> {
     };
     let next = "'taskset -cp $$' lists those that are";
     classic::processors(first, 1).map(|_| ()).ok_or_else(|| {
-        exit::failure(
+        failure::error(
             &code::INVALID_IOZONE,
             format!("-P {first}: this is not a processor for this process; {next}"),
         )
@@ -212,17 +210,17 @@ fn processors(options: &Options) -> anyhow::Result<()> {
 /// Checks that a path can be written, before the measurement.
 fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::UNWRITABLE,
             format!("{} is a directory: name a file in it", path.display()),
         ));
     }
     let failure = format!("cannot write {}", path.display());
-    result_owner::check(path).map_err(|error| result_owner::unwritable(&failure, error))?;
+    owner::check(path).map_err(|error| owner::unwritable(&failure, error))?;
     let allowed = rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK)
         .map_err(io::Error::from);
     allowed.map_err(|error| {
-        exit::failed_call(&code::UNWRITABLE, &error, format!("{failure}: {error}"))
+        failure::failed_call(&code::UNWRITABLE, &error, format!("{failure}: {error}"))
     })
 }
 
@@ -244,7 +242,7 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
     };
     match files.find(same) {
         None => Ok(()),
-        Some(file) => Err(exit::failure(
+        Some(file) => Err(failure::error(
             &code::CONFLICT,
             format!(
                 "the results in {} would overwrite {}, the file under test: name another file",
@@ -322,7 +320,7 @@ fn space(
                 },
             );
             let option = if options.auto { "-g" } else { "-s" };
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::NO_SPACE,
                 format!(
                     "the file system of {shown} is too small for these tests: the {files} {} more, {} are available. \
@@ -370,8 +368,9 @@ fn direct<'p>(
     for parent in &directories {
         for record in &records {
             let next = "leave -I out, or choose another record size or another file system";
-            classic::check_direct(parent, *record)
-                .map_err(|why| exit::failure(&code::IOZONE_UNABLE, format!("-I: {why}; {next}")))?;
+            classic::check_direct(parent, *record).map_err(|why| {
+                failure::error(&code::IOZONE_UNABLE, format!("-I: {why}; {next}"))
+            })?;
         }
     }
     directories

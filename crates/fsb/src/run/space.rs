@@ -6,11 +6,9 @@ use fsb_engine::Profile;
 use fsb_model::run::Placement;
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
-use fsb_model::{Place, Plan, RunRecord};
+use fsb_model::{Place, Plan, RunRecord, code, failure};
 use fsb_runner::work::{ParsedCell, Work};
 use fsb_testbed::medium::{self, MediumRequest};
-
-use crate::{code, exit};
 
 /// The space that a file system must hold at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -114,7 +112,7 @@ pub fn check_run(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
             );
             let free = show_bytes(capacity as f64 * FILLED);
             let advice = enlarge(record, spec, profile.space as f64 / FILLED);
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::NO_SPACE,
                 format!(
                     "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
@@ -183,7 +181,7 @@ fn check_inodes(
             enlarge(record, spec, (inodes * bytes_per_inode) as f64)
         )
     };
-    Err(exit::failure(
+    Err(failure::error(
         &code::NO_SPACE,
         format!(
             "'{label}' makes {inodes} files and directories, but {} on {} has room for {there}: add mkfs=\"-N \
@@ -225,13 +223,13 @@ fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> an
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));
         let advice = "use a smaller --size: the suite's files scale with it";
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NO_SPACE,
             format!("'{label}' needs {needed}, and {path} has {available} free: {advice}"),
         ));
     }
     if !room.holds_files(inodes) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::NO_SPACE,
             format!(
                 "'{label}' makes {inodes} files, and {path} has room for {}",

@@ -14,8 +14,9 @@ use fsb_engine::classic::{
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use serde::{Deserialize, Serialize};
 
+use fsb_store::owner::Rights;
+
 use crate::exit::Signals;
-use crate::result_owner::Rights;
 
 /// Passes of IOzone's, as work that a worker does.
 #[derive(Debug)]

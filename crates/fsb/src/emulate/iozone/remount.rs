@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use fsb_model::{code, failure};
+
 use crate::message::say_warning;
-use crate::{code, exit};
 
 /// The number of attempts on a busy file system.
 const ATTEMPTS: u32 = 20;
@@ -68,14 +69,14 @@ struct Mount {
 pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     let shown = point.display();
     if !rustix::process::geteuid().is_root() {
-        return Err(exit::failure(
+        return Err(failure::error(
             &fsb_model::error::NEEDS_ROOT,
             format!("-U {shown}: only root may unmount: try sudo"),
         ));
     }
     match find(point, false)? {
         None => {
-            return Err(exit::failure(
+            return Err(failure::error(
                 &code::INVALID_IOZONE,
                 format!("-U {shown}: nothing is mounted there (see findmnt)"),
             ));
@@ -86,7 +87,7 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
                 "-U {shown}: this is a {}, which loses everything in it when it is unmounted: leave -U out",
                 mount.kind
             );
-            return Err(exit::failure(&code::INVALID_IOZONE, message));
+            return Err(failure::error(&code::INVALID_IOZONE, message));
         }
         Some(_) => {}
     }
@@ -96,7 +97,7 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     if !real(parent)?.starts_with(real(point)?) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_IOZONE,
             format!(
                 "-U {shown}: the file {} is not below it: name one with -f",
@@ -105,7 +106,7 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
         ));
     }
     if std::env::current_dir()?.starts_with(real(point)?) {
-        return Err(exit::failure(
+        return Err(failure::error(
             &code::INVALID_IOZONE,
             format!(
                 "-U {shown}: the current directory is below it and would keep it busy: cd / first"
@@ -136,7 +137,7 @@ fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
         .arg(point)
         .output()
         .map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::IOZONE_UNABLE,
                 &error,
                 format!("cannot run findmnt (Debian package util-linux): {error}"),
@@ -164,7 +165,7 @@ impl Remount {
     pub fn new(point: &Path) -> anyhow::Result<Remount> {
         let shown = point.display();
         let mounted = find(point, false)?.ok_or_else(|| {
-            exit::failure(
+            failure::error(
                 &code::INVALID_IOZONE,
                 format!("-U {shown}: nothing is mounted there (see findmnt)"),
             )
@@ -176,7 +177,7 @@ impl Remount {
             let message = format!(
                 "-U {shown}: a bind mount or subvolume is mounted there: give it a line in /etc/fstab"
             );
-            return Err(exit::failure(&code::INVALID_IOZONE, message));
+            return Err(failure::error(&code::INVALID_IOZONE, message));
         } else {
             let Mount {
                 source,
@@ -214,7 +215,7 @@ impl Remount {
     fn mount(&mut self) -> anyhow::Result<()> {
         let another = |path: &Path| {
             let point = self.point.display();
-            exit::failure(
+            failure::error(
                 &code::IOZONE_UNABLE,
                 format!(
                     "-U {point}: {} is another device than was mounted there before",
@@ -256,7 +257,7 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
         let output = command.output().map_err(|error| {
-            exit::failed_call(
+            failure::failed_call(
                 &code::IOZONE_UNABLE,
                 &error,
                 format!("cannot {what} {}: {error}", point.display()),
@@ -268,7 +269,7 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
         said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         std::thread::sleep(Duration::from_millis(10 * u64::from(attempt)));
     }
-    Err(exit::failure(
+    Err(failure::error(
         &code::IOZONE_UNABLE,
         format!(
             "cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' lists its users",

@@ -10,24 +10,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use fsb_codes::notice;
 use fsb_compat::filebench::personality::{self, Personality, SystemSize};
 use fsb_compat::filebench::print::{self, Line, OperationClass};
 use fsb_compat::filebench::wml::{self, Reading, Run, Script};
 use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
-use fsb_model::{Durability, WorkloadSpec};
+use fsb_model::{Durability, WorkloadSpec, code, failure, notice};
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
+use fsb_store::owner::Rights;
 
-use crate::coordinator::{self, Turn};
+use crate::emulate::own_directory::{self, OwnDirectory};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
-use crate::own_directory::{self, OwnDirectory};
-use crate::result_owner::Rights;
-use crate::space::{FreeSpace, Need};
-use crate::{code, results, wrong_kind};
+use crate::run::space::{FreeSpace, Need};
+use crate::run::stage;
+use crate::run::stage::Turn;
+use crate::{results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -151,7 +151,7 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
             .collect();
         let invalid = || format!("fsb cannot run this workload:\n{}", lines.join("\n"));
         of_other_kind(&arguments.file)
-            .unwrap_or_else(|| exit::failure(&code::INVALID_FILEBENCH, invalid()))
+            .unwrap_or_else(|| failure::error(&code::INVALID_FILEBENCH, invalid()))
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);
@@ -193,7 +193,7 @@ fn recommended(
             ),
             None => "the file is not one that comes with fsb: use --set NAME=VALUE".to_owned(),
         };
-        return Err(exit::failure(&code::CONFLICT, format!("--system: {why}")));
+        return Err(failure::error(&code::CONFLICT, format!("--system: {why}")));
     }
     Ok(values)
 }
@@ -226,13 +226,13 @@ fn read(path: &Path) -> anyhow::Result<String> {
             return other;
         }
         match error.kind() {
-            std::io::ErrorKind::NotFound => exit::advised_call(
+            std::io::ErrorKind::NotFound => failure::advised_call(
                 &code::UNREADABLE,
                 &error,
                 message,
                 "name a file, or one that comes with fsb, such as copyfiles.f",
             ),
-            _ => exit::failed_call(&code::UNREADABLE, &error, message),
+            _ => failure::failed_call(&code::UNREADABLE, &error, message),
         }
     })
 }
@@ -246,7 +246,7 @@ fn assignment(text: &str) -> anyhow::Result<(String, String)> {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
-        _ => Err(exit::failure(
+        _ => Err(failure::error(
             &code::INVALID_VALUE,
             format!("--set {text}: write NAME=VALUE, such as nfiles=500"),
         )),
@@ -262,7 +262,7 @@ fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
     Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
     let job = workload::parse(&spec, &sizing)
-        .map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
+        .map_err(|error| failure::error(&code::INVALID_WORKLOAD, error.to_string()))?;
     check_space(directory, job.as_ref())
 }
 
@@ -273,7 +273,7 @@ fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
         files: profile.inodes,
     };
     match FreeSpace::at(directory) {
-        Some(room) if !room.holds(need) => Err(exit::failure(
+        Some(room) if !room.holds(need) => Err(failure::error(
             &code::NO_SPACE,
             format!(
                 "this workload {}: set fewer or smaller files, such as --set nfiles=1000",
@@ -298,7 +298,7 @@ struct Choices {
     /// Whether progress is hidden.
     quiet: bool,
     /// Whether the run refuses to start while another fsb measures.
-    turn: coordinator::Turn,
+    turn: stage::Turn,
 }
 
 impl Choices {
@@ -358,8 +358,8 @@ impl From<WorkerError> for Failed {
 /// Makes all runs; the exit code.
 fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let mut lock = request.turn.take("fsb filebench")?;
-    coordinator::tidy_up();
-    let _watcher = coordinator::watcher();
+    stage::tidy_up();
+    let _watcher = stage::watcher();
     let now = Instant::now();
     // A second signal must not end the program before the files are removed.
     let mut session = MeasuringSession {
@@ -399,7 +399,7 @@ fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
         }
     }
-    coordinator::warn_of_concurrent(&mut lock);
+    stage::warn_of_concurrent(&mut lock);
     Ok(code)
 }
 

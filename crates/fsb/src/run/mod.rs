@@ -1,0 +1,14 @@
+//! A run: checks of the request, the processes of the run, what is shown meanwhile, and the run
+//! directory. `remote/` makes the run on another host.
+
+pub mod coordinator;
+mod judge;
+pub mod live;
+mod next_command;
+pub mod progress;
+pub mod race;
+pub mod record;
+pub mod remote;
+pub mod show;
+pub mod space;
+pub mod stage;
