@@ -169,15 +169,14 @@ fn is_old(line: &[u8]) -> bool {
     if fields.len() != OLD_COLUMNS || (fields[1].is_empty() && fields[14].is_empty()) {
         return false;
     }
-    let is_number = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
-            || text.bytes().all(|byte| byte == b'+')
-    };
     let numbers = || fields[2..14].iter().chain(&fields[15..]);
     (fields[1].is_empty() || bytes(size_part(fields[1])).is_some())
         && (fields[14].is_empty() || fields[14].starts_with(|c: char| c.is_ascii_digit()))
-        && numbers().all(|text| is_number(text))
+        && numbers().all(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+                || text.bytes().all(|byte| byte == b'+')
+        })
         && numbers().any(|text| !text.is_empty())
 }
 

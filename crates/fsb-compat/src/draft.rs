@@ -199,10 +199,10 @@ impl Draft {
             return;
         }
         let workload = workload.map(shortened);
-        let is_known = |known: &Setting| {
-            known.workload.as_deref() == workload.as_deref() && known.name == name
-        };
-        if !settings.iter().any(is_known) {
+        if !settings
+            .iter()
+            .any(|known| known.workload.as_deref() == workload.as_deref() && known.name == name)
+        {
             let value = shortened(&value.to_string()).into_owned();
             settings.push(Setting {
                 workload: workload.map(Cow::into_owned),
@@ -363,10 +363,10 @@ impl Draft {
             *name = shortened(name).into_owned();
         }
         for failure in failures {
-            let is_failed = |series: &&mut Series| {
-                failure.concerns(series.workload.as_deref(), &series.operation)
-            };
-            series.iter_mut().filter(is_failed).for_each(Series::fail);
+            series
+                .iter_mut()
+                .filter(|series| failure.concerns(series.workload.as_deref(), &series.operation))
+                .for_each(Series::fail);
             histograms
                 .retain(|found| !failure.concerns(found.workload.as_deref(), &found.operation));
             timelines

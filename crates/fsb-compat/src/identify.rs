@@ -163,7 +163,6 @@ fn is_strace(line: &str) -> bool {
     let line = line
         .trim_start_matches(|letter: char| letter.is_ascii_digit())
         .trim_start();
-    let number = |text: &str| text.parse::<f64>().is_ok();
     let is_call = |text: &str| {
         let name = text.split_once('(').map_or("", |(name, _)| name);
         !name.is_empty()
@@ -173,7 +172,7 @@ fn is_strace(line: &str) -> bool {
     };
     let stamped = line
         .split_once(' ')
-        .is_some_and(|(time, call)| number(time) && is_call(call.trim_start()));
+        .is_some_and(|(time, call)| time.parse::<f64>().is_ok() && is_call(call.trim_start()));
     stamped || (is_call(line) && line.contains(") ") && line.contains("= "))
 }
 
@@ -209,15 +208,13 @@ fn is_fio_job(head: &[u8]) -> bool {
         "filename",
         "runtime",
     ];
-    let is_option = |line: &str| {
-        let (name, value) = line.split_once('=').unwrap_or(("", ""));
-        OF_WORK.contains(&name.trim_end()) && !value.trim_start().starts_with(['"', '\'', '['])
-    };
-    let is_section = |line: &str| {
+    lines(head).any(|line| {
         let name = line.split([';', '#']).next().unwrap_or_default().trim_end();
         name.starts_with('[') && name.ends_with(']')
-    };
-    lines(head).any(is_section) && lines(head).any(is_option)
+    }) && lines(head).any(|line| {
+        let (name, value) = line.split_once('=').unwrap_or(("", ""));
+        OF_WORK.contains(&name.trim_end()) && !value.trim_start().starts_with(['"', '\'', '['])
+    })
 }
 
 fn is_wml(line: &str) -> bool {
@@ -340,17 +337,15 @@ fn is_terse_2(line: &str) -> bool {
 
 /// Finds the messages of fio without a report.
 fn fio_messages(head: &[u8]) -> Option<String> {
-    let is_message =
-        |line: &[u8]| line.starts_with(b"fio: ") || line.starts_with(b"clock setaffinity failed");
-    lines_of_bytes(head).any(is_message).then(|| first(head))
+    lines_of_bytes(head)
+        .any(|line| line.starts_with(b"fio: ") || line.starts_with(b"clock setaffinity failed"))
+        .then(|| first(head))
 }
 
 fn shell_message(head: &[u8]) -> Option<String> {
-    let is_message =
-        |line: &[u8]| line.ends_with(b": command not found") || line.ends_with(b": not found");
     lines_of_bytes(head)
         .next()
-        .filter(|line| is_message(line))
+        .filter(|line| line.ends_with(b": command not found") || line.ends_with(b": not found"))
         .map(|_| first(head))
 }
 

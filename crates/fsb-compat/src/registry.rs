@@ -137,9 +137,11 @@ fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, R
 
 /// Returns the problem if most lines begin with a label.
 fn labelled(head: &[u8]) -> Option<Problem> {
-    let is_known = |head: &[u8]| TOOLS.iter().any(|tool| (tool.recognise)(head));
-    let is_tool = |name: &str| TOOLS.iter().any(|tool| tool.name == name);
-    let Label { example, command } = label::find(head, is_known, is_tool)?;
+    let Label { example, command } = label::find(
+        head,
+        |head| TOOLS.iter().any(|tool| (tool.recognise)(head)),
+        |name| TOOLS.iter().any(|tool| tool.name == name),
+    )?;
     Some(Problem::Labelled { example, command })
 }
 

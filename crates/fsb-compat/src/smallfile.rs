@@ -127,8 +127,10 @@ fn run(
     source: &Source,
     draft: &mut Draft,
 ) -> Result<(), ReadError> {
-    let param = |name: &str| params.get(name).map(plain);
-    let operation = param("operation").unwrap_or_else(|| "operation".to_owned());
+    let operation = params
+        .get("operation")
+        .map(plain)
+        .unwrap_or_else(|| "operation".to_owned());
     let workload = workload(params);
     for (key, value) in params
         .iter()

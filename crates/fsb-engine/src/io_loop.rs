@@ -841,11 +841,14 @@ impl Locks {
         };
         let mut session =
             backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
-        let open = |file| {
-            let opened = session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
-            opened.map_err(|errno| set.refused("open", file, errno))
-        };
-        let slots = files.all().map(open).collect::<Result<_, _>>()?;
+        let slots = files
+            .all()
+            .map(|file| {
+                let opened =
+                    session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
+                opened.map_err(|errno| set.refused("open", file, errno))
+            })
+            .collect::<Result<_, _>>()?;
         Ok(Locks {
             lock,
             verb,

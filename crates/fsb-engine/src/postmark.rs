@@ -603,8 +603,10 @@ impl PoolNames {
     /// Returns names in locations with subdirectories. As in PostMark, a single subdirectory counts
     /// as none.
     pub(crate) fn new(locations: &[PathBuf], subdirectories: u32) -> PoolNames {
-        let with_slash = |path: &PathBuf| [path.as_os_str().as_bytes(), b"/"].concat();
-        let mut locations: Vec<_> = locations.iter().map(with_slash).collect();
+        let mut locations: Vec<_> = locations
+            .iter()
+            .map(|path| [path.as_os_str().as_bytes(), b"/"].concat())
+            .collect();
         if locations.is_empty() {
             locations.push(Vec::new());
         }

@@ -261,8 +261,10 @@ fn receive_all(
     };
     thread::scope(|scope| {
         let receive = &receive;
-        let reader = |member| thread::Builder::new().spawn_scoped(scope, move || receive(member));
-        let readers: Vec<_> = members.into_iter().map(reader).collect();
+        let readers: Vec<_> = members
+            .into_iter()
+            .map(|member| thread::Builder::new().spawn_scoped(scope, move || receive(member)))
+            .collect();
         let refused = readers.iter().find_map(|reader| reader.as_ref().err());
         let refused = refused.map(|error| {
             Err(EngineError::spawn(

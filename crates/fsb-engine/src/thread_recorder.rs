@@ -474,11 +474,10 @@ impl Bins {
             return None;
         }
         // A bin of which less than half was measured has no rate.
-        let known = |bin: &Bin| bin.timed * 2 >= self.width;
-        let rate = |bin: &Bin| {
-            known(bin).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64)
-        };
-        self.rates.extend(bins.iter().map(rate));
+        self.rates.extend(bins.iter().map(|bin| {
+            (bin.timed * 2 >= self.width)
+                .then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64)
+        }));
         self.longest_us
             .extend(bins.iter().map(|bin| bin.longest_ns.div_ceil(1000)));
         let Bins {

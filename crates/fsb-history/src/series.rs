@@ -7,7 +7,7 @@ use fsb_model::geometry::LARGE_DISK;
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::metric::{self, Role};
 use fsb_model::run::{Placement, TargetRecord};
-use fsb_model::set::{GapReason, Run, Setting};
+use fsb_model::set::{GapReason, Run};
 use fsb_model::trial::Phase;
 use fsb_model::units::show_bytes;
 use fsb_model::{Better, Outcome, RunRecord, Target, Trial};
@@ -182,11 +182,13 @@ fn key_of_trial(
 fn mean_of(logs: &[f64]) -> Option<(f64, Option<f64>)> {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
-    let squares = || logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
     match logs.len() {
         0 => None,
         1 => Some((mean, None)),
-        _ => Some((mean, Some(squares() / (n - 1.0) / n))),
+        _ => Some((
+            mean,
+            Some(logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) / n),
+        )),
     }
 }
 
@@ -331,12 +333,11 @@ fn disks(device: &DeviceManifest) -> Vec<String> {
 pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entry {
     let mut points: BTreeMap<SeriesKey, EntryPoint> = BTreeMap::new();
     let mut left_out: Vec<String> = run.failures.iter().map(ToString::to_string).collect();
-    let is_rate = |metric: &str| {
+    for series in run.series.iter().filter(|series| {
         metric::REGISTRY
             .iter()
-            .all(|known| known.name != metric || known.role == Role::Rate)
-    };
-    for series in run.series.iter().filter(|series| is_rate(&series.metric)) {
+            .all(|known| known.name != series.metric || known.role == Role::Rate)
+    }) {
         let logs: Vec<f64> = series.points.iter().map(|point| point.value.ln()).collect();
         let sizes: Vec<_> = series
             .points
@@ -370,9 +371,10 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
             .version
             .iter()
             .map(|version| (run.tool.clone(), version.clone()));
-        let has_setting =
-            |setting: &&Setting| setting.workload.is_none() || setting.workload == series.workload;
-        let settings = run.settings.iter().filter(has_setting);
+        let settings = run
+            .settings
+            .iter()
+            .filter(|setting| setting.workload.is_none() || setting.workload == series.workload);
         let conditions = version
             .chain(settings.map(|setting| (setting.name.clone(), setting.value.clone())))
             .collect();

@@ -30,9 +30,10 @@ impl Location {
     /// Parses the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a
     /// path.
     pub fn parse(text: &OsStr) -> Location {
-        let is_url =
-            |text: &&str| text.starts_with("postgresql://") || text.starts_with("postgres://");
-        match text.to_str().filter(is_url) {
+        match text
+            .to_str()
+            .filter(|text| text.starts_with("postgresql://") || text.starts_with("postgres://"))
+        {
             Some(url) => Location::Server(url.to_owned()),
             None => Location::File(text.into()),
         }
@@ -372,9 +373,10 @@ impl Store {
 
     /// Returns the conditions of all environments by their identity.
     pub fn environments(&self) -> Result<BTreeMap<String, Conditions>, HistoryError> {
-        let environment = |row: &mut Row| Ok((row.text(0)?, parsed(&row.text(1)?)?));
         Ok(self
-            .select("SELECT id, conditions FROM environments", &[], environment)?
+            .select("SELECT id, conditions FROM environments", &[], |row| {
+                Ok((row.text(0)?, parsed(&row.text(1)?)?))
+            })?
             .into_iter()
             .collect())
     }

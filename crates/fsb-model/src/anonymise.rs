@@ -533,13 +533,12 @@ impl<'v> Anonymiser<'v> {
         let Medium { name, argument } = medium;
         self.word("names of media", name);
         if let Some(argument) = argument {
-            let member = |member: &str| match member {
-                "loop" | "ram" => member.to_owned(),
-                path => self.device_path(path),
-            };
             *argument = argument
                 .split('+')
-                .map(member)
+                .map(|member| match member {
+                    "loop" | "ram" => member.to_owned(),
+                    path => self.device_path(path),
+                })
                 .collect::<Vec<_>>()
                 .join("+");
         }

@@ -373,16 +373,20 @@ impl RunRecord {
     /// label and the parameter that they have today. Returns the labels of the record with today's
     /// ones.
     pub fn name_reused_directories(&mut self) -> BTreeMap<String, String> {
-        let is_old = |cell: &&Cell| {
-            !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell)
-        };
         let today = |cell: &Cell| {
             (
                 cell.label.clone(),
                 format!("{}{REUSED_DIRECTORY}", cell.label),
             )
         };
-        let names: BTreeMap<String, String> = self.cells.iter().filter(is_old).map(today).collect();
+        let names: BTreeMap<String, String> = self
+            .cells
+            .iter()
+            .filter(|cell| {
+                !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell)
+            })
+            .map(today)
+            .collect();
         for (old, new) in &names {
             for cell in self.cells.iter_mut().filter(|cell| cell.label == *old) {
                 cell.label.clone_from(new);

@@ -7,8 +7,11 @@
 /// are easier to read without quotes. A word with a zero byte cannot be an argument of a program,
 /// and is returned unchanged.
 pub fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.@/+:%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_=,.@/+:%".contains(c))
+    {
         return text.to_owned();
     }
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())

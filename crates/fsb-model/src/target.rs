@@ -502,8 +502,11 @@ impl fmt::Display for WithoutMedium<'_> {
 
 /// Quotes a word with single quotes, because double quotes surround all mkfs arguments.
 fn quote_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c))
+    {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

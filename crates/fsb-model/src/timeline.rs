@@ -128,11 +128,14 @@ impl Timeline {
             self.longest_us.insert(0, 0);
             self.start_ns -= self.bin_ns;
         }
-        let pair = |pair: &[Option<u64>]| {
-            let there: Vec<u64> = pair.iter().flatten().copied().collect();
-            (!there.is_empty()).then(|| there.iter().sum::<u64>() / there.len() as u64)
-        };
-        self.rates = self.rates.chunks(2).map(pair).collect();
+        self.rates = self
+            .rates
+            .chunks(2)
+            .map(|pair| {
+                let there: Vec<u64> = pair.iter().flatten().copied().collect();
+                (!there.is_empty()).then(|| there.iter().sum::<u64>() / there.len() as u64)
+            })
+            .collect();
         self.longest_us = self
             .longest_us
             .chunks(2)
@@ -233,11 +236,10 @@ impl Sustained {
             timeline.start_ns,
             timeline.start_ns + bins * timeline.bin_ns,
         );
-        let known = |sample: &DeviceSample| Some((sample.at_ns, sample.journal_turns?));
         let meanwhile = samples
             .iter()
             .filter(|sample| (start..=end).contains(&sample.at_ns))
-            .filter_map(known);
+            .filter_map(|sample| Some((sample.at_ns, sample.journal_turns?)));
         let turns_made: Vec<(u64, f64)> = meanwhile.collect();
         let turned = |turns: f64| turns_made.first().map_or(0.0, |(_, first)| turns - first);
         let turns = turns_made.last().map(|(_, last)| turned(*last));

@@ -243,10 +243,9 @@ impl Hosts {
     }
 
     fn assignments(&self, levels: &[usize]) -> Vec<Assignment> {
-        let leads = |rank: &usize| *rank > 0 && self.leaders[self.of_rank[*rank]] == *rank;
         let mut all: Vec<Assignment> = (0..self.of_rank.len())
             .map(|rank| Assignment {
-                leads: leads(&rank),
+                leads: rank > 0 && self.leaders[self.of_rank[rank]] == rank,
                 levels: Vec::new(),
             })
             .collect();
@@ -607,9 +606,15 @@ impl Job<'_> {
                         .into_iter()
                         .enumerate()
                         .filter_map(|(rank, report)| Some((rank, report?)));
-                    let offset_of = |rank: usize| offsets[coordinator.hosts.of_rank[rank]];
                     took_part
-                        .map(|(rank, report)| (rank, report.on_clock_of_rank_zero(offset_of(rank))))
+                        .map(|(rank, report)| {
+                            (
+                                rank,
+                                report.on_clock_of_rank_zero(
+                                    offsets[coordinator.hosts.of_rank[rank]],
+                                ),
+                            )
+                        })
                         .collect()
                 });
         // The stonewall: how much all had done when the first one ended.

@@ -33,9 +33,8 @@ pub(crate) struct Shift {
 /// `hosts` has the host of each rank that takes part, in their order.
 pub(crate) fn shift(hosts: &[usize]) -> Shift {
     let n = hosts.len();
-    let crosses = |by: &usize| (0..n).all(|at| hosts[at] != hosts[(at + by) % n]);
     // A shift of all ranks cannot cross if most of them are on one host.
-    match (1..n).find(crosses) {
+    match (1..n).find(|by| (0..n).all(|at| hosts[at] != hosts[(at + by) % n])) {
         Some(by) => Shift {
             by,
             crosses_hosts: true,

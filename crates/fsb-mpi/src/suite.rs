@@ -365,11 +365,10 @@ impl Group {
                 first.operation()
             ));
         }
-        let same_kind = |phase: &Phase| {
+        if !self.phases.iter().all(|phase| {
             (phase.moves_data(), *phase == Phase::Lock)
                 == (first.moves_data(), first == Phase::Lock)
-        };
-        if !self.phases.iter().all(same_kind) {
+        }) {
             return Err(
                 "phases: write and read, those of files, and lock need groups of their own"
                     .to_owned(),

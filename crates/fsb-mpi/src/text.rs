@@ -109,10 +109,17 @@ fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suit
         for target in &record.plan.targets {
             let rate = |block: u32, level: u64| {
                 let label = group.label(phase, level as usize);
-                let is_it = |trial: &&&Trial| {
-                    trial.block == block && trial.workload == label && trial.target == target.name
-                };
-                Some(trials.iter().find(is_it)?.primary()?.value)
+                Some(
+                    trials
+                        .iter()
+                        .find(|trial| {
+                            trial.block == block
+                                && trial.workload == label
+                                && trial.target == target.name
+                        })?
+                        .primary()?
+                        .value,
+                )
             };
             let of_block = |block: u32| {
                 levels

@@ -90,10 +90,12 @@ pub fn run<T: Send>(
         let started: io::Result<Vec<_>> = ranks.into_iter().map(start).collect();
         *gate = started.is_ok();
         drop(gate);
-        let end = |rank: thread::ScopedJoinHandle<'_, Option<T>>| {
-            rank.join().ok().flatten().expect("the rank ended")
-        };
-        Ok::<_, io::Error>(started?.into_iter().map(end).collect())
+        Ok::<_, io::Error>(
+            started?
+                .into_iter()
+                .map(|rank| rank.join().ok().flatten().expect("the rank ended"))
+                .collect(),
+        )
     })?;
     Ok((results, traffic))
 }
@@ -125,13 +127,15 @@ impl Communicator for ThreadRank {
         self.traffic
             .bytes
             .fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let gone = |_| CommunicatorError::new("send", format!("rank {to} has ended"));
-        self.to[to].send(bytes.to_vec()).map_err(gone)
+        self.to[to]
+            .send(bytes.to_vec())
+            .map_err(|_| CommunicatorError::new("send", format!("rank {to} has ended")))
     }
 
     fn receive(&self, from: usize) -> Result<Vec<u8>, CommunicatorError> {
-        let gone = |_| CommunicatorError::new("receive", format!("rank {from} has ended"));
-        self.from[from].recv().map_err(gone)
+        self.from[from]
+            .recv()
+            .map_err(|_| CommunicatorError::new("receive", format!("rank {from} has ended")))
     }
 
     fn library(&self) -> String {

@@ -93,8 +93,10 @@ pub fn record<W: Write>(
 /// Drops resources that the program must not inherit. The recorder drops them as well, because the
 /// program may trace a recorder of its own user.
 fn keep_to_ourselves(request: &RecordRequest) -> Result<(), RecordError> {
-    let kept = |what| move |source| RecordError::Kept { what, source };
-    trace::leave_keyring_of_others().map_err(kept("another user's session keyring"))?;
+    trace::leave_keyring_of_others().map_err(move |source| RecordError::Kept {
+        what: "another user's session keyring",
+        source,
+    })?;
     if !request.passes_descriptors {
         sandbox::close_on_exec();
     }

@@ -758,8 +758,9 @@ impl<W: Write> Tracer<W> {
             number,
             arguments,
         } = woken;
-        let in_trace = |fd| self.resolver.follows(*by as u32, fd);
-        if seen(*number, *arguments).is_some_and(|seen| in_trace(seen.raw.fd)) {
+        if seen(*number, *arguments)
+            .is_some_and(|seen| self.resolver.follows(*by as u32, seen.raw.fd))
+        {
             return Ok(());
         }
         let (start_ns, event_ns) = (self.at(*at_ns), self.cost.event_ns);

@@ -64,7 +64,6 @@ pub(crate) enum Covered<'a> {
 /// Explains the letters and signs that occur among marks.
 pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option<String> {
     let theta = percent(theta);
-    let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
     let has_letters = marks
         .iter()
         .any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
@@ -75,7 +74,12 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option
         ),
         Covered::OneRow | Covered::AllRows => ("may be best", "differs per row only"),
     };
-    let sign = |sign: char, text: String| occurs(sign).then(|| format!("{sign} {text}"));
+    let sign = |sign: char, text: String| {
+        marks
+            .iter()
+            .any(|mark| mark.contains(sign))
+            .then(|| format!("{sign} {text}"))
+    };
     let letters = has_letters.then(|| format!("no common letter, >{theta} apart"));
     let tested = [
         letters,

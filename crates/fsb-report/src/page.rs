@@ -143,10 +143,9 @@ impl Blocks<'_> {
     /// Returns the path of a file as a URL: every byte that could end a path segment's text is
     /// escaped.
     fn url(&self, path: &str) -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         path.bytes()
             .map(|byte| {
-                if plain(byte) {
+                if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
                     char::from(byte).to_string()
                 } else {
                     format!("%{byte:02X}")

@@ -64,21 +64,27 @@ impl Releases {
     /// Returns the facts of a run as texts that name each shortened release in full: in the fact on
     /// kernels if it has all of them, else at the end.
     pub(crate) fn explain(&self, facts: &[Fact]) -> Vec<String> {
-        let names_all = |kernels: &[String]| {
-            !self.is_empty() && self.pairs.iter().all(|(full, _)| kernels.contains(full))
-        };
-        let with_short_form =
-            |kernel: &String| match self.pairs.iter().find(|(full, _)| full == kernel) {
-                Some((full, shown)) => format!("{full} (%{shown})"),
-                None => kernel.clone(),
-            };
         let mut explained = false;
         let mut texts: Vec<String> = Vec::new();
         for fact in facts {
             texts.push(match fact {
-                Fact::Kernels(kernels) if names_all(kernels) => {
+                Fact::Kernels(kernels)
+                    if !self.is_empty()
+                        && self.pairs.iter().all(|(full, _)| kernels.contains(full)) =>
+                {
                     explained = true;
-                    Fact::Kernels(kernels.iter().map(with_short_form).collect()).to_text()
+                    Fact::Kernels(
+                        kernels
+                            .iter()
+                            .map(|kernel| {
+                                match self.pairs.iter().find(|(full, _)| full == kernel) {
+                                    Some((full, shown)) => format!("{full} (%{shown})"),
+                                    None => kernel.clone(),
+                                }
+                            })
+                            .collect(),
+                    )
+                    .to_text()
                 }
                 fact => fact.to_text(),
             });
@@ -146,15 +152,12 @@ fn shortest<'a>(release: &'a str, all: &[&str]) -> &'a str {
         .filter(|(_, c)| "-_.+~".contains(*c))
         .map(|(at, _)| at)
         .skip(1);
-    let begins = |other: &str, part: &str| {
-        other
-            .strip_prefix(part)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
-    };
     let alone = |part: &&str| {
-        all.iter()
-            .filter(|other| **other != release)
-            .all(|other| !begins(other, part))
+        all.iter().filter(|other| **other != release).all(|other| {
+            other
+                .strip_prefix(part)
+                .is_none_or(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        })
     };
     ends.map(|end| &release[..end])
         .find(alone)

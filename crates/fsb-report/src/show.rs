@@ -57,15 +57,13 @@ pub(crate) fn some_cases(rows: &[String]) -> String {
 /// Lists statements with their rows. A statement that more than two rows share is printed once:
 /// `xfs +13 % at 6 workloads, such as create 4K files, durable; btrfs +5 % at append 4K`.
 pub(crate) fn describe_cases(told: &[(String, String)]) -> String {
-    let alike = |what: &str| told.iter().filter(|(other, _)| other == what).count();
-    let first = |at: usize, what: &str| !told[..at].iter().any(|(other, _)| other == what);
-    let lines = told
-        .iter()
-        .enumerate()
-        .filter_map(|(at, (what, row))| match alike(what) {
+    let lines = told.iter().enumerate().filter_map(|(at, (what, row))| {
+        match told.iter().filter(|(other, _)| other == what).count() {
             count if count <= 2 => Some(format!("{what} at {row}")),
-            count => first(at, what).then(|| format!("{what} at {count} workloads, such as {row}")),
-        });
+            count => (!told[..at].iter().any(|(other, _)| other == what))
+                .then(|| format!("{what} at {count} workloads, such as {row}")),
+        }
+    });
     some_cases(&lines.collect::<Vec<_>>())
 }
 
@@ -312,13 +310,12 @@ pub fn entry(term: &str, text: &str, width: usize) -> String {
 /// Wraps the lines of a message to `width` columns. Lines that begin with spaces are laid out
 /// already and stay unchanged.
 pub fn wrapped(text: &str, width: usize) -> String {
-    let line = |line: &str| match line.starts_with(' ') {
-        true => line.to_owned(),
-        false => filled(line, width, "", "  "),
-    };
     visible::lines(text)
         .split('\n')
-        .map(line)
+        .map(|line| match line.starts_with(' ') {
+            true => line.to_owned(),
+            false => filled(line, width, "", "  "),
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -161,8 +161,13 @@ pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
 }
 
 fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
-    let targets = || summary.targets.iter().enumerate();
-    let of_row = |row| targets().map(move |(place, target)| of_cell(summary, row, place, target));
+    let of_row = |row| {
+        summary
+            .targets
+            .iter()
+            .enumerate()
+            .map(move |(place, target)| of_cell(summary, row, place, target))
+    };
     let left_out = |label: &'a String| {
         summary
             .targets

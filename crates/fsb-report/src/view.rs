@@ -192,9 +192,8 @@ impl View<'_> {
     /// Returns the one remedy that is printed beside the trust. Returns `None` if nothing is judged
     /// in any case.
     pub(crate) fn remedy(&self) -> Option<&str> {
-        let of_trust = || self.trust.as_ref()?.help.as_deref();
         self.advice
-            .or_else(of_trust)
+            .or_else(|| self.trust.as_ref()?.help.as_deref())
             .filter(|_| self.unjudged.is_none())
     }
 

@@ -245,10 +245,10 @@ fn cost(
 
 /// Returns the logarithm of the seconds of one operation on this record, in one measured file.
 fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
-    let of = |(size, cost): (&u64, &&SequentialCost)| {
-        (ln(*size), (cost.seconds / cost.operations as f64).ln())
-    };
-    let points: Vec<(f64, f64)> = records.iter().map(of).collect();
+    let points: Vec<(f64, f64)> = records
+        .iter()
+        .map(|(size, cost)| (ln(*size), (cost.seconds / cost.operations as f64).ln()))
+        .collect();
     let x = ln(record);
     // The pair around it, or the outermost one.
     let right = points
@@ -325,9 +325,11 @@ pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut least: Option<(Design, usize)> = None;
     for (design, pairs) in designs.filter(|(_, pairs)| *pairs > 0) {
         let balance = |design: &Design| design.files.len().min(design.records.len());
-        let better =
-            |(known, count): &(Design, usize)| (pairs, balance(&design)) > (*count, balance(known));
-        if design.seconds <= time && best.as_ref().is_none_or(better) {
+        if design.seconds <= time
+            && best
+                .as_ref()
+                .is_none_or(|(known, count)| (pairs, balance(&design)) > (*count, balance(known)))
+        {
             best = Some((design.clone(), pairs));
         }
         if least
@@ -364,12 +366,9 @@ impl Design {
 
     /// Returns the indexes of the cells that do not belong to it.
     pub fn left_out(&self, grid: &Grid) -> BTreeSet<usize> {
-        let outside =
-            |file: &u64, record: &u64| !self.files.contains(file) || !self.records.contains(record);
-        let spots = grid
-            .spots()
-            .iter()
-            .filter(|spot| outside(&spot.file, &spot.record));
+        let spots = grid.spots().iter().filter(|spot| {
+            !self.files.contains(&spot.file) || !self.records.contains(&spot.record)
+        });
         spots.map(|spot| spot.cell).collect()
     }
 

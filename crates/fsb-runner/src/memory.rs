@@ -47,15 +47,12 @@ pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) ->
 
 /// Returns the labels of the cells that allocate page cache while they are measured.
 pub(crate) fn cells(work: &Work) -> Vec<String> {
-    let is_direct =
-        |name: &str| backend::find(name).is_ok_and(|backend| backend.capabilities().direct);
-    let allocates = |profile: &Profile| {
-        !profile.metadata_only && profile.cache != CacheState::Warm && !is_direct(&profile.backend)
-    };
-    let cells = work
-        .cells
-        .iter()
-        .filter(|parsed| allocates(&parsed.profile));
+    let cells = work.cells.iter().filter(|parsed| {
+        !parsed.profile.metadata_only
+            && parsed.profile.cache != CacheState::Warm
+            && !backend::find(&parsed.profile.backend)
+                .is_ok_and(|backend| backend.capabilities().direct)
+    });
     cells.map(|parsed| parsed.cell.label.clone()).collect()
 }
 

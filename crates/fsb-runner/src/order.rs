@@ -86,11 +86,13 @@ pub fn slices(seed: u64, block: u32, all: &[String], targets: &[String], slices:
         numbers
     };
     let [rows, columns, symbols] = [(); 3].map(|()| permutation(slices));
-    let slice = |name: &String| {
-        let column = all.iter().position(|known| known == name).unwrap_or(0) % slices as usize;
-        symbols[((columns[column] + rows[row as usize]) % slices) as usize]
-    };
-    targets.iter().map(slice).collect()
+    targets
+        .iter()
+        .map(|name| {
+            let column = all.iter().position(|known| known == name).unwrap_or(0) % slices as usize;
+            symbols[((columns[column] + rows[row as usize]) % slices) as usize]
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -94,13 +94,10 @@ pub(crate) fn same_files(before: Option<&VmRecord>, now: Option<&VmRecord>) -> R
         };
         let image =
             (!old.image_hash.is_empty() && old.image_hash != new.image_hash).then_some("its image");
-        let other = |(name, hash): &(&String, &String)| {
-            new.module_hashes.get(*name).is_some_and(|new| new != *hash)
-        };
         let modules = old
             .module_hashes
             .iter()
-            .filter(other)
+            .filter(|(name, hash)| new.module_hashes.get(*name).is_some_and(|new| new != *hash))
             .map(|(name, _)| name.as_str());
         let changed: Vec<_> = image.into_iter().chain(modules).collect();
         if !changed.is_empty() {

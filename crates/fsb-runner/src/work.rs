@@ -399,12 +399,12 @@ pub(crate) fn placement(plan: &Plan, cells: &[ParsedCell]) -> Placement {
             reason: PlacementReason::Requested,
         };
     }
-    let needs_others = |parsed: &ParsedCell| {
+    // A race round is measured side by side even where its workloads are unsplittable.
+    if !cells.iter().any(|parsed| {
         let background = parsed.cell.workload.background.as_ref();
         parsed.unit.is_some() || background.is_some_and(|background| background.target.is_some())
-    };
-    // A race round is measured side by side even where its workloads are unsplittable.
-    if !cells.iter().any(needs_others) && plan.race.is_none() {
+    }) && plan.race.is_none()
+    {
         return Placement::InTurn {
             reason: PlacementReason::UnsplittableWorkloads,
         };

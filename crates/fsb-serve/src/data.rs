@@ -432,12 +432,13 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Pro
     let index = site.index()?;
     let run = |name: &str| {
         let id = query.last(name);
-        let missing = || Problem::Invalid(format!("{name}: name a run"));
-        let unknown = || Problem::NotFound(format!("The history has no run {id}."));
         if id.is_empty() {
-            Err(missing())
+            Err(Problem::Invalid(format!("{name}: name a run")))
         } else {
-            index.runs.get(id).ok_or_else(unknown)
+            index
+                .runs
+                .get(id)
+                .ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
         }
     };
     Ok(index.compare(run("a")?, run("b")?, theta)?)

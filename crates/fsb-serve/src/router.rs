@@ -50,11 +50,11 @@ impl Hosts {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .parse::<IpAddr>();
-        let is_own = |address: IpAddr| address == self.listen || self.listen.is_unspecified();
         !host.contains('@')
             && (name == "localhost"
                 || self.names.iter().any(|known| known == name)
-                || address.is_ok_and(is_own))
+                || address
+                    .is_ok_and(|address| address == self.listen || self.listen.is_unspecified()))
     }
 }
 

@@ -77,8 +77,11 @@ impl CacheWarmUp {
 ///
 /// Returns the reason if the bins show no rise or do not determine its time constant.
 pub fn cache_warm_up(bins: &[ReadBin]) -> Result<CacheWarmUp, NoWarmUp> {
-    let is_sound = |bin: &&ReadBin| bin.bytes >= 0.0 && bin.bytes.is_finite() && bin.seconds > 0.0;
-    let bins: Vec<ReadBin> = bins.iter().filter(is_sound).copied().collect();
+    let bins: Vec<ReadBin> = bins
+        .iter()
+        .filter(|bin| bin.bytes >= 0.0 && bin.bytes.is_finite() && bin.seconds > 0.0)
+        .copied()
+        .collect();
     let total: f64 = bins.iter().map(|bin| bin.bytes).sum();
     if bins.len() < FEWEST_BINS || total <= 0.0 {
         return Err(NoWarmUp::FewBins);

@@ -278,10 +278,9 @@ fn described(
     ));
     let runs = (end - start) as f64;
     let least = sums.scatter(start, first, end);
-    let possible = |split: &usize| {
+    let mut splits = (start + 1..end).filter(|split: &usize| {
         runs * libm::log(sums.scatter(start, *split, end) / least) <= LIKELIHOOD_DROP
-    };
-    let mut splits = (start + 1..end).filter(possible);
+    });
     let earliest = splits.next().unwrap_or(first).min(first);
     ChangePoint {
         first,

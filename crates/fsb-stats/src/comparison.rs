@@ -156,12 +156,9 @@ impl Residuals {
         let h: Vec<Vec<f64>> = (0..n)
             .map(|row| (0..n).map(|column| covariance(row, column)).collect())
             .collect();
-        let both = |row: usize, column: usize| {
-            h[row][column - 1] * h[column][row - 1] + h[row][column] * h[column - 1][row - 1]
-        };
         let products: f64 = places()
             .flat_map(|row| places().map(move |column| (row, column)))
-            .map(|(r, c)| both(r, c))
+            .map(|(r, c)| h[r][c - 1] * h[c][r - 1] + h[r][c] * h[c - 1][r - 1])
             .sum();
         let trace: f64 = (0..n).map(|place| h[place][place]).sum();
         let slope = if trace > 0.0 {
@@ -232,11 +229,8 @@ impl Difference {
                 .iter()
                 .filter_map(|(block, c)| Some((*block, *baseline.get(block)?, *c)))
         };
-        let difference = |(block, b, c): (u32, &BlockValue, &BlockValue)| {
-            Ok((block, logarithm(c.value)? - logarithm(b.value)?))
-        };
         let differences: Vec<(u32, f64)> = common()
-            .map(difference)
+            .map(|(block, b, c)| Ok((block, logarithm(c.value)? - logarithm(b.value)?)))
             .collect::<Result<_, AnalysisError>>()?;
         let within: Option<f64> = common().map(|(_, b, c)| Some(b.within? + c.within?)).sum();
         let within = within.map(|sum| sum / differences.len() as f64);

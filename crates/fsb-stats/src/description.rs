@@ -163,7 +163,6 @@ pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
     let scale =
         ln_gamma((degrees + 1.0) / 2.0) - ln_gamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();
-    let density = |t: f64| libm::exp(scale - (degrees + 1.0) / 2.0 * libm::log1p(t * t / degrees));
     let (mut low, mut high) = (0.0, f64::MAX);
     let mut t = first_guess(level, degrees);
     for _ in 0..200 {
@@ -173,7 +172,8 @@ pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
         } else {
             high = t
         }
-        let step = t + excess / (2.0 * density(t));
+        let step = t + excess
+            / (2.0 * libm::exp(scale - (degrees + 1.0) / 2.0 * libm::log1p(t * t / degrees)));
         let next = match () {
             () if step > low && step < high => step,
             () if high == f64::MAX => 2.0 * t,

@@ -86,9 +86,11 @@ fn shows_gain(blocks: &[Vec<f64>], level: usize, theta: f64) -> bool {
 /// Returns the least level that no higher one exceeds by more than `theta`, by the means of the
 /// blocks.
 fn of_means(blocks: &[&Vec<f64>], theta: f64) -> usize {
-    let mean =
-        |level: usize| blocks.iter().map(|block| block[level]).sum::<f64>() / blocks.len() as f64;
-    let means: Vec<f64> = (0..blocks[0].len()).map(mean).collect();
+    let means: Vec<f64> = (0..blocks[0].len())
+        .map(|level: usize| {
+            blocks.iter().map(|block| block[level]).sum::<f64>() / blocks.len() as f64
+        })
+        .collect();
     let matters = libm::log1p(theta);
     let still_gains = |level: usize| {
         means[level + 1..]

@@ -208,9 +208,11 @@ impl Model {
             .max(shares[baseline])
             .max(shares[candidate]);
         let others = (0..self.targets).filter(|target| ![baseline, candidate].contains(target));
-        let beyond =
-            |target: usize| (self.noise[target] - variance / 2.0).max(0.0) * shares[target];
-        let error = (variance * leverage + others.map(beyond).sum::<f64>()).sqrt();
+        let error = (variance * leverage
+            + others
+                .map(|target| (self.noise[target] - variance / 2.0).max(0.0) * shares[target])
+                .sum::<f64>())
+        .sqrt();
         // If all targets vary alike with σ², residuals have the covariance (2δ − g'x) σ².
         let covariance = |row: usize, column: usize| {
             f64::from(u8::from(row == column)) - dot(&weighted[row], &designs[column]) / 2.0

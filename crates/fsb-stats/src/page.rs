@@ -308,10 +308,9 @@ pub fn overall(
     let mut blocks: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     let mut last: Option<&Fit> = None;
     for workload in workloads {
-        let is_meant = |fit: &&Fit| {
+        let Some(fit) = workload.ranking.fits().iter().find(|fit| {
             (fit.baseline, fit.candidate) == (baseline, candidate) && fit.run.is_some()
-        };
-        let Some(fit) = workload.ranking.fits().iter().find(is_meant) else {
+        }) else {
             return Ok(None);
         };
         let sign = if workload.ranking.better() == Better::Higher {

@@ -158,10 +158,12 @@ impl Line {
         } else {
             0.0
         };
-        let left = |known: &Known| log(known) - mean - slope * (place(known) - center);
         // Variances that share a target scatter less than independent ones around what is fitted to
         // them.
-        let spread = known.iter().map(|known| left(known).powi(2)).sum::<f64>()
+        let spread = known
+            .iter()
+            .map(|known| (log(known) - mean - slope * (place(known) - center)).powi(2))
+            .sum::<f64>()
             / (n * (1.0 - effects / independent));
         // As if the spread were a standard error larger: of few cases it is known badly, and
         // variances that are taken for more alike than they are make lucky cases significant.

@@ -285,10 +285,14 @@ impl Layout<'_> {
         let level = race_round.iter().map(|entry| entry.value).sum::<f64>() / many;
         let row = |entry: &Entry| {
             let own: Vec<usize> = columns(entry).collect();
-            let of = |&(column, mean): &(usize, f64)| {
-                (column, f64::from(u8::from(own.contains(&column))) - mean)
-            };
-            (mean.iter().map(of).collect(), entry.value - level)
+            (
+                mean.iter()
+                    .map(|&(column, mean)| {
+                        (column, f64::from(u8::from(own.contains(&column))) - mean)
+                    })
+                    .collect(),
+                entry.value - level,
+            )
         };
         race_round.iter().map(row).collect()
     }
@@ -515,13 +519,12 @@ impl Race {
     /// Returns the fastest remaining candidate.
     fn leader(&self) -> Option<usize> {
         let fit = self.fit.as_ref()?;
-        let speed = |candidate: usize| {
-            fit.difference(candidate, 0)
-                .map(|found| (candidate, found.estimate))
-        };
         self.left()
             .into_iter()
-            .filter_map(speed)
+            .filter_map(|candidate| {
+                fit.difference(candidate, 0)
+                    .map(|found| (candidate, found.estimate))
+            })
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .map(|(candidate, _)| candidate)
     }
@@ -699,8 +702,11 @@ impl Race {
 
     fn slices(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
         let often = |candidate: usize, slice: u32| {
-            let there = |entry: &&Entry| entry.candidate == candidate && entry.slice == Some(slice);
-            self.race_rounds.iter().flatten().filter(there).count()
+            self.race_rounds
+                .iter()
+                .flatten()
+                .filter(|entry| entry.candidate == candidate && entry.slice == Some(slice))
+                .count()
         };
         let cost: Vec<Vec<usize>> = chosen
             .iter()

@@ -258,11 +258,14 @@ impl GroupedEffects {
         for step in 1..=MOST_STEPS {
             let sums = self.sums(tau_squared);
             // The share of the group in tr PP.
-            let information = |group: &GroupSums| {
-                let share = group.squares / group.weight;
-                group.squares - 2.0 * group.cubes / group.weight + share * share
-            };
-            let information: f64 = sums.groups.iter().map(information).sum();
+            let information: f64 = sums
+                .groups
+                .iter()
+                .map(|group| {
+                    let share = group.squares / group.weight;
+                    group.squares - 2.0 * group.cubes / group.weight + share * share
+                })
+                .sum();
             if information.is_nan() || information <= 0.0 {
                 return None;
             }
@@ -328,10 +331,14 @@ impl GroupedEffects {
         let typical = (k - 1.0) / sums.trace;
         let i_squared = fit.tau_squared / (fit.tau_squared + typical);
         // The test of Welch (1951).
-        let unknown = |(variance, effect): (&f64, &Effect)| {
-            (1.0 - 1.0 / (variance * total)).powi(2) / effect.degrees.max(f64::MIN_POSITIVE)
-        };
-        let unknown: f64 = self.variances.iter().zip(&self.effects).map(unknown).sum();
+        let unknown: f64 = self
+            .variances
+            .iter()
+            .zip(&self.effects)
+            .map(|(variance, effect)| {
+                (1.0 - 1.0 / (variance * total)).powi(2) / effect.degrees.max(f64::MIN_POSITIVE)
+            })
+            .sum();
         let squares = k * k - 1.0;
         let f = q / (k - 1.0) / (1.0 + 2.0 * (k - 2.0) / squares * unknown);
         Heterogeneity {

@@ -219,9 +219,9 @@ impl Ranking {
             spread: fit.difference.spread().filter(|_| difference.is_judged()),
         };
         let described = |known: &Pair| {
-            let is_same =
-                |fit: &Fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate);
-            !fits.iter().any(is_same)
+            !fits
+                .iter()
+                .any(|fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate))
         };
         let judged: Vec<Pair> = fits.iter().zip(&differences).map(pair).collect();
         self.pairs.retain(described);
@@ -301,10 +301,9 @@ impl Ranking {
 
     /// Returns whether a target may win.
     pub fn may_win(&self, target: usize) -> bool {
-        let has_values = |other: usize| self.merits[other].is_some();
         !self.barred.contains(&target)
             || (0..self.merits.len())
-                .all(|other| self.barred.contains(&other) || !has_values(other))
+                .all(|other| self.barred.contains(&other) || self.merits[other].is_none())
     }
 
     /// Removes all verdicts: verdicts, intervals, letters and the outcome. Ratios stay.
@@ -414,12 +413,10 @@ impl Ranking {
         if others == 0 {
             return RankingOutcome::Alone(best);
         }
-        let of_contest =
-            |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
         let contest = || {
             self.pairs
                 .iter()
-                .filter(of_contest)
+                .filter(|pair| order.contains(&pair.baseline) && order.contains(&pair.candidate))
                 .map(|pair| &pair.comparison)
         };
         // If runs cannot be compared, the winner within one run may be slower than sets of another

@@ -183,9 +183,11 @@ impl Kinds {
     /// or two are outliers of the run.
     fn occur_throughout(&self, blocks: &[Vec<f64>]) -> bool {
         let (middle, rarer_is_fast) = (f64::midpoint(self.fast, self.slow), self.fast_share < 0.5);
-        let has_rarer =
-            |block: &&Vec<f64>| block.iter().any(|log| (*log > middle) == rarer_is_fast);
-        3 * blocks.iter().filter(has_rarer).count() >= blocks.len()
+        3 * blocks
+            .iter()
+            .filter(|block| block.iter().any(|log| (*log > middle) == rarer_is_fast))
+            .count()
+            >= blocks.len()
     }
 }
 

@@ -94,8 +94,12 @@ impl Sample {
 
     /// Returns the sample without the values of blocks after this one.
     pub fn up_to(&self, block: u32) -> Sample {
-        let kept = |(value, _): &(&BlockValue, &u32)| value.block <= block;
-        let (values, runs) = self.values.iter().zip(&self.runs).filter(kept).unzip();
+        let (values, runs) = self
+            .values
+            .iter()
+            .zip(&self.runs)
+            .filter(|(value, _)| value.block <= block)
+            .unzip();
         Sample {
             values,
             runs,

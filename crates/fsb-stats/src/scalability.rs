@@ -56,8 +56,10 @@ pub fn scalability(
     levels: &[u64],
     blocks: &[Vec<f64>],
 ) -> Result<Option<Scalability>, AnalysisError> {
-    let fits = |block: &Vec<f64>| block.len() == levels.len();
-    if levels.len() < FEWEST_LEVELS || blocks.len() < FEWEST_JUDGED || !blocks.iter().all(fits) {
+    if levels.len() < FEWEST_LEVELS
+        || blocks.len() < FEWEST_JUDGED
+        || !blocks.iter().all(|block| block.len() == levels.len())
+    {
         return Ok(None);
     }
     let logs: Vec<Vec<f64>> = blocks
@@ -65,10 +67,10 @@ pub fn scalability(
         .map(|block| logarithms(block))
         .collect::<Result<_, _>>()?;
     let mean = |drawn: &[&Vec<f64>]| -> Vec<f64> {
-        let mean =
-            |level: usize| drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64;
         (0..levels.len())
-            .map(|level| libm::exp(mean(level)))
+            .map(|level| {
+                libm::exp(drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64)
+            })
             .collect()
     };
     let rates = mean(&logs.iter().collect::<Vec<_>>());

@@ -139,10 +139,11 @@ impl Remainder {
         let mut paths: Vec<(f64, f64)> = in_parallel(draw);
         paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let smallest = (1.0 - INTERIM_SHARE * before.len() as f64).max(INTERIM_SHARE);
-        let share = |step: usize| (level_left(&paths, level(step)) / level(step)).max(smallest);
         Remainder {
             smallest,
-            shares: (0..=LEVELS).map(share).collect(),
+            shares: (0..=LEVELS)
+                .map(|step| (level_left(&paths, level(step)) / level(step)).max(smallest))
+                .collect(),
         }
     }
 

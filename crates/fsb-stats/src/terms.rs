@@ -102,9 +102,13 @@ impl Default for Terms {
 /// underflows. Without any spread the degrees of freedom are pooled.
 pub(super) fn satterthwaite(parts: &[(f64, f64)]) -> (f64, f64) {
     let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    let share = |(part, degrees): &(f64, f64)| (part / variance).powi(2) / degrees.max(1.0);
     let degrees = match variance > 0.0 {
-        true => 1.0 / parts.iter().map(share).sum::<f64>(),
+        true => {
+            1.0 / parts
+                .iter()
+                .map(|(part, degrees)| (part / variance).powi(2) / degrees.max(1.0))
+                .sum::<f64>()
+        }
         false => parts
             .iter()
             .map(|(_, degrees)| degrees)

@@ -155,7 +155,6 @@ fn special(place: &HeldDirectory, name: &OsStr, flags: OFlags) -> Result<File, S
 /// for links, files and pipes in directories like `/tmp`, regardless of its settings.
 fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
     let planted = || StoreError::Planted(place.join(name));
-    let fail = |error| StoreError::io("examine", place.path(), error);
     let result_owner = place.result_owner();
     if result_owner.is_root() {
         let other_names = kind(stat) == FileType::RegularFile && stat.st_nlink > 1;
@@ -170,7 +169,9 @@ fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), St
             Err(planted())
         };
     }
-    let directory = place.own_stat().map_err(fail)?;
+    let directory = place
+        .own_stat()
+        .map_err(|error| StoreError::io("examine", place.path(), error))?;
     let shared = directory.st_mode & SHARED == SHARED;
     let known = stat.st_uid == result_owner.uid() || stat.st_uid == directory.st_uid;
     if shared && !known {

@@ -76,12 +76,11 @@ fn call(disk: &OwnedFd, operation: libc::c_int, partition: &Partition) -> io::Re
 /// Returns the directory below /sys of the partition with that number.
 pub fn find(disk: &Path, number: u32) -> Option<PathBuf> {
     let number = number.to_string();
-    let is_it = |path: &PathBuf| read_trimmed(&path.join("partition")).as_ref() == Some(&number);
     std::fs::read_dir(disk)
         .ok()?
         .flatten()
         .map(|entry| entry.path())
-        .find(is_it)
+        .find(|path| read_trimmed(&path.join("partition")).as_ref() == Some(&number))
 }
 
 /// Returns whether the disk has partitions, made by fsb or not.

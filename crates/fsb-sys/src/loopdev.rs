@@ -177,8 +177,8 @@ fn open_control() -> Result<OwnedFd, Refusal> {
 fn free_index(control: &OwnedFd) -> Result<u32, Refusal> {
     // SAFETY: LOOP_CTL_GET_FREE takes no argument.
     let index = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
-    let refused = |_| Refusal::call("LOOP_CTL_GET_FREE", &io::Error::last_os_error());
-    u32::try_from(index).map_err(refused)
+    u32::try_from(index)
+        .map_err(|_| Refusal::call("LOOP_CTL_GET_FREE", &io::Error::last_os_error()))
 }
 
 fn configure(

@@ -309,15 +309,14 @@ fn battery(roots: &Roots) -> Option<Finding> {
     let text =
         |name: &str, file: &str| roots.sys_text(&format!("class/power_supply/{name}/{file}"));
     // Mice and headsets have batteries too.
-    let of_machine = |name: &&String| text(name, "scope").is_none_or(|scope| scope != "Device");
     let batteries: Vec<&String> = names
         .iter()
-        .filter(of_machine)
+        .filter(|name| text(name, "scope").is_none_or(|scope| scope != "Device"))
         .filter(|name| text(name, "type").is_some_and(|kind| kind == "Battery"))
         .collect();
-    let state =
-        |name: &&&String| text(name, "status").is_some_and(|status| status == "Discharging");
-    let unplugged = batteries.iter().find(state);
+    let unplugged = batteries
+        .iter()
+        .find(|name| text(name, "status").is_some_and(|status| status == "Discharging"));
     match (unplugged, batteries.is_empty()) {
         (_, true) => None,
         (None, _) => Some(finding("power", State::Ok, "plugged in", "")),
@@ -441,14 +440,17 @@ fn support(member: &dyn FileSystem, roots: &Roots) -> Option<Support> {
     let missing = member
         .tools()
         .map(|tools| (fs::missing_programs(tools), tools.package));
-    let names =
-        |all: Vec<std::path::PathBuf>| all.iter().map(|name| name.display().to_string()).collect();
     Some(Support {
         name: member.name(),
         version: member.tools().and_then(fs::version),
         programs: missing
             .filter(|(all, _)| !all.is_empty())
-            .map(|(all, package)| (names(all), package)),
+            .map(|(all, package)| {
+                (
+                    all.iter().map(|name| name.display().to_string()).collect(),
+                    package,
+                )
+            }),
         driver: fs::kernel_has(roots, driver),
         modules: member.modules(),
     })

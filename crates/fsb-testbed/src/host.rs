@@ -422,13 +422,16 @@ fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
         "none",
         "x.x",
     ];
-    let text = |field: &&str| roots.sys_text(&format!("class/dmi/id/{field}"));
     let is_set = |text: &String| {
         !PHRASES
             .iter()
             .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
     };
-    let words: Vec<String> = fields.iter().filter_map(text).filter(is_set).collect();
+    let words: Vec<String> = fields
+        .iter()
+        .filter_map(|field| roots.sys_text(&format!("class/dmi/id/{field}")))
+        .filter(is_set)
+        .collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 

@@ -121,10 +121,9 @@ impl RunLock {
     /// Returns the other runs that measure on this machine now, as far as they are visible.
     pub fn present(&mut self) -> Vec<String> {
         // The kernel showed the runs of other users just now. Their start time is not known.
-        let is_present = |holder: &&Holder| holder.user.is_some() || holder.is_alive();
         self.all()
             .iter()
-            .filter(is_present)
+            .filter(|holder| holder.user.is_some() || holder.is_alive())
             .map(Holder::to_string)
             .collect()
     }

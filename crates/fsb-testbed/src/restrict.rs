@@ -31,11 +31,12 @@ impl Storage {
             warnings,
             ..
         } = provisioned;
-        let moved = |layer: StorageLayer| StorageLayer {
-            depth: layer.depth + depth,
-            ..layer
-        };
-        record.storage.extend(self.layers().into_iter().map(moved));
+        record
+            .storage
+            .extend(self.layers().into_iter().map(|layer| StorageLayer {
+                depth: layer.depth + depth,
+                ..layer
+            }));
         let flaws = [self.loss(), self.buffered()].into_iter().flatten();
         warnings.extend(flaws.map(|flaw| Warning::Storage {
             target: target.to_owned(),

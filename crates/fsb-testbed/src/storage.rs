@@ -377,8 +377,10 @@ fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
     };
     let path = &backing.path;
     let is_deleted = path.to_string_lossy().ends_with(" (deleted)");
-    let of_path = || block::number_of(path).filter(|_| !is_deleted && backing.file.is_none());
-    if let Some(device) = backing.device.or_else(of_path) {
+    if let Some(device) = backing
+        .device
+        .or_else(|| block::number_of(path).filter(|_| !is_deleted && backing.file.is_none()))
+    {
         let device = device.directory(roots);
         return device.map_or(Beneath::Hidden("its device is not there"), Beneath::Device);
     }
@@ -409,8 +411,8 @@ fn mount_of_file(path: &Path, number: u64, mounts: &[Mount]) -> Option<Mount> {
             .cloned()
     };
     let directory = path.parent()?;
-    let is_there = || std::fs::metadata(directory).is_ok_and(|found| found.dev() == number);
-    let by_path = is_there()
+    let by_path = std::fs::metadata(directory)
+        .is_ok_and(|found| found.dev() == number)
         .then(|| mountinfo::holding(mounts, directory))
         .flatten();
     by_path.or_else(by_number)

@@ -470,10 +470,9 @@ impl Available {
 
     /// Returns a warning for each omitted target.
     pub fn warnings(&self) -> impl Iterator<Item = Warning> {
-        let reason = |(name, error): (&String, &TestbedError)| (name.clone(), error.to_string());
         self.unavailable
             .iter()
-            .map(reason)
+            .map(|(name, error)| (name.clone(), error.to_string()))
             .map(|(target, reason)| Warning::TargetUnavailable { target, reason })
     }
 }

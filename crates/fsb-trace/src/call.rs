@@ -473,20 +473,20 @@ pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
 /// Returns whether a name stays below the root in any tree whose links do not lead out: it is
 /// empty, or of parts that are neither empty nor `.` nor `..`
 pub fn is_inside(name: &[u8]) -> bool {
-    let fine = |part: &[u8]| {
-        !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255
-    };
-    name.len() < 4096 && (name.is_empty() || name.split(|byte| *byte == b'/').all(fine))
+    name.len() < 4096
+        && (name.is_empty()
+            || name.split(|byte| *byte == b'/').all(|part| {
+                !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255
+            }))
 }
 
 /// Returns whether the text of a symbolic link can be created: it leads only further down from the
 /// link's directory.
 pub(crate) fn leads_down(text: &[u8]) -> bool {
-    let fine = |part: &[u8]| part != b"..";
     !text.is_empty()
         && !text.starts_with(b"/")
         && !text.contains(&0)
-        && text.split(|byte| *byte == b'/').all(fine)
+        && text.split(|byte| *byte == b'/').all(|part| part != b"..")
 }
 
 /// Returns the directory of a name.

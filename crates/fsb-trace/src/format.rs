@@ -661,8 +661,9 @@ impl Disguise {
         let whole = (u128::from(self.0.hash_one(part)) << 64) | u128::from(self.1.hash_one(part));
         // Twelve letters of five bits make two equal ones unlikely among millions; longer names
         // repeat them.
-        let letter = |at: usize| LETTERS[(whole >> (5 * (at % 24))) as usize & 31];
-        (0..part.len().max(12)).map(letter).collect()
+        (0..part.len().max(12))
+            .map(|at: usize| LETTERS[(whole >> (5 * (at % 24))) as usize & 31])
+            .collect()
     }
 }
 

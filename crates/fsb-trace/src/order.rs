@@ -564,11 +564,10 @@ fn ended(list: &[Last; REMEMBERED_USES], start_ns: u64) -> Last {
     let found = list
         .iter()
         .find(|last| last.number > 0 && last.end_ns <= start_ns);
-    let before = || Last {
+    found.copied().unwrap_or_else(|| Last {
         number: list[REMEMBERED_USES - 1].number.saturating_sub(1),
         end_ns: 0,
-    };
-    found.copied().unwrap_or_else(before)
+    })
 }
 
 #[cfg(test)]

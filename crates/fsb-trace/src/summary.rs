@@ -354,8 +354,12 @@ impl Files {
     /// Returns the files with the most bytes and calls, by name.
     pub fn busiest(&self, most: usize) -> Vec<(u32, &FileUse)> {
         let mut all: Vec<_> = self.uses.iter().map(|(name, file)| (*name, file)).collect();
-        let weight = |file: &FileUse| file.read.saturating_add(file.written);
-        all.sort_by_key(|(name, file)| (std::cmp::Reverse((weight(file), file.calls)), *name));
+        all.sort_by_key(|(name, file)| {
+            (
+                std::cmp::Reverse((file.read.saturating_add(file.written), file.calls)),
+                *name,
+            )
+        });
         all.truncate(most);
         all
     }

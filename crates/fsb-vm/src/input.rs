@@ -41,13 +41,13 @@ fn attempt<T>(path: &Path, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<
 /// this process owns that directory. Other users cannot exchange a component of such a path.
 fn own(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
-    let is_ours = |place: &PathBuf| {
-        fs::metadata(place).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
-    };
     let places = SYSTEM.iter().map(PathBuf::from).chain(cache_path().ok());
     let mut places = places
         .filter_map(|place| fs::canonicalize(place).ok())
-        .filter(is_ours);
+        .filter(|place| {
+            fs::metadata(place)
+                .is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+        });
     places.any(|place| path.starts_with(place)).then_some(path)
 }
 

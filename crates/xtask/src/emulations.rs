@@ -293,7 +293,6 @@ fn compare_personality(
     let text = fs::read_to_string(Path::new(WML_FILES).join(format!("{name}.f")))?;
     let script = scratch.join(format!("{name}.f"));
     fs::write(&script, changed(&text, mount)?)?;
-    let ours = || filebench_rate(Command::new(fsb).arg("filebench").arg(&script));
     // filebench needs its shared memory at one address.
     let theirs = || {
         let rate = filebench_rate(
@@ -314,7 +313,11 @@ fn compare_personality(
     // Sometimes filebench succeeds without printing a summary.
     let mut lost = 0;
     while ratios.len() < pairs as usize {
-        let (ours, theirs) = peers::both(&mut luck, ours, theirs)?;
+        let (ours, theirs) = peers::both(
+            &mut luck,
+            || filebench_rate(Command::new(fsb).arg("filebench").arg(&script)),
+            theirs,
+        )?;
         let ours = ours.context("fsb filebench printed no summary")?;
         match theirs {
             Some(theirs) => {

@@ -206,18 +206,20 @@ fn item(line: &str) -> Option<&str> {
 
 fn long_parts(paragraph: &str) -> impl Iterator<Item = String> {
     let plain = without_quotations(paragraph).replace(" %", "%");
-    let is_word = |text: &&str| text.chars().any(char::is_alphanumeric);
-    let words: Vec<&str> = plain.split_whitespace().filter(is_word).collect();
-    let begins = |word: &&str| {
-        word.starts_with(|c: char| c.is_uppercase() || c.is_numeric() || "x(*[".contains(c))
-    };
+    let words: Vec<&str> = plain
+        .split_whitespace()
+        .filter(|text| text.chars().any(char::is_alphanumeric))
+        .collect();
     let mut sentences: Vec<&[&str]> = Vec::new();
     let mut start = 0;
     for end in 1..=words.len() {
         let ends = words[end - 1]
             .trim_end_matches([')', '*'])
             .ends_with(['.', '!', '?', ':', ';']);
-        if words.get(end).is_none_or(|next| ends && begins(next)) {
+        if words.get(end).is_none_or(|next| {
+            ends && next
+                .starts_with(|c: char| c.is_uppercase() || c.is_numeric() || "x(*[".contains(c))
+        }) {
             sentences.push(&words[start..end]);
             start = end;
         }

@@ -84,12 +84,11 @@ impl Sizes {
             "" => Some(None),
             text => text.parse::<Bytes>().ok().map(|bytes| Some(bytes.0)),
         };
-        let range = |text: &str| {
-            let (least, most) = text.split_once("..").unwrap_or((text, text));
-            Some((size(least)?, size(most)?))
-        };
         text.split_whitespace()
-            .map(range)
+            .map(|text| {
+                let (least, most) = text.split_once("..").unwrap_or((text, text));
+                Some((size(least)?, size(most)?))
+            })
             .collect::<Option<_>>()
             .map(Sizes)
     }
@@ -97,10 +96,10 @@ impl Sizes {
     /// Returns whether a size is in one of the ranges. An unknown size is in none.
     pub fn contain(&self, size: Option<u64>) -> bool {
         let is_in = |size: u64| {
-            let within = |(least, most): &(Option<u64>, Option<u64>)| {
-                least.is_none_or(|least| least <= size) && most.is_none_or(|most| size <= most)
-            };
-            self.0.is_empty() || self.0.iter().any(within)
+            self.0.is_empty()
+                || self.0.iter().any(|(least, most)| {
+                    least.is_none_or(|least| least <= size) && most.is_none_or(|most| size <= most)
+                })
         };
         size.is_some_and(is_in)
     }

@@ -1663,9 +1663,9 @@ impl Reader {
             ("buffer_compress_percentage", "compressible"),
             ("dedupe_percentage", "duplicate"),
         ] {
-            let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| *percent <= 100);
-            let Some((line, percent)) = self.value(option, "a number from 0 to 100", percent)
-            else {
+            let Some((line, percent)) = self.value(option, "a number from 0 to 100", |value| {
+                value.parse::<u64>().ok().filter(|percent| *percent <= 100)
+            }) else {
                 continue;
             };
             if percent > 0 {
@@ -2089,8 +2089,11 @@ impl Reader {
             rates(value, |rate| bytes(rate, kilo))
         });
         let expected = "operations per second, for each direction: 1000,500";
-        let per_second = |rate: &str| rate.parse::<u64>().ok().filter(|rate| *rate <= 10_000_000);
-        let operations = self.value("rate_iops", expected, |value| rates(value, per_second));
+        let operations = self.value("rate_iops", expected, |value| {
+            rates(value, |rate| {
+                rate.parse::<u64>().ok().filter(|rate| *rate <= 10_000_000)
+            })
+        });
         let thought = self.value(
             "thinktime",
             "a time in microseconds such as 500, or 5ms",

@@ -108,10 +108,10 @@ fn delimits(byte: u8) -> bool {
 /// Returns the end of a value without quotes. After a key, a comma before a digit is a part of it,
 /// because no key begins with a digit.
 fn end_of_value(text: &[u8], start: usize, follows_key: bool) -> usize {
-    let is_inside = |at: usize| {
-        follows_key && text[at] == b',' && text.get(at + 1).is_some_and(u8::is_ascii_digit)
+    let continues = |at: usize| {
+        !delimits(text[at])
+            || (follows_key && text[at] == b',' && text.get(at + 1).is_some_and(u8::is_ascii_digit))
     };
-    let continues = |at: usize| !delimits(text[at]) || is_inside(at);
     (start..text.len())
         .find(|at| !continues(*at))
         .unwrap_or(text.len())

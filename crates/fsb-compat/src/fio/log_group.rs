@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fsb_model::set::{Histogram, Remark, Run, Series, Timeline};
+use fsb_model::set::{Remark, Run, Timeline};
 
 use super::log_name::{LogKind, LogName};
 use crate::tool::{Problem, ReadError};
@@ -13,12 +13,11 @@ pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
     let mut groups: Vec<(Option<LogName>, Vec<&Path>)> = Vec::new();
     for path in files.iter().map(AsRef::as_ref) {
         let name = LogName::parse(path);
-        let same = |known: &Option<LogName>| {
+        match groups.iter_mut().find(|(known, _)| {
             name.as_ref()
                 .zip(known.as_ref())
                 .is_some_and(|(a, b)| a.prefix == b.prefix)
-        };
-        match groups.iter_mut().find(|(known, _)| same(known)) {
+        }) {
             Some((_, files)) => files.push(path),
             None => groups.push((name, vec![path])),
         }
@@ -37,20 +36,18 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
     joined.warnings = runs.iter().flat_map(named).collect();
     for run in runs.into_iter().skip(1) {
         for series in run.series {
-            let key = |other: &Series| {
+            if !joined.series.iter().any(|other| {
                 (&other.workload, &other.operation, &other.metric)
                     == (&series.workload, &series.operation, &series.metric)
-            };
-            if !joined.series.iter().any(key) {
+            }) {
                 joined.series.push(series);
             }
         }
         let known = |timeline: &Timeline| {
-            let same = |other: &Timeline| {
+            joined.timelines.iter().any(|other| {
                 (&other.workload, &other.operation, &other.metric)
                     == (&timeline.workload, &timeline.operation, &timeline.metric)
-            };
-            joined.timelines.iter().any(same)
+            })
         };
         let timelines: Vec<Timeline> = run
             .timelines
@@ -59,10 +56,9 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
             .collect();
         joined.timelines.extend(timelines);
         for histogram in run.histograms {
-            let same = |other: &Histogram| {
+            if !joined.histograms.iter().any(|other| {
                 (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation)
-            };
-            if !joined.histograms.iter().any(same) {
+            }) {
                 joined.histograms.push(histogram);
             }
         }
@@ -90,11 +86,13 @@ fn named(run: &Run) -> Vec<Remark> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let remark = |remark: &Remark| Remark {
-        line: None,
-        text: format!("{name}: {remark}"),
-    };
-    run.warnings.iter().map(remark).collect()
+    run.warnings
+        .iter()
+        .map(|remark| Remark {
+            line: None,
+            text: format!("{name}: {remark}"),
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -106,15 +106,17 @@ fn process<'j>(
     directions: &[Direction],
     source: &Source,
 ) -> Process<'j> {
-    let operation = |direction: &Direction| {
-        let has_rate = direction.operations > 0 && !is_zero(&direction.fields);
-        (options.operation(direction.way), has_rate)
-    };
     Process {
         line: job.fields.get("jobname").map_or(1, |raw| source.line(raw)),
         host: job.host.as_deref().unwrap_or_default(),
         requested: options.processes(),
-        operations: directions.iter().map(operation).collect(),
+        operations: directions
+            .iter()
+            .map(|direction| {
+                let has_rate = direction.operations > 0 && !is_zero(&direction.fields);
+                (options.operation(direction.way), has_rate)
+            })
+            .collect(),
         has_error: job.error().is_some() || job.unknown_error().is_some(),
     }
 }

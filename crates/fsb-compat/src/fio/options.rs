@@ -290,13 +290,16 @@ impl<'a> Merged<'a> {
             _ if TIMES.contains(&name) => value.strip_suffix('s').unwrap_or(value),
             _ => value,
         };
-        let part = |part: &str| {
-            self.bytes(part)
-                .map_or_else(|| part.to_owned(), |bytes| bytes.to_string())
-        };
         Some((
             name,
-            value.split(',').map(part).collect::<Vec<_>>().join(","),
+            value
+                .split(',')
+                .map(|part| {
+                    self.bytes(part)
+                        .map_or_else(|| part.to_owned(), |bytes| bytes.to_string())
+                })
+                .collect::<Vec<_>>()
+                .join(","),
         ))
     }
 }

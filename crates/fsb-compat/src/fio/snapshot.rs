@@ -77,14 +77,13 @@ fn is_same_work(document: &Document, next: &Document) -> bool {
             .get("job options")
             .map(|raw| raw.get().split_whitespace().collect::<String>())
     };
-    let same = |(one, other): (&Job, &Job)| {
-        (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host)
-            && options(one) == options(other)
-    };
     document.version == next.version
         && document.jobs.len() == next.jobs.len()
         && !next.jobs.is_empty()
-        && document.jobs.iter().zip(&next.jobs).all(same)
+        && document.jobs.iter().zip(&next.jobs).all(|(one, other)| {
+            (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host)
+                && options(one) == options(other)
+        })
 }
 
 /// Returns whether every counter of the next report may have grown from this one.

@@ -101,13 +101,12 @@ impl<'t> Fields<'t> {
     /// Returns the time at which `percent` of all operations were complete: `99.000000%=3948`, in
     /// microseconds.
     fn percentile(&self, percent: f64) -> Option<Found> {
-        let printed = |at| self.text(at).split_once("%=");
         let same = |text: &str| {
             text.parse::<f64>()
                 .is_ok_and(|found| (found - percent).abs() < 1e-6)
         };
         let (_, time) = (12..32)
-            .filter_map(printed)
+            .filter_map(|at| self.text(at).split_once("%="))
             .find(|(found, _)| same(found))?;
         Some(Found {
             value: time.parse::<f64>().ok()? / 1e6,
@@ -160,10 +159,9 @@ impl<'t> Line<'t> {
         let end = BEFORE + columns * ways;
         let rest = fields.get(end + BETWEEN..)?;
         // The errors that a job survived follow the disks, and its description follows them.
-        let is_disk = |fields: &[&str]| fields.len() == DISK && fields[DISK - 1].ends_with('%');
         let disks = rest
             .chunks(DISK)
-            .take_while(|fields| is_disk(fields))
+            .take_while(|fields| fields.len() == DISK && fields[DISK - 1].ends_with('%'))
             .count()
             * DISK;
         let whole = |at: usize| {
@@ -183,10 +181,6 @@ impl<'t> Line<'t> {
                 .iter()
                 .map(|field| field.len() + 1)
                 .sum::<usize>();
-        let way = |way| Fields {
-            all: &text[offset(BEFORE + columns * way)..],
-            number,
-        };
         Some(Line {
             number,
             version: fields[1].strip_prefix("fio-")?,
@@ -197,7 +191,12 @@ impl<'t> Line<'t> {
                 .ok()
                 .filter(|error| *error != 0)
                 .unwrap_or(survived),
-            ways: (0..ways).map(way).collect(),
+            ways: (0..ways)
+                .map(|way| Fields {
+                    all: &text[offset(BEFORE + columns * way)..],
+                    number,
+                })
+                .collect(),
             disks: if requests(&rest[..disks]) < FEWEST_REQUESTS {
                 ""
             } else {
@@ -339,8 +338,12 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
 
 /// Returns the reads and writes of all disks.
 fn requests(disks: &[&str]) -> u64 {
-    let number = |field: &&str| field.parse::<u64>().unwrap_or_default();
-    let of_disk = |disk: &[&str]| disk[1..3].iter().map(number).fold(0, u64::saturating_add);
+    let of_disk = |disk: &[&str]| {
+        disk[1..3]
+            .iter()
+            .map(|field| field.parse::<u64>().unwrap_or_default())
+            .fold(0, u64::saturating_add)
+    };
     disks
         .chunks_exact(DISK)
         .map(of_disk)
@@ -369,13 +372,11 @@ fn run(execution: Execution) -> Result<Draft, ReadError> {
             let text = format!("job '{workload}' failed: {}", error_text(line.error));
             draft.fail(line.number, Some(workload), text);
         }
-        let is_idle =
-            |fields: &Fields| fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0);
         let worked: Vec<_> = line
             .ways
             .iter()
             .zip(WAYS)
-            .filter(|(fields, _)| !is_idle(fields))
+            .filter(|(fields, _)| !(fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0)))
             .collect();
         let operations = worked
             .iter()

@@ -455,11 +455,14 @@ impl Known {
                 )
             }
             Names => {
-                let missing = |_| OptionsError::new("-F needs file names, one for each process");
-                typed
-                    .options
-                    .files
-                    .extend(parser.values().map_err(missing)?.map(PathBuf::from));
+                typed.options.files.extend(
+                    parser
+                        .values()
+                        .map_err(|_| {
+                            OptionsError::new("-F needs file names, one for each process")
+                        })?
+                        .map(PathBuf::from),
+                );
                 Ok(())
             }
             Not => Err(OptionsError::new(format!(

@@ -483,12 +483,11 @@ pub fn reports(options: &Options, report: &Report) -> String {
     if options.cpu {
         for (_, title, _, column) in chosen(options) {
             _ = writeln!(text, "\n\"{title} {CPU_TITLE}\"");
-            let percent = |cells: &Cells| cells[column].map_or(0.0, |cell| cell.cpu);
             text.push_str(&body(
                 options,
                 report,
                 |cell| format!(" {cell:>6.2}"),
-                percent,
+                |cells| cells[column].map_or(0.0, |cell| cell.cpu),
             ));
         }
     }

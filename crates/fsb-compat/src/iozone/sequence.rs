@@ -135,11 +135,10 @@ pub fn rows(options: &Options) -> Vec<MatrixRow> {
         } else {
             0
         };
-        let fits = move |record: &u64| *record <= file && *record >= least;
         records
             .clone()
             .into_iter()
-            .filter(fits)
+            .filter(move |record| *record <= file && *record >= least)
             .map(move |record| MatrixRow { file, record })
     };
     file_sizes(options).into_iter().flat_map(of_file).collect()

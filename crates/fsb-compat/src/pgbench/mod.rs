@@ -107,7 +107,6 @@ const LONGEST_SCRIPT: usize = 100;
 const MOST_SCRIPTS: usize = 20;
 
 fn recognise(head: &[u8]) -> bool {
-    let progress = |line: &[u8]| line.starts_with(b"progress: ") && holds(line, b" tps, lat ");
     let report = holds(head, b"transaction type: ") && holds(head, b"scaling factor: ");
     let start = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let banner = [&b"pgbench ("[..], b"pgbench: error: ", b"pgbench: fatal: "]
@@ -116,7 +115,10 @@ fn recognise(head: &[u8]) -> bool {
     report
         || banner
         || log::recognise(head)
-        || head.split(|byte| *byte == b'\n').take(100).any(progress)
+        || head
+            .split(|byte| *byte == b'\n')
+            .take(100)
+            .any(|line| line.starts_with(b"progress: ") && holds(line, b" tps, lat "))
 }
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {

@@ -338,7 +338,6 @@ fn set_size(settings: &mut Settings, value: &str) -> Result<Option<String>, Stri
 
 /// Sets `PATH` or `PATH WEIGHT`. `+PATH` adds a location, `-PATH` removes one.
 fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
-    let no_path = || "set location: name a directory".to_owned();
     if let Some(path) = value.strip_prefix('-') {
         let known = settings
             .locations
@@ -366,7 +365,7 @@ fn set_location(settings: &mut Settings, value: &str) -> Result<(), String> {
         None => (path, 1),
     };
     if path.is_empty() {
-        return Err(no_path());
+        return Err("set location: name a directory".to_owned());
     }
     if path.contains('\0') {
         return Err("set location: a path cannot contain a NUL byte".to_owned());

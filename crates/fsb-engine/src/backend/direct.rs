@@ -145,11 +145,10 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
     let path = trial.path();
     let length = trial_length(place.record_size);
     let mut memory = Memory::new(length);
-    let refused = |error| EngineError::io("write to", path, &error);
     plain
         .write_all_at(memory.as_mut(), 0)
         .and_then(|()| plain.sync_all())
-        .map_err(refused)?;
+        .map_err(|error| EngineError::io("write to", path, &error))?;
     let direct = open(&trial, Verb::Write)?;
     let buffered = overwrite(&plain, &direct, memory.as_mut())
         .map_err(|error| cannot(place, "write to", path, &error))?;

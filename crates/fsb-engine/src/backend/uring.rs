@@ -292,10 +292,12 @@ impl UringSession {
             false => (file.as_raw_fd(), squeue::Flags::empty()),
         };
         let (file, start, length) = (types::Fd(number), request.memory, request.length as u32);
-        let inside = |&(begin, end): &(usize, usize)| {
-            begin <= start as usize && start as usize + request.length <= end
-        };
-        let entry = match (request.verb, self.memory.iter().position(inside)) {
+        let entry = match (
+            request.verb,
+            self.memory.iter().position(|&(begin, end)| {
+                begin <= start as usize && start as usize + request.length <= end
+            }),
+        ) {
             (Verb::Read, Some(piece)) => opcode::ReadFixed::new(file, start, length, piece as u16)
                 .offset(request.offset)
                 .build(),

@@ -685,9 +685,9 @@ fn processes(
             children.kill();
             no_thread(&error)
         })?;
-        let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
         let start = begin(&group, phases, || {
-            interrupted.load(Ordering::Relaxed) || gone()
+            interrupted.load(Ordering::Relaxed)
+                || members.iter().any(thread::ScopedJoinHandle::is_finished)
         });
         while !members.iter().all(thread::ScopedJoinHandle::is_finished) {
             if interrupted.load(Ordering::Relaxed) {

@@ -375,8 +375,10 @@ impl Job for MicroJob {
         let cycles = all_cycles(&reports);
         let measured = &cycles[threads.warmup_cycles as usize..];
         measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
-        let sample = |cycle: &Cycle| cycle.timed_ns as f64 * 1e-9 / self.iterations as f64;
-        measurement.samples = measured.iter().map(sample).collect();
+        measurement.samples = measured
+            .iter()
+            .map(|cycle| cycle.timed_ns as f64 * 1e-9 / self.iterations as f64)
+            .collect();
         measurement.cycle_spans_ns = cycles.iter().map(|cycle| cycle.span_ns).collect();
         Ok(measurement)
     }
@@ -405,8 +407,9 @@ fn all_cycles(threads: &[Vec<Cycle>]) -> Vec<Cycle> {
             a.span_ns[1].max(b.span_ns[1]),
         ],
     };
-    let of_all = |cycle| threads.iter().map(|thread| thread[cycle]).reduce(together);
-    (0..count).filter_map(of_all).collect()
+    (0..count)
+        .filter_map(|cycle| threads.iter().map(|thread| thread[cycle]).reduce(together))
+        .collect()
 }
 
 struct MicroThreads<'s> {

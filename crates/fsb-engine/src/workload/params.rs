@@ -414,14 +414,12 @@ impl<'p> Reader<'p> {
 
 /// Returns a whole number, even if it is written as `8.0`.
 fn whole(value: &Value) -> Option<u64> {
-    let rounded = || {
+    value.as_u64().or_else(|| {
         value
             .as_f64()
             .filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number))
-    };
-    value
-        .as_u64()
-        .or_else(|| rounded().map(|number| number as u64))
+            .map(|number| number as u64)
+    })
 }
 
 /// Parses a fraction: `0.5`, `1/2` or `50%`. Returns `None` for other text.

@@ -118,10 +118,12 @@ impl Checker<'_> {
 
     fn fileset(&mut self, set: &FileSet) {
         let place = format!("fileset {}", set.name);
-        let usable = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         if set.name.is_empty()
             || set.name.len() > 64
-            || !set.name.chars().all(usable)
+            || !set
+                .name
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
             || set.name.starts_with('.')
         {
             self.say(

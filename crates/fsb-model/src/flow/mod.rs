@@ -734,13 +734,12 @@ impl Thread {
                     matches!(open.op, Op::Create | Op::Open)
                         && open.descriptor() == step.descriptor()
                 });
-                let same = |other: &&FlowStep| {
-                    other.descriptor() == step.descriptor()
-                        || (other.op == Op::SyncSet && other.set.is_some())
-                };
                 let next = rest
                     .iter()
-                    .filter(same)
+                    .filter(|other| {
+                        other.descriptor() == step.descriptor()
+                            || (other.op == Op::SyncSet && other.set.is_some())
+                    })
                     .find(|other| matches!(other.op, Op::Sync | Op::SyncSet | Op::Close));
                 dsync.is_some_and(|open| open.dsync)
                     || next.is_some_and(|next| next.op != Op::Close)

@@ -12,11 +12,12 @@ pub(super) const KIND: ChartKind = ChartKind {
 };
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
-    let is_shown = |(_, found): &&(usize, &TracedExplanation)| {
-        found.workload == row.label && !found.causes.is_empty()
-    };
-    let traced: Vec<(usize, &TracedExplanation)> =
-        view.traced.iter().filter(is_shown).copied().collect();
+    let traced: Vec<(usize, &TracedExplanation)> = view
+        .traced
+        .iter()
+        .filter(|(_, found)| found.workload == row.label && !found.causes.is_empty())
+        .copied()
+        .collect();
     // The order of the largest difference, with the unexplained time last.
     let mut classes: Vec<&'static str> = Vec::new();
     for cause in traced.iter().flat_map(|(_, found)| &found.causes) {

@@ -42,14 +42,12 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     if shown.is_empty() {
         return Vec::new();
     }
-    let all = || {
+    let key = LOOKS.iter().filter(|(kind, ..)| {
         shown
             .iter()
             .flat_map(|(.., work)| work.shown_requests.iter().flatten())
-    };
-    let key = LOOKS
-        .iter()
-        .filter(|(kind, ..)| all().any(|request| request.kind == *kind));
+            .any(|request| request.kind == *kind)
+    });
     let key = key.map(|(kind, hue, _, shape)| KeyEntry {
         class: format!("t{hue}"),
         shape,

@@ -17,14 +17,15 @@ pub(super) const KIND: ChartKind = ChartKind {
 /// Only the heights lie in the page; its script makes the figure of the operation and set that are
 /// chosen.
 fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
-    let flat = |operation: &Operation| {
-        operation.by_file_size.len() < 2 || operation.by_record_size.len() < 2
-    };
     let rows = view
         .rows
         .iter()
         .filter_map(|row| Some((row.label.as_str(), row.operation()?.operation)));
-    let rows = rows.filter(|(_, operation)| !flat(operation) && !operation.cells.is_empty());
+    let rows = rows.filter(|(_, operation)| {
+        operation.by_file_size.len() >= 2
+            && operation.by_record_size.len() >= 2
+            && !operation.cells.is_empty()
+    });
     let operations: Vec<Value> = rows
         .map(|(label, operation)| heights(view, label, operation))
         .collect();

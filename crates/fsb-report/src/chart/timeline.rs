@@ -26,14 +26,12 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         .iter()
         .flat_map(|(_, timeline)| timeline.rates.iter().flatten().copied());
     let most = rates.fold(0.0, f64::max);
-    let longest = || {
-        timelines
-            .iter()
-            .flat_map(|(_, timeline)| timeline.longest.iter().flatten().copied())
-    };
-    let (lo, hi) = longest().fold((f64::MAX, 0.0f64), |(lo, hi), value| {
-        (lo.min(value), hi.max(value))
-    });
+    let (lo, hi) = timelines
+        .iter()
+        .flat_map(|(_, timeline)| timeline.longest.iter().flatten().copied())
+        .fold((f64::MAX, 0.0f64), |(lo, hi), value| {
+            (lo.min(value), hi.max(value))
+        });
     if most == 0.0 || hi == 0.0 {
         return Vec::new();
     }

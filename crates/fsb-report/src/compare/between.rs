@@ -15,9 +15,11 @@ use crate::show::{Change, capital, counted, percent, percent_above};
 /// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is
 /// judged, or if the cause is not a lack of runs.
 pub fn unjudged_of(document: &Document) -> Option<String> {
-    let levels =
-        || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
-    let between_runs = || levels().filter(|level| is_between_runs(level));
+    let between_runs = || {
+        judged_by(document)
+            .flat_map(|operation| operation.estimate.against.values().flatten())
+            .filter(|level| is_between_runs(level))
+    };
     if document.unjudged.is_some()
         || document.withheld
         || between_runs().any(|level| level.unjudged.is_none())
@@ -129,9 +131,8 @@ pub fn power_of(document: &Document) -> Option<String> {
 
 /// Names the source of the variation that was added, if any was.
 fn between_text(document: &Document) -> Option<String> {
-    let levels =
-        || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
-    let few = levels()
+    let few = judged_by(document)
+        .flat_map(|operation| operation.estimate.against.values().flatten())
         .filter(|level| is_between_runs(level))
         .any(|level| level.n < FEWEST_RUNS_JUDGED);
     let (what, between) = match document.settings.between_runs.filter(|_| few) {

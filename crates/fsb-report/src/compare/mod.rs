@@ -125,11 +125,10 @@ fn title(names: &[String]) -> String {
 
 /// Returns whether any row has letters.
 fn is_judged(view: &View<'_>) -> bool {
-    let lettered = |row: &Row<'_>| {
+    view.rows.iter().any(|row| {
         row.operation()
             .is_some_and(|found| found.operation.letters.values().any(Option::is_some))
-    };
-    view.rows.iter().any(lettered)
+    })
 }
 
 /// Explains the abbreviations and signs that occur in the table, and names the output with the
@@ -246,8 +245,10 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
 /// Returns the line of one size, with one cell per set.
 fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine {
     let operation = row.operation().map(|found| found.operation);
-    let cell = |name: &String| Some(cell(operation?, &SetStatistics::of_slice(slice, name)));
-    let cells = names.iter().filter_map(cell).collect();
+    let cells = names
+        .iter()
+        .filter_map(|name| Some(cell(operation?, &SetStatistics::of_slice(slice, name))))
+        .collect();
     DetailLine {
         head: Bytes(slice.bytes).to_string(),
         column: None,
@@ -364,13 +365,15 @@ fn shorten_names<T>(map: &mut BySet<T>, releases: &Releases) {
 /// count only in detail.
 pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
-    let counts = |row: &&Row<'_>| {
-        operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1
-    };
-    let is_shown = |row: &&Row<'_>| selection.detail.is_some() || !row.is_part;
-    let rows: Vec<&Row<'_>> = all.iter().filter(counts).filter(is_shown).collect();
-    let of_workload = |row: &&Row<'_>| operation(row).is_some_and(|found| found.workload.is_some());
-    let word = if rows.iter().any(of_workload) {
+    let rows: Vec<&Row<'_>> = all
+        .iter()
+        .filter(|row| operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1)
+        .filter(|row| selection.detail.is_some() || !row.is_part)
+        .collect();
+    let word = if rows
+        .iter()
+        .any(|row| operation(row).is_some_and(|found| found.workload.is_some()))
+    {
         "workload"
     } else {
         "operation"
@@ -427,11 +430,9 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         .flat_map(|pair| [pair.baseline, pair.candidate])
         .filter_map(|place| Some(document.sets.get(place)?.name.as_str()))
         .collect();
-    let is_few =
-        |set: &&&SetSummary| set.runs < FEWEST_RUNS_JUDGED && !judged.contains(&set.name.as_str());
     let few: Vec<&str> = sets
         .iter()
-        .filter(is_few)
+        .filter(|set| set.runs < FEWEST_RUNS_JUDGED && !judged.contains(&set.name.as_str()))
         .map(|set| set.name.as_str())
         .collect();
     let one_run = sets
@@ -601,10 +602,9 @@ pub(crate) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
     let places: Vec<usize> = names.iter().filter_map(|name| place(name)).collect();
     let mut groups: Vec<Vec<&'a Operation>> = Vec::new();
     for operation in selection.operations() {
-        let same = |group: &&mut Vec<&Operation>| {
+        match groups.iter_mut().find(|group| {
             (&group[0].workload, &group[0].operation) == (&operation.workload, &operation.operation)
-        };
-        match groups.iter_mut().find(same) {
+        }) {
             Some(group) => group.push(operation),
             None => groups.push(vec![operation]),
         }

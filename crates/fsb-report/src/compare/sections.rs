@@ -573,11 +573,12 @@ fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> 
 /// set.
 fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let other = |operation: &&Operation| {
-        let cell = |name: &String| cell(operation, &SetStatistics::of_operation(operation, name));
-        let cells = view
-            .names
-            .iter()
-            .map(|name| TableCell::shown(&cell(name), false));
+        let cells = view.names.iter().map(|name| {
+            TableCell::shown(
+                &cell(operation, &SetStatistics::of_operation(operation, name)),
+                false,
+            )
+        });
         TableRow::new(operation.metric.replace('_', " "), cells.collect())
     };
     let caption = match view.compares() {
@@ -609,9 +610,8 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
     let rows = view.names.iter().enumerate().map(|(place, name)| {
-        let at = |q: &f64| of_set(name).iter().find(|found| found.q == *q);
         let cell = |q: &f64| {
-            at(q).map_or_else(
+            of_set(name).iter().find(|found| found.q == *q).map_or_else(
                 || TableCell::new("–"),
                 |found| TableCell::new(Unit::Seconds.show(found.seconds)),
             )

@@ -35,9 +35,11 @@ fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
 /// Returns the panels: cases with the same unit, in the order of the first of them.
 fn panels<'v, 'a>(view: &'v View<'a>) -> Vec<(Unit, Vec<&'v Row<'a>>)> {
     let mut panels: Vec<(Unit, Vec<&Row<'a>>)> = Vec::new();
-    let has_values =
-        |row: &&Row<'_>| (0..view.names.len()).any(|column| value(row, column).is_some());
-    for row in view.rows.iter().filter(has_values) {
+    for row in view
+        .rows
+        .iter()
+        .filter(|row| (0..view.names.len()).any(|column| value(row, column).is_some()))
+    {
         match panels.iter_mut().find(|(unit, _)| *unit == unit_of(row)) {
             Some((_, rows)) => rows.push(row),
             None => panels.push((unit_of(row), vec![row])),
@@ -123,11 +125,14 @@ fn panel(
     let x = |value: f64| {
         area.left + (value / divisor / (step * count)).clamp(0.0, 1.0) * (area.right - area.left)
     };
-    let tick = |place: usize| {
-        let at = step * place as f64;
-        (x(at * divisor), format!("{}", (at * 1e9).round() / 1e9))
-    };
-    let ticks = Ticks((0..=count as usize).map(tick).collect());
+    let ticks = Ticks(
+        (0..=count as usize)
+            .map(|place| {
+                let at = step * place as f64;
+                (x(at * divisor), format!("{}", (at * 1e9).round() / 1e9))
+            })
+            .collect(),
+    );
     let pitch = if columns == 1 { 12.0 } else { 8.5 };
     let height = (pitch * columns as f64 + 4.0).max(15.0);
     let axis = match (name, of) {

@@ -327,13 +327,13 @@ fn chosen(text: &str) -> &str {
 /// Returns the first two numbers of a release: `6.12` of `6.12.3-amd64`.
 fn release_series(release: &str) -> String {
     let numbers: Vec<&str> = release.splitn(3, '.').take(2).collect();
-    let end = |text: &str| {
-        text.find(|letter: char| !letter.is_ascii_digit())
-            .unwrap_or(text.len())
-    };
     numbers
         .iter()
-        .map(|text| &text[..end(text)])
+        .map(|text| {
+            &text[..text
+                .find(|letter: char| !letter.is_ascii_digit())
+                .unwrap_or(text.len())]
+        })
         .collect::<Vec<_>>()
         .join(".")
 }

@@ -38,13 +38,12 @@ pub fn find(name: &str) -> Option<&'static Format> {
 /// Returns the format that the end of a file name implies: of `trials.csv` it is csv, of
 /// `xfs.summary.csv` summary-csv.
 pub fn find_by_file_name(name: &str) -> Option<&'static Format> {
-    let ends_so = |format: &&Format| {
-        let stem = name.strip_suffix(format.extension);
-        stem.is_some_and(|stem| stem.ends_with('.') || format.extension.contains('.'))
-    };
     FORMATS
         .iter()
-        .filter(ends_so)
+        .filter(|format| {
+            let stem = name.strip_suffix(format.extension);
+            stem.is_some_and(|stem| stem.ends_with('.') || format.extension.contains('.'))
+        })
         .max_by_key(|format| format.extension.len())
 }
 

@@ -487,10 +487,11 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
             .map(|configuration| configuration.name)
             .collect();
         let column = |at: usize, row: &PublishedRow| {
-            let value = |values: &[String]| CellPart::Value(values[at].clone(), String::new());
             Column::new(
                 &row.workload,
-                part.iter().map(|one| (value(&one.values), None)).collect(),
+                part.iter()
+                    .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))
+                    .collect(),
             )
         };
         let columns: Vec<Column> = published
@@ -521,8 +522,11 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
         return String::new();
     };
     let mut lines = vec![String::new()];
-    let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside(LONGEST).is_some());
-    let rows: Vec<&Workload> = summary.cases.iter().filter(timed).collect();
+    let rows: Vec<&Workload> = summary
+        .cases
+        .iter()
+        .filter(|row| row.cells.iter().any(|cell| cell.beside(LONGEST).is_some()))
+        .collect();
     if rows.is_empty() {
         return "\nNo trial recorded the latencies of its operations.\n".to_owned();
     }

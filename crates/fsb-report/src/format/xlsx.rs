@@ -117,9 +117,12 @@ fn of_trials(
     let mut sheet = Sheet::new(book, "Trials", TRIAL_COLUMNS)?;
     let mut records = trial_records(trials, summary, |text| Cow::Borrowed(text));
     for record in records.by_ref().take(MOST_LINES) {
-        let cell =
-            |(name, text): (&&str, &String)| Cell::of_text(text.clone(), NUMBERS.contains(name));
-        sheet.line(TRIAL_COLUMNS.iter().zip(&record).map(cell))?;
+        sheet.line(
+            TRIAL_COLUMNS
+                .iter()
+                .zip(&record)
+                .map(|(name, text)| Cell::of_text(text.clone(), NUMBERS.contains(name))),
+        )?;
     }
     sheet.finish()?;
     Ok(records.count())
@@ -133,13 +136,12 @@ fn of_environment(book: &mut Workbook, summary: &Summary) -> Result<(), XlsxErro
     )?;
     for table in &summary.environment {
         for row in &table.rows {
-            let optional =
-                |text: &Option<String>| Cell::of_text(text.clone().unwrap_or_default(), false);
             let names = [&table.title, &row.what].map(|text| Cell::of_text(text.clone(), false));
             sheet.line(
-                names
-                    .into_iter()
-                    .chain([&row.requested, &row.observed].map(optional)),
+                names.into_iter().chain(
+                    [&row.requested, &row.observed]
+                        .map(|text| Cell::of_text(text.clone().unwrap_or_default(), false)),
+                ),
             )?;
         }
     }
@@ -159,9 +161,12 @@ fn of_statistics(book: &mut Workbook, selection: Selection<'_>) -> Result<usize,
     let mut sheet = Sheet::new(book, "Statistics", &columns)?;
     let mut records = reader.records().flatten();
     for record in records.by_ref().take(MOST_LINES) {
-        let cell =
-            |(name, text): (&str, &str)| Cell::of_text(text.to_owned(), NUMBERS.contains(&name));
-        sheet.line(columns.iter().zip(&record).map(cell))?;
+        sheet.line(
+            columns
+                .iter()
+                .zip(&record)
+                .map(|(name, text)| Cell::of_text(text.to_owned(), NUMBERS.contains(&name))),
+        )?;
     }
     sheet.finish()?;
     Ok(records.count())

@@ -497,9 +497,8 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
         }
     }
     // Costs come before latencies, which have tables of their own.
-    let is_cost =
-        |name: &str| metric::find(name).is_some_and(|kind| kind.role == metric::Role::Cost);
-    metrics.sort_by_key(|name| !is_cost(name));
+    metrics
+        .sort_by_key(|name| metric::find(name).is_none_or(|kind| kind.role != metric::Role::Cost));
     let row = |name: &&str| {
         TableRow::new(
             spoken(name),
@@ -565,8 +564,9 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
     let mut rows: BTreeMap<u32, Vec<TableCell>> = BTreeMap::new();
     let columns = workload.cells.len();
     let mut put = |block: u32, column: usize, cell: TableCell| {
-        let empty = || (0..columns).map(|_| TableCell::new("–")).collect();
-        let row: &mut Vec<TableCell> = rows.entry(block).or_insert_with(empty);
+        let row: &mut Vec<TableCell> = rows
+            .entry(block)
+            .or_insert_with(|| (0..columns).map(|_| TableCell::new("–")).collect());
         row[column] = cell;
     };
     for (column, cell) in workload.cells.iter().enumerate() {

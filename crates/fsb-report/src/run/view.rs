@@ -83,11 +83,10 @@ fn explained(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let measured = |found: &TracedExplanation| {
-        let of_same = |other: &&Explanation| found.is_difference(other);
         summary
             .explanations
             .iter()
-            .find(of_same)
+            .find(|other| found.is_difference(other))
             .map(|explanation| explanation.seconds)
     };
     if !summary.traced_explanations.is_empty() {

@@ -248,11 +248,10 @@ pub(super) fn overall(
         if !counts(0) || !counts(candidate) {
             return None;
         }
-        let has_both = |case: &&Workload| case.ranking.comparison(0, candidate).is_some();
         let cases = cases
             .iter()
             .filter(|case| case.withheld.is_none())
-            .filter(has_both);
+            .filter(|case| case.ranking.comparison(0, candidate).is_some());
         let workloads: Vec<Weighted<'_>> = cases
             .map(|case| Weighted {
                 weight: 1.0,

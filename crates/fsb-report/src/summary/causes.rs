@@ -103,12 +103,11 @@ pub(crate) fn explanations(
         .collect();
     let explained = |(workload, place): &(&str, usize)| -> Option<Explanation> {
         let of = |target: &str| {
-            let costs = |trial: &&ReportTrial| Some((trial.block, costs(record, trial)?));
             let trials = last_attempts(by_cell.get(&(*workload, target))?);
             Some(
                 trials
                     .iter()
-                    .filter_map(costs)
+                    .filter_map(|trial| Some((trial.block, costs(record, trial)?)))
                     .collect::<BTreeMap<u32, Costs>>(),
             )
         };
@@ -259,8 +258,6 @@ impl Explanation {
     /// causes whose interval contains 0.
     pub fn line(&self) -> String {
         let (unit, number) = signed_times(self.seconds);
-        let shown =
-            |cause: &&Cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0);
         let cause = |cause: &Cause| {
             let Cause {
                 kind,
@@ -275,7 +272,12 @@ impl Explanation {
                 number(interval.hi)
             )
         };
-        let causes: Vec<String> = self.causes.iter().filter(shown).map(cause).collect();
+        let causes: Vec<String> = self
+            .causes
+            .iter()
+            .filter(|cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0))
+            .map(cause)
+            .collect();
         let Explanation {
             workload,
             candidate,

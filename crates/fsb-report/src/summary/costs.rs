@@ -32,12 +32,11 @@ fn flushed(summary: &Summary) -> Option<String> {
     /// operation. The kernel may merge flushes.
     const EACH: f64 = 0.9;
     let cases = summary.cases.iter().filter_map(|case| {
-        let each = |cell: &Measured| {
+        let measured = || case.cells.iter().filter(|cell| cell.estimate.is_some());
+        if !measured().any(|cell| {
             cell.beside("device_flushes_per_operation")
                 .is_some_and(|found| found.description.mean >= EACH)
-        };
-        let measured = || case.cells.iter().filter(|cell| cell.estimate.is_some());
-        if !measured().any(each) {
+        }) {
             return None;
         }
         let p99 = |cell: &Measured| {

@@ -75,8 +75,7 @@ pub(super) fn warning(record: &RunRecord) -> Option<String> {
 /// Formats a change with its interval in two significant digits: `−25 % [−31, −19]`, or as factors
 /// from twofold on: `×7.1 [3.2, 16]`.
 fn shown(ratio: f64, Interval { lo, hi }: Interval) -> String {
-    let is_factor = |ratio: f64| !(0.5..=2.0).contains(&ratio);
-    if is_factor(ratio) {
+    if !(0.5..=2.0).contains(&ratio) {
         return format!(
             "×{} [{}, {}]",
             significant(ratio),

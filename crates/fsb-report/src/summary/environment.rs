@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::host::{DeviceManifest, HostManifest, ProcessorCache};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
-use fsb_model::storage::{Layer, StorageLayer, layers_text};
+use fsb_model::storage::{Layer, layers_text};
 use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
@@ -217,9 +217,13 @@ fn target_table(
 /// Returns the layers of a target's storage. A guest cannot see what its hypervisor does with a
 /// virtual disk.
 fn storage_text(record: &RunRecord, found: &TargetRecord) -> String {
-    let is_disk = |layer: &StorageLayer| matches!(layer.layer, Layer::Disk { .. });
     let layers = layers_text(&found.storage);
-    match record.host.hypervisor.is_some() && found.storage.iter().any(is_disk) {
+    match record.host.hypervisor.is_some()
+        && found
+            .storage
+            .iter()
+            .any(|layer| matches!(layer.layer, Layer::Disk { .. }))
+    {
         true => {
             format!(
                 "{layers}; the hypervisor may hold the disk in memory or omit flushes, which a guest cannot see"
@@ -301,8 +305,12 @@ fn controls(record: &RunRecord) -> Option<EnvironmentTable> {
             .values()
             .any(|target| target.controls.contains_key(name))
     };
-    let known = |name: &String| record.controls.contains_key(name) || of_a_target(name);
-    for (name, asked) in record.plan.controls.iter().filter(|(name, _)| !known(name)) {
+    for (name, asked) in record
+        .plan
+        .controls
+        .iter()
+        .filter(|(name, _)| !(record.controls.contains_key(*name) || of_a_target(name)))
+    {
         rows.both(name, asked.as_str(), "");
     }
     rows.table("Controls")

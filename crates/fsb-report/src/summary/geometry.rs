@@ -60,13 +60,13 @@ fn is_small(record: &RunRecord, target: &Target) -> bool {
         .as_ref()
         .and_then(Placement::divided)
         .map(|(_, bytes)| bytes);
-    let medium = || {
-        target
-            .file_system()
-            .and_then(|spec| record.media.get(&spec.medium.to_string()))
-    };
     let bytes = slice
-        .or_else(|| medium().map(|medium| medium.device.size_bytes))
+        .or_else(|| {
+            target
+                .file_system()
+                .and_then(|spec| record.media.get(&spec.medium.to_string()))
+                .map(|medium| medium.device.size_bytes)
+        })
         .filter(|bytes| *bytes > 0);
     bytes.is_none_or(|bytes| bytes < record.plan.like_disk.0)
 }

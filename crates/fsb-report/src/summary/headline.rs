@@ -345,9 +345,9 @@ fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
     };
     let rivals =
         (0..case.cells.len()).filter(|target| *target != winner && case.ranking.may_win(*target));
-    let compared =
-        |rival: usize| Some((rival, lead(case.ranking.comparison(rival, winner)?.ratio)));
-    let mut rivals: Vec<(usize, f64)> = rivals.filter_map(compared).collect();
+    let mut rivals: Vec<(usize, f64)> = rivals
+        .filter_map(|rival| Some((rival, lead(case.ranking.comparison(rival, winner)?.ratio))))
+        .collect();
     rivals.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let rivals: Vec<usize> = rivals.into_iter().map(|(rival, _)| rival).collect();
     let Some((closest, others)) = rivals.split_first() else {

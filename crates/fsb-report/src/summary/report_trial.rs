@@ -97,8 +97,8 @@ pub struct ShownCell {
 
 /// Returns whether an operation with these parameters writes, or makes data durable.
 pub fn writes(operation: &str, params: &Params) -> bool {
-    let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
-    let only_reads = reads(operation) || ["stat", "scan", "readdir"].contains(&operation);
+    let only_reads = (operation.ends_with("read") || operation.ends_with("readv"))
+        || ["stat", "scan", "readdir"].contains(&operation);
     !only_reads || is_durable(params)
 }
 
@@ -534,9 +534,10 @@ impl From<ShownMetric<'_>> for Metric {
 pub(super) fn last_attempts<'a>(trials: &[&'a ReportTrial]) -> Vec<&'a ReportTrial> {
     let mut by_block: BTreeMap<u32, &ReportTrial> = BTreeMap::new();
     for trial in trials {
-        let later =
-            |held: &&ReportTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
-        if by_block.get(&trial.block).is_none_or(later) {
+        if by_block
+            .get(&trial.block)
+            .is_none_or(|held| (trial.attempt, trial.order) >= (held.attempt, held.order))
+        {
             by_block.insert(trial.block, trial);
         }
     }

@@ -23,9 +23,12 @@ pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
             .get(&targets[*place].name)
             .is_some_and(|found| found.failed.is_none())
     };
-    let is_unsafe = |place: &usize| !of_target(record, &targets[*place].name).is_empty();
     let made: Vec<usize> = (0..targets.len()).filter(made).collect();
-    let barred: Vec<usize> = made.iter().copied().filter(is_unsafe).collect();
+    let barred: Vec<usize> = made
+        .iter()
+        .copied()
+        .filter(|place| !of_target(record, &targets[*place].name).is_empty())
+        .collect();
     if record.plan.risky || barred.len() == made.len() {
         Vec::new()
     } else {

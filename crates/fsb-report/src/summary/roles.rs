@@ -144,9 +144,12 @@ fn results(summary: &Summary, role: &Role) -> Option<String> {
         || role
             .program
             .is_some_and(|program| program.plan == summary.suite);
-    let belongs = |case: &&Workload| is_whole || case.roles.contains(&role.machine);
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for case in summary.cases.iter().filter(belongs) {
+    for case in summary
+        .cases
+        .iter()
+        .filter(|case| is_whole || case.roles.contains(&role.machine))
+    {
         let said = outcome(summary, case);
         match groups.iter_mut().find(|(known, _)| *known == said) {
             Some((_, cases)) => cases.push(case.workload.clone()),
@@ -183,11 +186,10 @@ fn outcome(summary: &Summary, case: &Workload) -> String {
 /// Returns the targets of this run on the usual medium, as a shell takes them.
 fn targets(summary: &Summary) -> String {
     // A target on several kernels is one target here.
-    let of_target = |text: &str| shell::word(text.split('%').next().unwrap_or(text));
     let mut targets: Vec<String> = summary
         .targets
         .iter()
-        .map(|target| of_target(&target.what))
+        .map(|target| shell::word(target.what.split('%').next().unwrap_or(&target.what)))
         .collect();
     targets.dedup();
     targets.join(" ")

@@ -70,12 +70,9 @@ fn along(by: By, cases: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling>
     let mut curves = Vec::new();
     // A filebench workload may have a rate too, but it is not compared by latency and forms no such
     // curve.
-    let fits =
-        |family: &Vec<(u64, usize)>| by != By::Rate || cases[family[0].1].better == Better::Lower;
-    for mut family in families
-        .into_values()
-        .filter(|family| family.len() >= FEWEST && fits(family))
-    {
+    for mut family in families.into_values().filter(|family| {
+        family.len() >= FEWEST && (by != By::Rate || cases[family[0].1].better == Better::Lower)
+    }) {
         family.sort_unstable();
         let (levels, places): (Vec<u64>, Vec<usize>) = family.into_iter().unzip();
         let what = common(&cases[places[0]].workload, &cases[places[1]].workload);

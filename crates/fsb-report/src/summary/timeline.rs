@@ -264,13 +264,15 @@ impl WarmUps {
             .copied()
             .or(fits.first())?;
         let mut read = 0.0;
-        let point = |bin: &ReadBin| {
-            read += bin.bytes;
-            [read - bin.bytes / 2.0, bin.bytes / bin.seconds]
-        };
         let shown = ShownWarmUp {
             block: *block,
-            points: bins.iter().map(point).collect(),
+            points: bins
+                .iter()
+                .map(|bin| {
+                    read += bin.bytes;
+                    [read - bin.bytes / 2.0, bin.bytes / bin.seconds]
+                })
+                .collect(),
             fit: fit.ok(),
         };
         Some(WarmUps {
@@ -305,11 +307,14 @@ impl WarmUps {
 /// only, which leaves the time constant as it is.
 fn bins(line: &Timeline, record_size: f64) -> Vec<ReadBin> {
     let seconds = line.bin_ns as f64 * 1e-9;
-    let bin = |rate: &u64| ReadBin {
-        bytes: *rate as f64 * record_size * seconds,
-        seconds,
-    };
-    line.rates.iter().flatten().map(bin).collect()
+    line.rates
+        .iter()
+        .flatten()
+        .map(|rate| ReadBin {
+            bytes: *rate as f64 * record_size * seconds,
+            seconds,
+        })
+        .collect()
 }
 
 /// Formats an estimate with its interval, if there are enough values for one.

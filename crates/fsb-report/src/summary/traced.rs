@@ -156,11 +156,10 @@ impl TracedTarget<'_> {
 
     /// Returns the traced trials with times by their block.
     fn usable(&self) -> BTreeMap<u32, &Traced> {
-        let is_usable = |(trial, traced): &(&ReportTrial, &Traced)| {
-            trial.outcome == Outcome::Ok && traced.problem.is_none() && traced.operations > 0
-        };
         self.traced()
-            .filter(is_usable)
+            .filter(|(trial, traced)| {
+                trial.outcome == Outcome::Ok && traced.problem.is_none() && traced.operations > 0
+            })
             .map(|(trial, traced)| (trial.block, traced))
             .collect()
     }
@@ -179,11 +178,14 @@ impl TracedTarget<'_> {
         let lost: u64 = self
             .traced()
             .fold(0, |sum, (_, traced)| sum.saturating_add(traced.lost));
-        let stacks = || self.traced().flat_map(|(_, traced)| &traced.waits);
         if lost > 0 {
             problems.insert(format!("the kernel lost {lost} observations"));
         }
-        if stacks().any(|stack| stack.truncated && stack.class.is_none()) {
+        if self
+            .traced()
+            .flat_map(|(_, traced)| &traced.waits)
+            .any(|stack| stack.truncated && stack.class.is_none())
+        {
             problems.insert("some stacks are truncated".to_owned());
         }
         problems
@@ -194,21 +196,19 @@ impl TracedTarget<'_> {
 }
 
 fn costs(traced: &Traced) -> Costs {
-    let per_operation = |ns: u64| ns as f64 * 1e-9 / traced.operations as f64;
     traced
         .classes()
         .into_iter()
-        .map(|(class, ns)| (class, per_operation(ns)))
+        .map(|(class, ns)| (class, ns as f64 * 1e-9 / traced.operations as f64))
         .collect()
 }
 
 /// Returns how much longer an operation takes while it is traced: 0.04 for 4 %.
 fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
     let mean = |trials: &[&ReportTrial]| {
-        let value = |trial: &&ReportTrial| trial.primary().map(|metric| metric.value.ln());
         let values: Vec<f64> = trials
             .iter()
-            .filter_map(value)
+            .filter_map(|trial| trial.primary().map(|metric| metric.value.ln()))
             .filter(|value| value.is_finite())
             .collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

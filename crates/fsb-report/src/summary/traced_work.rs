@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use fsb_model::traced::{
-    Activity, CommitKind, RequestKind, RequestTotals, ThreadKind, TimeClass, TimePart, Traced,
-    TracedRequest, TracedStack,
+    Activity, CommitKind, RequestKind, ThreadKind, TimeClass, TimePart, Traced, TracedRequest,
+    TracedStack,
 };
 use serde::Serialize;
 
@@ -129,9 +129,11 @@ impl TracedWork {
     /// Pairs the traced trials of the candidate and the baseline in the same blocks.
     pub(crate) fn from_pairs(pairs: &[[&Traced; 2]]) -> TracedWork {
         let requests = per_operation(pairs, |traced| {
-            let values =
-                |totals: &RequestTotals| (totals.kind, [totals.count, totals.bytes, totals.ns]);
-            traced.requests.iter().map(values).collect()
+            traced
+                .requests
+                .iter()
+                .map(|totals| (totals.kind, [totals.count, totals.bytes, totals.ns]))
+                .collect()
         });
         let requests = requests
             .into_iter()
@@ -304,7 +306,7 @@ fn kernel_threads(pairs: &[[&Traced; 2]]) -> Vec<KernelThreadTime> {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::traced::KernelThreads;
+    use fsb_model::traced::{KernelThreads, RequestTotals};
 
     use super::*;
 

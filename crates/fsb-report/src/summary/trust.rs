@@ -58,11 +58,12 @@ const DOCTOR: Option<&str> = Some("fsb doctor shows what else is running");
 const NOTES: Option<&str> = Some("fsb report --notes shows why");
 /// Returns the cause of memory that the hypervisor does not back, after `before`, and its remedy.
 fn unbacked(record: &RunRecord, before: &str) -> impl Iterator<Item = Reason> {
-    let reason = |cause| Reason {
-        text: format!("{before}{}", unbacked_memory_text(cause)),
-        help: unbacked_memory_help(cause),
-    };
-    withheld::unbacked_memory(record).map(reason).into_iter()
+    withheld::unbacked_memory(record)
+        .map(|cause| Reason {
+            text: format!("{before}{}", unbacked_memory_text(cause)),
+            help: unbacked_memory_help(cause),
+        })
+        .into_iter()
 }
 
 /// Returns whether the line of trust reports the condition, so that its warning need not be printed

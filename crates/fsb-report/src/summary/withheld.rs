@@ -208,10 +208,10 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withh
         .iter()
         .filter(|trial| !trial.extras().interference.is_empty())
         .count();
-    let is_invalid = |trial: &&&ReportTrial| {
-        trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty()
-    };
-    let invalid = own.iter().filter(is_invalid).count();
+    let invalid = own
+        .iter()
+        .filter(|trial| trial.outcome == Outcome::Invalid && trial.extras().interference.is_empty())
+        .count();
     let found = Withheld::Spoilt {
         trials: own.len(),
         affected,

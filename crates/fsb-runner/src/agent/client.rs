@@ -126,10 +126,12 @@ impl Agent {
             Reply::Measured(mut replies) => {
                 let mut reply_of = |slot| {
                     let at = replies.iter().position(|(answered, _)| *answered == slot);
-                    let lacks = || failed("the agent gave no answer for it");
                     (
                         slot,
-                        at.map_or_else(lacks, |at| possible(replies.swap_remove(at).1)),
+                        at.map_or_else(
+                            || failed("the agent gave no answer for it"),
+                            |at| possible(replies.swap_remove(at).1),
+                        ),
                     )
                 };
                 Ok(slots.into_iter().map(&mut reply_of).collect())

@@ -182,8 +182,10 @@ pub(super) fn measure_case(
     });
     let places: Vec<Place<'_, '_>> = places.collect();
     if places.iter().all(|place| place.failed.is_some()) {
-        let reply = |place: Place<'_, '_>| Some((place.trial.slot, refused(place.failed?)));
-        return places.into_iter().filter_map(reply).collect();
+        return places
+            .into_iter()
+            .filter_map(|place| Some((place.trial.slot, refused(place.failed?))))
+            .collect();
     }
     let background = background.as_ref();
     let tracer = request.trace.then(Tracer::open);
@@ -728,10 +730,8 @@ impl Case<'_, '_> {
     /// (read-ahead of the device under a FUSE server, blocks of inodes that units share) would warm
     /// the next one. Does so for all targets at once, so that none is emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
-        let emptied =
-            |at: &usize| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none();
         let Some(at) = (0..self.places.len())
-            .find(emptied)
+            .find(|at| self.takes_part(*at) && !self.evicts(*at) && self.fake(*at).is_none())
             .filter(|_| self.profile.cache.begins_cold())
         else {
             return Ok(());
@@ -745,12 +745,13 @@ impl Case<'_, '_> {
     fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
-        let of_background = |error: TestbedError| Failure::Failed(error.into()).of_background();
         let other = self
             .request
             .background_slot
             .map(|slot| self.testbed.quiesce(slot, self.time.before_work()));
-        let other = other.transpose().map_err(of_background)?;
+        let other = other
+            .transpose()
+            .map_err(|error| Failure::Failed(error.into()).of_background())?;
         let own = self
             .testbed
             .quiesce(trial.slot, self.time.before_work())
@@ -1134,10 +1135,14 @@ impl Case<'_, '_> {
     fn devices(&self, at: usize) -> TracedDevices {
         let Place { workers, trial, .. } = &self.places[at];
         let root = rustix::fs::stat(&workers.target.root).ok();
-        let number = |device: u64| (rustix::fs::major(device), rustix::fs::minor(device));
         TracedDevices {
             disk: self.testbed.device_number(trial.slot),
-            file_system: root.map(|root| number(root.st_dev)),
+            file_system: root.map(|root| {
+                (
+                    rustix::fs::major(root.st_dev),
+                    rustix::fs::minor(root.st_dev),
+                )
+            }),
         }
     }
 

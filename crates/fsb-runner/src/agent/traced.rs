@@ -112,9 +112,11 @@ impl Tracer {
 
     fn stack(&self, id: StackId) -> TracedStack {
         let addresses = self.watch.addresses(id).unwrap_or_default();
-        let name = |address: &u64| self.symbols.name(*address).unwrap_or("unknown").to_owned();
         TracedStack {
-            functions: addresses.iter().map(name).collect(),
+            functions: addresses
+                .iter()
+                .map(|address| self.symbols.name(*address).unwrap_or("unknown").to_owned())
+                .collect(),
             user: id.is_user(),
             truncated: addresses.len() == DEEPEST,
             ..TracedStack::default()
@@ -221,14 +223,16 @@ impl TraceTally {
         }
         windows.sort_unstable();
         self.stolen += observed.stolen;
-        let ended = |observation: &&Observation| {
-            let at_ns = observation.ended_ns();
-            overlaps(&windows, [at_ns, at_ns + 1]).next().is_some()
-        };
         // Each observation is the work of a program. Those outside the windows took their share of
         // the time.
-        let share =
-            observations.iter().filter(ended).count() as f64 / observations.len().max(1) as f64;
+        let share = observations
+            .iter()
+            .filter(|observation| {
+                let at_ns = observation.ended_ns();
+                overlaps(&windows, [at_ns, at_ns + 1]).next().is_some()
+            })
+            .count() as f64
+            / observations.len().max(1) as f64;
         let program_ns = observed.program_ns.map(|ns| ns as f64 * share);
         self.program_ns = if is_first {
             program_ns

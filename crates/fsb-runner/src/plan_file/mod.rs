@@ -492,11 +492,13 @@ fn read_controls<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, String>, D::Error> {
     let written = BTreeMap::<String, Written>::deserialize(deserializer)?;
-    let value = |(name, value)| match value {
-        Written::Flag(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
-        other => other.text(false).map(|text| (name, text)),
-    };
-    written.into_iter().map(value).collect()
+    written
+        .into_iter()
+        .map(|(name, value)| match value {
+            Written::Flag(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
+            other => other.text(false).map(|text| (name, text)),
+        })
+        .collect()
 }
 
 /// The error of an invalid plan.

@@ -163,12 +163,14 @@ impl PlanFile {
         let releases = self.releases()?;
         let mut targets = Vec::new();
         for written in &self.targets {
-            let here = |message: &str| self.error_at(written.span(), message);
             let target = written
                 .get_ref()
                 .resolve()
                 .map_err(|error| self.coded_at(written.span(), &error))?;
-            targets.extend(on_each_kernel(target, place, &releases).map_err(|why| here(&why))?);
+            targets.extend(
+                on_each_kernel(target, place, &releases)
+                    .map_err(|why| self.error_at(written.span(), &why))?,
+            );
         }
         if targets.is_empty() {
             return Err(PlanError::known(
@@ -233,10 +235,9 @@ impl PlanFile {
             let parsed = ParsedCell::parse(&spec, sizing)
                 .map_err(|error| self.workload_error(index, &error))?;
             if let Some(sample_time) = spec.sample_time {
-                let here = |why: String| {
+                check_sample_time(sample_time).map_err(|why| {
                     self.error_at(self.workload_span(index, Some("sample_time")), &why)
-                };
-                check_sample_time(sample_time).map_err(here)?;
+                })?;
             }
             let label = &parsed.cell.label;
             match known.get(label) {
@@ -275,14 +276,13 @@ impl PlanFile {
             })?;
             let before = swept.len();
             let background = self.background(index, spec, full.scale, scope)?;
-            let with_background = |one: WorkloadSpec| WorkloadSpec {
-                background: background.clone(),
-                ..one
-            };
             let all = all
                 .into_iter()
                 .filter_map(|one| scale::of_workload(one, full.scale, scope))
-                .map(with_background);
+                .map(|one| WorkloadSpec {
+                    background: background.clone(),
+                    ..one
+                });
             swept.extend(all.map(|one| (index, one)));
             if swept.len() == before {
                 let message = format!(
@@ -309,12 +309,13 @@ impl PlanFile {
         let refuse = |why: &str| self.background_error(index, spec, why);
         let mut all =
             sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
-        let scaled = |WorkloadSpec { params, .. }: WorkloadSpec| Background {
-            params,
-            ..background.clone()
-        };
         match (all.pop(), all.is_empty()) {
-            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(scaled)),
+            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(
+                |WorkloadSpec { params, .. }| Background {
+                    params,
+                    ..background.clone()
+                },
+            )),
             _ => Err(refuse(
                 "it accepts no lists or ranges: write the workload once for each background",
             )),

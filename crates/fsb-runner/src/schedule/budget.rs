@@ -288,11 +288,14 @@ impl Schedule<'_> {
         let targets: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
         let seconds = |cell: &usize| self.cells[*cell].seconds_on(&targets);
         let mut needed: f64 = self.making.iter().sum();
-        let fits = |cell: &&usize| {
-            needed += seconds(cell);
-            needed <= left
-        };
-        let fitting = cells.iter().take_while(fits).count().max(1);
+        let fitting = cells
+            .iter()
+            .take_while(|cell| {
+                needed += seconds(cell);
+                needed <= left
+            })
+            .count()
+            .max(1);
         let needed: f64 = cells[fitting..]
             .iter()
             .fold(needed, |sum, cell| sum + seconds(cell));
@@ -309,8 +312,9 @@ impl Schedule<'_> {
     /// Warns of the cells that are left out. A budget of `needed` seconds would hold all.
     fn say_left_out(&mut self, needed: f64) {
         self.record_held_cells();
-        let of_budget = |cell: &usize| self.cells[*cell].left_out == Some(LeftOut::Budget);
-        let gone: Vec<usize> = (0..self.cells.len()).filter(of_budget).collect();
+        let gone: Vec<usize> = (0..self.cells.len())
+            .filter(|cell| self.cells[*cell].left_out == Some(LeftOut::Budget))
+            .collect();
         self.needed = self.needed.max(needed);
         let budget_seconds = self.budget_seconds();
         self.run
@@ -409,10 +413,9 @@ impl Schedule<'_> {
     fn discard(&mut self, cells: &[usize]) {
         let labels = self.labels(cells);
         let run = &mut self.run;
-        let gone = |trial: &&mut Trial| trial.block > 0 && labels.contains(&trial.workload);
         run.trials
             .iter_mut()
-            .filter(gone)
+            .filter(|trial| trial.block > 0 && labels.contains(&trial.workload))
             .for_each(|trial| trial.superseded = true);
         for order in run.record.order.iter_mut().filter(|order| order.block > 0) {
             order.cells.retain(|label| !labels.contains(label));
@@ -443,10 +446,14 @@ impl Schedule<'_> {
         };
         self.fill_budget(made, planned, last);
         let planned = self.run.record.blocks_planned.unwrap_or(1);
-        let hopeless =
-            |trial: &Trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable);
         let asked = matches!(self.run.record.plan.repetition, Repetition::Blocks { .. });
-        if !asked && self.run.trials.iter().all(hopeless) {
+        if !asked
+            && self
+                .run
+                .trials
+                .iter()
+                .all(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable))
+        {
             let failed = self
                 .run
                 .trials

@@ -709,14 +709,15 @@ impl Schedule<'_> {
             &self.run.record.plan.targets[target].name,
             self.cells[cell].label(),
         );
-        let of_cell =
-            |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
         // What was a hole is none in the next trial.
-        let stays_invalid = |trial: &Trial| {
-            trial.outcome == Outcome::Invalid
-                && trial.error_code.as_deref() != Some(INTO_HOLES.name)
-        };
-        self.run.trials.iter().filter(of_cell).any(stays_invalid)
+        self.run
+            .trials
+            .iter()
+            .filter(|trial| trial.counts() && trial.target == *target && trial.workload == label)
+            .any(|trial| {
+                trial.outcome == Outcome::Invalid
+                    && trial.error_code.as_deref() != Some(INTO_HOLES.name)
+            })
     }
 
     fn is_always_affected(&self) -> bool {
@@ -815,7 +816,6 @@ impl Schedule<'_> {
             rounds.lead_in,
             rounds.rounds,
         );
-        let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
             reuse_files: cell.reuses_files(self.free),
@@ -823,7 +823,12 @@ impl Schedule<'_> {
             units: rounds.units,
             orders: orders
                 .into_iter()
-                .map(|turns| turns.into_iter().map(slot_of).collect())
+                .map(|turns| {
+                    turns
+                        .into_iter()
+                        .map(|at| there[at as usize].slot)
+                        .collect()
+                })
                 .collect(),
             lead_in: rounds.lead_in,
             // A run of a command may take minutes.
@@ -859,16 +864,18 @@ impl Schedule<'_> {
         attempt: u32,
         expected: Option<f64>,
     ) -> MeasureRequest {
-        let slot = |ready: &&Ready| SlotTrial {
-            slot: ready.slot,
-            trial_seed: self.trial_seed(measure, ready.target),
-        };
         let elsewhere = workload
             .background
             .as_ref()
             .and_then(|background| background.target.as_deref());
         MeasureRequest {
-            slots: ready.iter().map(slot).collect(),
+            slots: ready
+                .iter()
+                .map(|ready| SlotTrial {
+                    slot: ready.slot,
+                    trial_seed: self.trial_seed(measure, ready.target),
+                })
+                .collect(),
             workload: workload.clone(),
             // Side by side, a target has the slot of its place in the plan.
             background_slot: elsewhere
@@ -1274,8 +1281,13 @@ impl Schedule<'_> {
             return (per_block, None);
         };
         // Trials that do not count are made beside those that were planned.
-        let beside = |trial: &&Trial| trial.superseded || trial.phase != Phase::Measured;
-        let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
+        let beside = self
+            .run
+            .trials
+            .iter()
+            .chain([ended])
+            .filter(|trial| trial.superseded || trial.phase != Phase::Measured)
+            .count() as u32;
         let again = if ended.superseded {
             self.cells[measure.cell].expected[target].unwrap_or(0.0)
         } else {

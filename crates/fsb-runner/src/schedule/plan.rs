@@ -212,16 +212,16 @@ impl Schedule<'_> {
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {
-        let asked = |cell: &CellState| {
-            cell.is_held() && cell.unit.is_none() && cell.sample_seconds.is_some()
-        };
         Basis {
             cases,
             base: self.making.iter().sum(),
             rotation: 1,
             interim: self.side_by_side,
             repetition: self.run.record.plan.repetition,
-            asked: self.cells.iter().any(asked),
+            asked: self
+                .cells
+                .iter()
+                .any(|cell| cell.is_held() && cell.unit.is_none() && cell.sample_seconds.is_some()),
             left,
             emulated: self.run.record.emulated,
         }
@@ -230,7 +230,6 @@ impl Schedule<'_> {
     /// Gives all cases with one subject the amount of the one that does the least: beside a
     /// background it does the same work as alone, on files of the same size.
     fn equalise(&mut self) {
-        let whole = |amount: &Amount| amount.operations.saturating_mul(amount.repetitions.into());
         for cell in self.held_cells() {
             let workload = &self.cells[cell].cell.workload;
             if workload.background.is_none() {
@@ -245,7 +244,7 @@ impl Schedule<'_> {
             let least = labels
                 .iter()
                 .filter_map(|label| amounts.get(label))
-                .min_by_key(|amount| whole(amount))
+                .min_by_key(|amount| amount.operations.saturating_mul(amount.repetitions.into()))
                 .copied();
             labels
                 .iter()

@@ -460,12 +460,14 @@ impl Basis<'_> {
                 } else {
                     USUAL_ROUNDS
                 };
-                let held =
-                    || within(budget / f64::from(blocks)).clamp(FEWEST_WITHOUT_CHOICE, usual);
                 return (
                     Size {
                         blocks,
-                        of: if seconds.is_some() { held() } else { usual },
+                        of: if seconds.is_some() {
+                            within(budget / f64::from(blocks)).clamp(FEWEST_WITHOUT_CHOICE, usual)
+                        } else {
+                            usual
+                        },
                     },
                     Vec::new(),
                 );
@@ -539,8 +541,10 @@ impl Basis<'_> {
         if !in_rounds.own_files {
             return rounds;
         }
-        let fits = |rounds: &u32| in_rounds.made(*rounds, units) <= in_rounds.room;
-        (1..=rounds).rev().find(fits).unwrap_or(1)
+        (1..=rounds)
+            .rev()
+            .find(|rounds| in_rounds.made(*rounds, units) <= in_rounds.room)
+            .unwrap_or(1)
     }
 
     /// Returns the number of rounds of this cell that are worth one round of a reference cell. In
@@ -612,10 +616,12 @@ impl InRounds {
             f64::from(self.made(rounds, units))
         };
         let around = f64::from(rounds + lead_in) * AROUND;
-        let of = |cost: &UnitCost| {
-            cost.fixed + made * cost.prepare + done * cost.wall.max(cost.timed) + around
-        };
-        self.costs.iter().map(of).sum()
+        self.costs
+            .iter()
+            .map(|cost| {
+                cost.fixed + made * cost.prepare + done * cost.wall.max(cost.timed) + around
+            })
+            .sum()
     }
 }
 
@@ -675,10 +681,14 @@ impl Sequential {
             };
         if profile.renewal == Renewal::Inside {
             // The worker's steps between passes take time as well.
-            let of_one = |cost: &SequentialCost| {
-                cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64
-            };
-            bound = bound.min(seconds * PATIENCE / costs().map(of_one).fold(0.0, f64::max));
+            bound = bound.min(
+                seconds * PATIENCE
+                    / costs()
+                        .map(|cost| {
+                            cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64
+                        })
+                        .fold(0.0, f64::max),
+            );
         }
         let margin = if fastest.between {
             MARGIN_BETWEEN

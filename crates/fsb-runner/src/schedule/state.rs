@@ -94,12 +94,16 @@ pub fn setup(record: &RunRecord) -> Setup {
 
 impl<'a> Schedule<'a> {
     pub(super) fn new(run: Run<'a>) -> Self {
-        let cell = |parsed: &ParsedCell| {
-            let in_rounds = work::in_rounds(&run.record, &parsed.cell);
-            CellState::new(parsed.clone(), in_rounds, &run.record.plan)
-        };
         Schedule {
-            cells: run.work.cells.iter().map(cell).collect(),
+            cells: run
+                .work
+                .cells
+                .iter()
+                .map(|parsed| {
+                    let in_rounds = work::in_rounds(&run.record, &parsed.cell);
+                    CellState::new(parsed.clone(), in_rounds, &run.record.plan)
+                })
+                .collect(),
             sizing: run.work.sizing,
             touches: LocalTestbed::may_leave(&setup(&run.record)),
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),

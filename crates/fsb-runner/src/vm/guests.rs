@@ -452,13 +452,16 @@ fn initramfs_contents(setup: &Setup, release: &str) -> Result<Contents, TestbedE
     if setup.root.is_some() {
         modules.extend(["9p", "9pnet_virtio"].map(str::to_owned));
     }
-    let own_path = |path: std::path::PathBuf| (path.to_string_lossy().into_owned(), path);
     Ok(Contents {
         init,
         programs: needs.programs,
         modules,
         optional_modules: needs.optional_modules,
-        files: needs.files.into_iter().map(own_path).collect(),
+        files: needs
+            .files
+            .into_iter()
+            .map(|path| (path.to_string_lossy().into_owned(), path))
+            .collect(),
     })
 }
 

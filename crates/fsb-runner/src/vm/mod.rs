@@ -301,11 +301,14 @@ impl<'a> Relay<'a> {
         if self.running.is_none() {
             // A guest that does not boot says nothing about the targets that it could make, so
             // optional targets fail as well.
-            let failed = |error| TestbedError {
-                kind: Kind::Trial,
-                ..error
-            };
-            self.running = Some(self.boot(Some(&release), coordinator).map_err(failed)?);
+            self.running =
+                Some(
+                    self.boot(Some(&release), coordinator)
+                        .map_err(|error| TestbedError {
+                            kind: Kind::Trial,
+                            ..error
+                        })?,
+                );
         }
         let request = AgentRequest::Provision {
             slot,

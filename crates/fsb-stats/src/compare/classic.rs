@@ -128,12 +128,13 @@ impl Pool {
 fn pooled(sorted: &[f64], mean: f64, sd: f64, log_mean: f64) -> Pooled {
     let n = sorted.len();
     let enough = n >= 2;
-    let half = || t_quantile(LEVEL, (n - 1) as f64) * sd / (n as f64).sqrt();
     Pooled {
         n,
         mean,
         sd: enough.then_some(sd),
-        ci90: enough.then(half).map(|half| [mean - half, mean + half]),
+        ci90: enough
+            .then(|| t_quantile(LEVEL, (n - 1) as f64) * sd / (n as f64).sqrt())
+            .map(|half| [mean - half, mean + half]),
         geometric_mean: crate::verdict::exp(log_mean),
         median: quantile_of_sorted(sorted, 0.5),
         q1: quantile_of_sorted(sorted, 0.25),

@@ -855,15 +855,10 @@ pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate =
         |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
     let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
-    let may_lead = |table: &Table| {
-        !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some())
-    };
     let mut chosen: HashMap<_, usize> = HashMap::new();
-    for (place, table) in tables
-        .iter()
-        .enumerate()
-        .filter(|(_, table)| may_lead(table))
-    {
+    for (place, table) in tables.iter().enumerate().filter(|(_, table)| {
+        !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some())
+    }) {
         let first = *chosen.entry(table.key.subject()).or_insert(place);
         if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
             chosen.insert(table.key.subject(), place);
@@ -890,15 +885,15 @@ pub(super) fn shared(mut every: Vec<Table>, fewest: usize, is_one_tool: bool) ->
             .flatten()
             .all(|why| *why == GapReason::Zero)
     };
-    let is_unmeasured = |table: &Table| {
-        table.present() < fewest
-            && table.ran() >= fewest
-            && !(table.present() == 0 && is_zero(table))
-    };
     let unmeasured: Vec<bool> = every
         .iter()
         .zip(&leads)
-        .map(|(table, leads)| *leads && is_unmeasured(table))
+        .map(|(table, leads)| {
+            *leads
+                && (table.present() < fewest
+                    && table.ran() >= fewest
+                    && !(table.present() == 0 && is_zero(table)))
+        })
         .collect();
     let without: HashSet<Subject> = every
         .iter()
@@ -1060,7 +1055,6 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
         .collect();
     cells.sort_unstable();
     cells.dedup();
-    let place = |size: &Size| cells.binary_search(size).unwrap_or_default();
     let has: Vec<Vec<bool>> = columns
         .iter()
         .map(|column| {
@@ -1068,7 +1062,7 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
             column
                 .iter()
                 .flat_map(|column| &column.sizes)
-                .for_each(|size| has[place(size)] = true);
+                .for_each(|size| has[cells.binary_search(size).unwrap_or_default()] = true);
             has
         })
         .collect();

@@ -489,10 +489,9 @@ pub struct Finding {
 impl Document {
     /// Returns whether an operation has values of two sets, or of the only set.
     pub fn has_common_values(&self) -> bool {
-        let values = |operation: &Operation| operation.classic.sets.values().flatten().count();
-        self.operations
-            .iter()
-            .any(|operation| values(operation) >= self.sets.len().min(2))
+        self.operations.iter().any(|operation| {
+            operation.classic.sets.values().flatten().count() >= self.sets.len().min(2)
+        })
     }
 
     /// Removes all verdicts: verdicts, intervals, letters, colours and findings. Measured values
@@ -518,12 +517,10 @@ impl Document {
             return;
         }
         // The pool contains the values of the workload.
-        let is_pool =
-            |operation: &&mut Operation| operation.operation == ALL && operation.workload.is_none();
-        let meant = self
-            .operations
-            .iter_mut()
-            .filter(|operation| is_meant(&operation.workload) || is_pool(operation));
+        let meant = self.operations.iter_mut().filter(|operation| {
+            is_meant(&operation.workload)
+                || (operation.operation == ALL && operation.workload.is_none())
+        });
         meant.for_each(|operation| {
             of_operation(operation);
             for level in operation.estimate.against.values_mut().flatten() {

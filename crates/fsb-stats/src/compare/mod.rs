@@ -184,10 +184,13 @@ fn analyse(
 /// Returns the failures, and the gaps that withhold verdicts. Other gaps go to the warnings.
 fn urgent(sets: &[Collected], shared: &[Table], warnings: &mut Vec<String>) -> Vec<String> {
     let mut urgent = failures(sets);
-    let is_serious = |why: &GapReason| ![GapReason::TooFast, GapReason::BelowClock].contains(why);
     for (place, set) in sets.iter().enumerate() {
-        let is_lost =
-            |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
+        let is_lost = |table: &Table| {
+            table.primary
+                && table.lost[place]
+                    .as_ref()
+                    .is_some_and(|why| ![GapReason::TooFast, GapReason::BelowClock].contains(why))
+        };
         let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
         if is_urgent {
             &mut urgent
@@ -214,8 +217,10 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
         let shared = collected::shared(tables, 2, is_one_tool(&sets));
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
         let frame = Frame::new(&sets, &CompareRequest::new(baseline, theta), &shared)?;
-        let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
-        let rankings = shared.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+        let rankings = shared
+            .iter()
+            .map(|table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>()))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(findings::findings(
             &frame,
             &shared,
@@ -279,11 +284,13 @@ fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table,
     let parts: Vec<usize> = (0..tables.len())
         .filter(|place| is_part(&tables[*place]) && tables[*place].present() == frame.sets.len())
         .collect();
-    let alike = |place: &usize| {
-        let (key, first) = (&tables[*place].key, &tables[parts[0]].key);
-        (&key.metric, key.unit) == (&first.metric, first.unit)
-    };
-    if foreign || parts.len() < 1 + usize::from(own) || !parts.iter().all(alike) {
+    if foreign
+        || parts.len() < 1 + usize::from(own)
+        || !parts.iter().all(|place| {
+            let (key, first) = (&tables[*place].key, &tables[parts[0]].key);
+            (&key.metric, key.unit) == (&first.metric, first.unit)
+        })
+    {
         return None;
     }
     let joined = |at: usize, candidate: usize| {
@@ -406,13 +413,17 @@ fn coverage(sets: &[Collected], tables: &[Table]) -> Coverage {
         .filter(|table| table.present() == sets.len())
         .map(|table| table.cells.len())
         .sum();
-    let only = |set: usize| tables.iter().map(|table| table.coverage[set].1).sum();
     Coverage {
         common,
         only: sets
             .iter()
             .enumerate()
-            .map(|(place, set)| (set.name.clone(), only(place)))
+            .map(|(place, set)| {
+                (
+                    set.name.clone(),
+                    tables.iter().map(|table| table.coverage[place].1).sum(),
+                )
+            })
             .collect(),
     }
 }
@@ -462,13 +473,10 @@ impl Document {
                         && (&operation.workload, &operation.operation, &operation.metric)
                             == (&found.workload, &found.operation, &found.metric)
                 };
-                let against = |operation: &Operation| {
-                    operation.estimate.against.get(&found.candidate)?.clone()
-                };
                 operations
                     .iter()
                     .find(is_meant)
-                    .and_then(against)
+                    .and_then(|operation| operation.estimate.against.get(&found.candidate)?.clone())
                     .is_none_or(|level| level.verdict.differs())
             });
         }
@@ -558,7 +566,6 @@ fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
     let total = bins
         .values()
         .fold(0u64, |sum, count| sum.saturating_add(*count));
-    let enough = |q: &f64| (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6;
     let at = |q: f64| {
         let rank = (q * total as f64).ceil() as u64;
         let mut seen = 0u64;
@@ -569,7 +576,7 @@ fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
     };
     QUANTILES
         .into_iter()
-        .filter(enough)
+        .filter(|q| (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6)
         .filter_map(|q| Some(LatencyQuantile { q, seconds: at(q)? }))
         .collect()
 }
@@ -742,10 +749,9 @@ fn warnings(sets: &[Collected], tables: &[Table], request: &CompareRequest) -> V
 
 /// Warns of sets with too few blocks (for a single run) or too few runs to be judged.
 fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
-    let one_run = |set: &Collected| {
-        set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1
-    };
-    let are_one_run = sets.iter().all(one_run);
+    let are_one_run = sets
+        .iter()
+        .all(|set| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1);
     let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let (what, least) = match are_one_run {
         true => ("block", FEWEST_JUDGED),
@@ -923,8 +929,11 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
                 .iter()
                 .any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
     };
-    let is_uncommon = |table: &&Table| table.present() > 0 && table.ran() < sets.len();
-    for table in tables.iter().filter(is_uncommon).filter(told) {
+    for table in tables
+        .iter()
+        .filter(|table| table.present() > 0 && table.ran() < sets.len())
+        .filter(told)
+    {
         let owners = sets
             .iter()
             .zip(&table.sets)
@@ -950,12 +959,16 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         }
     }
     // An operation with many metrics is listed once.
-    let told = |(key, metrics): &(&Key, usize)| match metrics {
-        1 => label(key),
-        n => format!("{} ({n} metrics)", key.work()),
-    };
     let told = |(owners, keys): (String, Vec<(&Key, usize)>)| {
-        (owners, keys.iter().map(told).collect::<Vec<_>>())
+        (
+            owners,
+            keys.iter()
+                .map(|(key, metrics)| match metrics {
+                    1 => label(key),
+                    n => format!("{} ({n} metrics)", key.work()),
+                })
+                .collect::<Vec<_>>(),
+        )
     };
     let by_owners = by_owners.into_iter().map(told);
     let mut warnings: Vec<String> = by_owners
@@ -1012,13 +1025,13 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
             ));
         }
     }
-    let used = |table: &Table| {
-        Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>())
-            .columns
-            .len()
-    };
     let (used, cells) = shared().fold((0, 0), |(u, c), table| {
-        (u + used(table), c + table.cells.len())
+        (
+            u + Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>())
+                .columns
+                .len(),
+            c + table.cells.len(),
+        )
     });
     let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
     (!short.is_empty())
@@ -1125,11 +1138,13 @@ fn settings(sets: &[Collected]) -> Option<String> {
             None => differences.push((text, 1)),
         }
     }
-    let text = |(text, workloads): &(String, usize)| match workloads {
-        1 => text.clone(),
-        n => format!("{text} in {n} workloads"),
-    };
-    let differences: Vec<String> = differences.iter().map(text).collect();
+    let differences: Vec<String> = differences
+        .iter()
+        .map(|(text, workloads)| match workloads {
+            1 => text.clone(),
+            n => format!("{text} in {n} workloads"),
+        })
+        .collect();
     let all = some(&differences, 8);
     (!differences.is_empty()).then(|| format!("the sets were made with different settings: {all}"))
 }
@@ -1162,11 +1177,10 @@ fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
             .filter_map(|(set, level)| Some((set, level.as_ref()?)));
         for (set, level) in levels.filter(|(set, _)| !is_own(set)) {
             let ratio = level.ratio.max(1.0 / level.ratio);
-            let is_near = |unit: &f64| (ratio / unit).ln().abs() < NEAR.ln_1p();
             let distance = |unit: &f64| (ratio / unit).ln().abs();
             let near = UNIT_RATIOS
                 .into_iter()
-                .filter(is_near)
+                .filter(|unit| (ratio / unit).ln().abs() < NEAR.ln_1p())
                 .min_by(|a, b| distance(a).total_cmp(&distance(b)));
             let Some(unit) = near else { continue };
             let name = work(operation.workload.as_deref(), &operation.operation);

@@ -10,7 +10,7 @@ use super::document::{
 };
 use crate::comparison::{Comparison, Difference, RunContrast};
 use crate::prior::Prior;
-use crate::ranking::{Pair, Ranking};
+use crate::ranking::Ranking;
 use crate::sample::{AnalysisError, BlockValue, Sample};
 use crate::terms::{Between, Terms};
 use crate::verdict::{Interval, Verdict, exp};
@@ -83,8 +83,9 @@ impl Complete {
                         .filter(|column| has(matrix, row, **column))
                         .count()
                 };
-                let enough = |row: &usize| count(*row) as f64 >= ENOUGH * columns.len() as f64;
-                (0..matrix.runs.len()).filter(enough).collect()
+                (0..matrix.runs.len())
+                    .filter(|row| count(*row) as f64 >= ENOUGH * columns.len() as f64)
+                    .collect()
             })
             .collect();
         let whole = |column: &usize| {
@@ -146,10 +147,6 @@ impl<'a> Frame<'a> {
         request: &CompareRequest,
         tables: &[Table],
     ) -> Result<Frame<'a>, AnalysisError> {
-        let first = |pairing: &str| {
-            sets.iter()
-                .position(|set| set.pairing.as_deref() == Some(pairing))
-        };
         let judged = || tables.iter().filter(|table| table.primary);
         let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
         let mut frame = Frame {
@@ -159,7 +156,12 @@ impl<'a> Frame<'a> {
             theta: request.theta,
             pairing: sets
                 .iter()
-                .map(|set| set.pairing.as_deref().and_then(first))
+                .map(|set| {
+                    set.pairing.as_deref().and_then(|pairing| {
+                        sets.iter()
+                            .position(|set| set.pairing.as_deref() == Some(pairing))
+                    })
+                })
                 .collect(),
             request: *request,
             page: judged().count() * pairs * request.pages,
@@ -182,10 +184,10 @@ impl<'a> Frame<'a> {
                 }
             }
         }
-        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| {
-            Some((*pair, RunContrast::prior(cases)?))
-        };
-        frame.priors = contrasts.iter().filter_map(prior).collect();
+        frame.priors = contrasts
+            .iter()
+            .filter_map(|(pair, cases)| Some((*pair, RunContrast::prior(cases)?)))
+            .collect();
         Ok(frame)
     }
 
@@ -310,17 +312,18 @@ impl<'a> Frame<'a> {
             .collect();
         // Runs of ours that cannot be judged may be the fastest: nothing is decided without them.
         let is_open = |set: usize| {
-            let of_set = |pair: &&Pair| [pair.baseline, pair.candidate].contains(&set);
             samples[set].shares_blocks.is_some()
                 && ranking
                     .pairs
                     .iter()
-                    .filter(of_set)
+                    .filter(|pair| [pair.baseline, pair.candidate].contains(&set))
                     .any(|pair| pair.comparison.unjudged.is_some())
         };
-        let is_few = |set: usize| !judged.is_empty() && !judged.contains(&set) && !is_open(set);
-        let is_apart =
-            |set: usize| !samples[set].values.is_empty() && (lost(set).is_some() || is_few(set));
+        let is_apart = |set: usize| {
+            !samples[set].values.is_empty()
+                && (lost(set).is_some()
+                    || (!judged.is_empty() && !judged.contains(&set) && !is_open(set)))
+        };
         if !(0..samples.len()).any(is_apart) {
             return Ok(ranking);
         }
@@ -360,14 +363,16 @@ impl<'a> Frame<'a> {
 /// Returns the comparisons of all sets except the baseline in a ranking.
 pub(super) fn estimates(names: &[&str], baseline: usize, ranking: &Ranking) -> Estimates {
     let candidates = names.iter().enumerate().filter(|(set, _)| *set != baseline);
-    let against = |set: usize| {
-        ranking
-            .comparison(baseline, set)
-            .map(|comparison| run_level(&comparison))
-    };
     Estimates {
         against: candidates
-            .map(|(set, name)| ((*name).to_owned(), against(set)))
+            .map(|(set, name)| {
+                (
+                    (*name).to_owned(),
+                    ranking
+                        .comparison(baseline, set)
+                        .map(|comparison| run_level(&comparison)),
+                )
+            })
             .collect(),
     }
 }
@@ -544,14 +549,19 @@ pub(super) fn detailed(
                 .flat_map(|matrix| matrix.column(place, table.cells.len()))
                 .map(|(run, value)| CellValue { run, value })
         };
-        let mean = |(set, name): (usize, &&str)| {
-            let (sum, n) = column(set).fold((0.0, 0), |(sum, n), found| (sum + found.value, n + 1));
-            (n > 0).then(|| ((*name).to_owned(), sum / f64::from(n)))
-        };
         Cell {
             file_size: size.file,
             record_size: size.record,
-            means: frame.names.iter().enumerate().filter_map(mean).collect(),
+            means: frame
+                .names
+                .iter()
+                .enumerate()
+                .filter_map(|(set, name)| {
+                    let (sum, n) =
+                        column(set).fold((0.0, 0), |(sum, n), found| (sum + found.value, n + 1));
+                    (n > 0).then(|| ((*name).to_owned(), sum / f64::from(n)))
+                })
+                .collect(),
             values: frame.by_set(|set| {
                 if single {
                     column(set).collect()

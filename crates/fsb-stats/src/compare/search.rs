@@ -316,12 +316,16 @@ impl Layout {
             sizes
         };
         let (files, records) = (distinct(|size| size.file), distinct(|size| size.record));
-        let place = |size: &Size| {
-            let find = |sizes: &[Option<u64>], size| sizes.binary_search(&size).unwrap_or_default();
-            (find(&files, size.file), find(&records, size.record))
-        };
         Layout {
-            places: cells.iter().map(place).collect(),
+            places: cells
+                .iter()
+                .map(|size| {
+                    let find = |sizes: &[Option<u64>], size| {
+                        sizes.binary_search(&size).unwrap_or_default()
+                    };
+                    (find(&files, size.file), find(&records, size.record))
+                })
+                .collect(),
             files,
             records,
         }
@@ -375,8 +379,10 @@ impl Layout {
                     records: *records,
                 };
                 let cells = counts.sum(&rectangle);
-                let tight = || rectangle.edges().iter().all(|edge| counts.sum(edge) > 0);
-                if cells >= fewest && rectangle != whole && tight() {
+                if cells >= fewest
+                    && rectangle != whole
+                    && rectangle.edges().iter().all(|edge| counts.sum(edge) > 0)
+                {
                     found.push((rectangle, cells));
                 }
             }

@@ -505,8 +505,7 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     let fail = |tried: Refusal| {
         TestbedError::trial("the worker cannot be bound to its processors").tried(tried)
     };
-    let known = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU;
-    if !cpus.iter().all(known) {
+    if !cpus.iter().all(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
         return Err(fail(
             format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into(),
         ));

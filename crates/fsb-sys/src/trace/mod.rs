@@ -123,8 +123,9 @@ pub fn wait() -> io::Result<(i32, Stop)> {
             return Ok((task, meaning(status)));
         }
         let error = io::Error::last_os_error();
-        let is_wanted = || ASKED.load(Ordering::Relaxed) || TICKED.swap(false, Ordering::Relaxed);
-        if error.kind() != io::ErrorKind::Interrupted || is_wanted() {
+        if error.kind() != io::ErrorKind::Interrupted
+            || (ASKED.load(Ordering::Relaxed) || TICKED.swap(false, Ordering::Relaxed))
+        {
             return Err(error);
         }
     }

@@ -445,11 +445,15 @@ fn exchange(map: &OwnedFd, own: &mut Option<u32>, key: Option<u32>) -> io::Resul
 /// from 0 on as this process may use processors.
 fn processors() -> Vec<u32> {
     let text = read_text("/sys/devices/system/cpu/online").unwrap_or_default();
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
-    };
-    let online: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
+    let online: Vec<u32> = text
+        .trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
+        })
+        .flatten()
+        .collect();
     let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     if online.is_empty() {
         (0..count).collect()

@@ -85,8 +85,8 @@ impl Control for KernelCpus {
 
     fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         let (roots, file) = (context.roots, path(context.roots));
-        let lacks = || Stop::Lacks(format!("{} cannot be read", file.display()).into());
-        let before = read_trimmed(&file).ok_or_else(lacks)?;
+        let before = read_trimmed(&file)
+            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", file.display()).into()))?;
         let wanted = cpus::parse(value).unwrap_or_default();
         if parse_mask(&before).as_ref() != Some(&wanted) {
             context.write_file(&file, &show_mask(&wanted), &file, &before)?;

@@ -5,7 +5,6 @@
 //! memory controller, a process locks all memory except the limit. Without a limit the control
 //! creates no cgroup, because membership has its cost.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -186,9 +185,6 @@ fn set_cgroup(
     hierarchy: Hierarchy,
     context: &mut Context<'_>,
 ) -> Result<Applied, TestbedError> {
-    let refused = |(file, error): (PathBuf, std::io::Error)| {
-        cannot(value, attempt("write to", &file, &error))
-    };
     if let Some(enable) = &hierarchy.enable {
         context
             .write_file(&enable.file, &enable.on, &enable.file, &enable.off)
@@ -198,7 +194,8 @@ fn set_cgroup(
     context
         .record(Action::RemoveCgroup { path: path.clone() })
         .map_err(|stop| stopped(value, stop))?;
-    let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
+    let cgroup = Cgroup::make(hierarchy.version, path, bytes)
+        .map_err(|(file, error)| cannot(value, attempt("write to", &file, &error)))?;
     let observed = format!(
         "{}: {} in {}",
         hierarchy.version.mechanism(),

@@ -23,10 +23,13 @@ fn online(roots: &Roots) -> Option<Vec<u32>> {
 
 /// Returns the processors of the nodes. A node that has only memory adds none.
 fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
-    let of = |node: &u32| {
-        cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?)
-    };
-    nodes.iter().filter_map(of).flatten().collect()
+    nodes
+        .iter()
+        .filter_map(|node| {
+            cpus::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?)
+        })
+        .flatten()
+        .collect()
 }
 
 /// Returns the number of processors that `controls` leave to workers. Returns `None` if they leave

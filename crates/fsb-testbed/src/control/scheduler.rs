@@ -73,8 +73,11 @@ impl Control for Scheduler {
     }
 
     fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-        if !value.is_empty() && value.chars().all(plain) {
+        if !value.is_empty()
+            && value
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c))
+        {
             return Ok(());
         }
         Err(

@@ -136,8 +136,12 @@ impl FileSystem for Ext {
     /// From e4defrag(8), which moves the blocks of extents: those of ext4.
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let defragments = operation == Maintenance::Defragment && self.name == "ext4";
-        let command = || vec!["e4defrag".to_owned(), point.to_string_lossy().into_owned()];
-        defragments.then(|| MaintenanceCommands::only(command()))
+        defragments.then(|| {
+            MaintenanceCommands::only(vec![
+                "e4defrag".to_owned(),
+                point.to_string_lossy().into_owned(),
+            ])
+        })
     }
 
     fn project_quotas(&self) -> Option<&'static str> {

@@ -86,8 +86,8 @@ pub(super) fn start(
     let path = program::require(program, package)?;
     let failed =
         |tried: Refusal| TestbedError::trial("nfs-ganesha could not be started").tried(tried);
-    let lo = |error| failed(attempt("set up", Path::new("lo"), &error));
-    network::bring_loopback_up().map_err(lo)?;
+    network::bring_loopback_up()
+        .map_err(|error| failed(attempt("set up", Path::new("lo"), &error)))?;
     let state = Path::new(STATE).join(name);
     let file = state.join("ganesha.conf");
     std::fs::create_dir_all(&state)

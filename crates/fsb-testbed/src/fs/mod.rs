@@ -320,16 +320,16 @@ pub(crate) fn version(tools: &Tools) -> Option<String> {
 /// Returns the first line with a digit. Skips the complaint and the usage of a program that does
 /// not know the option.
 fn version_in(text: &str) -> Option<&str> {
-    let complaint = |line: &str| {
-        ["unrecognized", "invalid", "unknown"]
-            .iter()
-            .any(|word| line.contains(word))
-    };
     let mut lines = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.to_lowercase().starts_with("usage"));
-    lines.find(|line| line.contains(|c: char| c.is_ascii_digit()) && !complaint(line))
+    lines.find(|line| {
+        line.contains(|c: char| c.is_ascii_digit())
+            && !["unrecognized", "invalid", "unknown"]
+                .iter()
+                .any(|word| line.contains(word))
+    })
 }
 
 /// Returns the programs of a file system that are missing.

@@ -322,9 +322,10 @@ impl Nfs {
             std::fs::create_dir_all(&point).map_err(|error| failed("make", error))?;
             let source = export.source(network);
             let of_client = options.of_client(export, self.server, network.near(), network.far());
-            let mount = || kernel::mount(options.driver(), Path::new(&source), &point, &of_client);
             network
-                .run(&export.host_name(client), mount)
+                .run(&export.host_name(client), || {
+                    kernel::mount(options.driver(), Path::new(&source), &point, &of_client)
+                })
                 .map_err(|error| failed("enter the network of", error))??;
         }
         Ok(())
@@ -390,8 +391,10 @@ struct ExportOptions {
 impl ExportOptions {
     /// Divides the options. `discard_off` belongs to the exported file system.
     fn split(options: &[String], discard_off: Option<&str>) -> ExportOptions {
-        let is_of_exported = |option: &String| Some(option.as_str()) == discard_off;
-        let (server, others): (Vec<String>, _) = options.iter().cloned().partition(is_of_exported);
+        let (server, others): (Vec<String>, _) = options
+            .iter()
+            .cloned()
+            .partition(|option| Some(option.as_str()) == discard_off);
         ExportOptions {
             server,
             client: nfs_client_options(&others),

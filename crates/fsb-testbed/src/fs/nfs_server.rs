@@ -176,10 +176,13 @@ impl Export {
             .into_iter()
             .flatten()
             .flatten();
-        let is_own = |client: &PathBuf| {
-            fsb_sys::read_text(client.join("info")).is_ok_and(|info| is_client(&info, &self.name()))
-        };
-        clients.map(|client| client.path()).filter(is_own).collect()
+        clients
+            .map(|client| client.path())
+            .filter(|client| {
+                fsb_sys::read_text(client.join("info"))
+                    .is_ok_and(|info| is_client(&info, &self.name()))
+            })
+            .collect()
     }
 
     /// Writes out what the server holds of it.
@@ -221,8 +224,10 @@ impl Export {
         let ended = match served.exports.remove(&self.fsid()) {
             Some((_, RunningServer::Ganesha(mut process))) => {
                 process.terminate();
-                let killed = || TestbedError::trial("nfs-ganesha did not end and was killed");
-                process.end_patiently().then_some(()).ok_or_else(killed)
+                process
+                    .end_patiently()
+                    .then_some(())
+                    .ok_or_else(|| TestbedError::trial("nfs-ganesha did not end and was killed"))
             }
             Some((_, RunningServer::Kernel(_))) => {
                 served.empty_caches().and_then(|()| publish(&served))
@@ -243,19 +248,22 @@ impl Export {
 /// Parses a file handle in hexadecimal digits: `\x01000700`.
 fn parse_handle(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end().strip_prefix("\\x")?;
-    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    (0..digits.len()).step_by(2).map(byte).collect()
+    (0..digits.len())
+        .step_by(2)
+        .map(|at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok())
+        .collect()
 }
 
 /// Returns whether the server's description of a client has the name of a host of that export
 /// ([`Export::host_name`]). NFS 4.0 puts an address behind it.
 fn is_client(info: &str, export: &str) -> bool {
-    let is_host = |word: &str| {
-        word.rsplit_once('-')
-            .is_some_and(|(name, _)| name == export)
-    };
     let mut names = info.lines().filter_map(|line| line.strip_prefix("name: "));
-    names.any(|line| line.split([' ', '/', '"']).any(is_host))
+    names.any(|line| {
+        line.split([' ', '/', '"']).any(|word| {
+            word.rsplit_once('-')
+                .is_some_and(|(name, _)| name == export)
+        })
+    })
 }
 
 /// Asks the server to forget a client of NFS 4.0 that has no open files. Returns whether it did.

@@ -63,10 +63,9 @@ impl FileSystem for Nilfs2 {
 
     /// Refuses the options of mount.nilfs2, which the kernel does not know.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        let of_cleaner = |option: &&String| {
+        match spec.options.iter().find(|option| {
             ["pp", "nogc", "gcpid"].contains(&option.split('=').next().unwrap_or_default())
-        };
-        match spec.options.iter().find(of_cleaner) {
+        }) {
             None => Ok(()),
             Some(option) => Err(TestbedError::request(format!(
                 "nilfs2: the option {option} is for its cleaner"

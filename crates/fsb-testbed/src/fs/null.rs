@@ -132,13 +132,13 @@ impl Null {
                 ("interference", OptionValue::Share(share)) => options.fake.interference = share,
                 ("fail", OptionValue::Text(name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);
-                    let unknown =
-                        || TestbedError::request(nearest::unknown("failure", &name, names));
                     options.failure = Some(
                         FAILURES
                             .iter()
                             .find(|known| known.name == name)
-                            .ok_or_else(unknown)?,
+                            .ok_or_else(|| {
+                                TestbedError::request(nearest::unknown("failure", &name, names))
+                            })?,
                     );
                 }
                 _ => {}

@@ -213,8 +213,7 @@ pub(crate) fn suggestion(member: &dyn FileSystem, option: &str) -> Option<String
         .flat_map(DeclaredOption::spellings)
         .collect();
     let near = nearest(option, spellings.iter().map(String::as_str));
-    let of_key = || nearest(key(option), declared.map(|declared| declared.name));
-    near.or_else(of_key)
+    near.or_else(|| nearest(key(option), declared.map(|declared| declared.name)))
         .filter(|near| *near != option && *near != key(option))
         .map(str::to_owned)
 }

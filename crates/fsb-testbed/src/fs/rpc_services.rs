@@ -36,10 +36,9 @@ pub(super) fn start(handle_of: HandleOf) -> io::Result<()> {
             .spawn(move || {
                 while let Ok((stream, _)) = listener.accept() {
                     // The kernel keeps its connection to rpcbind open, so each one has a thread.
-                    let serve = move || serve(stream, handle_of);
                     let _ = thread::Builder::new()
                         .name("fsb-rpc".to_owned())
-                        .spawn(serve);
+                        .spawn(move || serve(stream, handle_of));
                 }
             })?;
     }

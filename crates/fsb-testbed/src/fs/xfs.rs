@@ -189,8 +189,12 @@ impl FileSystem for Xfs {
 
     /// From xfs_fsr(8).
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
-        let command = || vec!["xfs_fsr".to_owned(), point.to_string_lossy().into_owned()];
-        (operation == Maintenance::Defragment).then(|| MaintenanceCommands::only(command()))
+        (operation == Maintenance::Defragment).then(|| {
+            MaintenanceCommands::only(vec![
+                "xfs_fsr".to_owned(),
+                point.to_string_lossy().into_owned(),
+            ])
+        })
     }
 
     fn maintenance_programs(&self) -> &'static [&'static str] {

@@ -1,7 +1,7 @@
 //! The undo actions, among them the removal of a cgroup that a run left behind.
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -229,11 +229,11 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
 /// Switches a swap area on. Refuses a file that another user than root could have filled, because
 /// the kernel would read other processes' memory from it.
 fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
-    let is_roots = |metadata: &Metadata| {
-        metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0
-    };
     match std::fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.file_type().is_block_device() && !is_roots(&metadata) => {
+        Ok(metadata)
+            if !metadata.file_type().is_block_device()
+                && (!metadata.is_file() || metadata.uid() != 0 || metadata.mode() & 0o022 != 0) =>
+        {
             Err("it is neither a block device nor a file that only root may write".into())
         }
         _ => swap::on(path, priority),

@@ -152,9 +152,8 @@ impl Ledger {
                 && entry.owner != self.owner
                 && entry.action.subject() == subject
         };
-        let entries = || entries(&self.store, self.guard());
         if subject.is_some()
-            && entries()
+            && entries(&self.store, self.guard())
                 .iter()
                 .any(|(_, entry)| entry.as_ref().is_ok_and(is_rival))
         {
@@ -567,10 +566,13 @@ pub fn leftovers(directory: &Path, rules: Rules) -> Vec<(PathBuf, Result<Entry, 
 }
 
 fn entries(store: &Store, guard: Guard<'_>) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
-    let read = |name: OsString| {
-        read_entry(store, &name, guard).map(|entry| (store.path().join(name), entry))
-    };
-    store.names("json").into_iter().filter_map(read).collect()
+    store
+        .names("json")
+        .into_iter()
+        .filter_map(|name| {
+            read_entry(store, &name, guard).map(|entry| (store.path().join(name), entry))
+        })
+        .collect()
 }
 
 /// Returns whether no ledger exists, because no run needed one. The path of a user without a home

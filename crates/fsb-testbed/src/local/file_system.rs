@@ -796,10 +796,11 @@ impl ReadyFileSystem {
     /// Returns whether no file system beneath caches its data: no loop device beneath is without
     /// direct I/O.
     fn bypasses_caches_beneath(&self) -> bool {
-        let beneath = |device: &PathBuf| Storage::beneath_device(device, &Roots::default());
-        self.device_directory
-            .as_ref()
-            .is_some_and(|device| beneath(device).buffered().is_none())
+        self.device_directory.as_ref().is_some_and(|device| {
+            Storage::beneath_device(device, &Roots::default())
+                .buffered()
+                .is_none()
+        })
     }
 
     /// Writes all dirty data out and completes the deferred work.

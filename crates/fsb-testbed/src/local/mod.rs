@@ -296,15 +296,17 @@ impl LocalTestbed {
         // The journal leaves the media meanwhile, because that of the target is borrowed from them.
         let key = spec.journal.as_ref().map(journal_key);
         let mut journal = key.as_ref().and_then(|key| self.media.remove(key));
-        let medium = match member.home() {
-            Home::Device => {
-                let (text, slice) = (spec.medium.to_string(), occupied.slice);
-                self.check_free(&text, slice)?;
-                let missing = || TestbedError::machine(format!("no slice {slice} of {text}"));
-                Some(slice_of(&mut self.media, &text, slice).ok_or_else(missing)?)
-            }
-            Home::Memory | Home::Nowhere => None,
-        };
+        let medium =
+            match member.home() {
+                Home::Device => {
+                    let (text, slice) = (spec.medium.to_string(), occupied.slice);
+                    self.check_free(&text, slice)?;
+                    Some(slice_of(&mut self.media, &text, slice).ok_or_else(|| {
+                        TestbedError::machine(format!("no slice {slice} of {text}"))
+                    })?)
+                }
+                Home::Memory | Home::Nowhere => None,
+            };
         let ledger = self.ledger.as_ref().ok_or_else(closed)?;
         let request = file_system::FileSystemRequest {
             name,
@@ -342,10 +344,11 @@ impl LocalTestbed {
 
     /// Fails if another slot uses that slice of the medium.
     fn check_free(&self, text: &str, slice: u32) -> Result<(), TestbedError> {
-        let taken = |(_, other): &(&Slot, &OccupiedSlot)| {
-            other.medium() == Some(text) && other.slice == slice
-        };
-        match self.slots.iter().find(taken) {
+        match self
+            .slots
+            .iter()
+            .find(|(_, other)| other.medium() == Some(text) && other.slice == slice)
+        {
             Some((slot, _)) => {
                 let message =
                     format!("slice {slice} of {text} belongs to the target of slot {slot}");

@@ -96,10 +96,10 @@ fn stride(slice: u64, range: u64) -> u64 {
 
 /// Returns the bytes of a medium with that [`layout`], holes included.
 pub(crate) fn length(size: u64, slices: u32, range: Option<u64>) -> u64 {
-    let ranges =
-        |range| stride(slice_bytes(size, slices), range).saturating_mul(slices.max(1).into());
     range.map_or(size, |range| {
-        spare_bytes(size).saturating_add(ranges(range))
+        spare_bytes(size).saturating_add(
+            stride(slice_bytes(size, slices), range).saturating_mul(slices.max(1).into()),
+        )
     })
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::storage::Layer;
 use fsb_sys::error::Refusal;
-use fsb_sys::mountinfo::Mount;
 use fsb_sys::process::stat_field;
 use fsb_sys::{Roots, block};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -320,13 +319,11 @@ pub(crate) fn bottom_device(roots: &Roots, directory: &Path) -> Result<Bottom, R
     if layers().any(|layer| matches!(layer.layer, Layer::Unknown { .. })) {
         return Err("the disk under the image is not known".into());
     }
-    let writes_in_place =
-        |mount: &Mount| fs::of_mount(mount).is_some_and(|member| member.writes_in_place());
     let in_place = storage
         .found
         .iter()
         .filter_map(|found| found.mount.as_ref())
-        .all(writes_in_place);
+        .all(|mount| fs::of_mount(mount).is_some_and(|member| member.writes_in_place()));
     let disk = storage
         .found
         .last()

@@ -45,10 +45,9 @@ impl World for Past {
     /// Puts files that the kernel generates outside all names.
     fn locate(&mut self, path: Vec<u8>, _: bool) -> Vec<u8> {
         let made_up = [&b"/proc"[..], b"/sys", b"/dev"];
-        let is_made_up = |place: &&[u8]| {
+        if made_up.iter().any(|place| {
             path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'))
-        };
-        if made_up.iter().any(is_made_up) {
+        }) {
             b"/\0".to_vec()
         } else {
             path

@@ -100,7 +100,6 @@ fn fetch_into(
     progress: &mut dyn FnMut(&str),
     stopped: &dyn Fn() -> bool,
 ) -> Result<Kernel, VmError> {
-    let interrupted = || VmError::machine(format!("cannot fetch {package}")).tried("interrupted");
     fs::create_dir_all(kernels).map_err(|error| no_place("make the directory", kernels, error))?;
     sweep(kernels);
     let (work, _lock) = workplace(kernels)?;
@@ -124,10 +123,9 @@ fn fetch_into(
         progress(&format!("unpacking {}", control.package));
         unpacking.take(&file, stopped)?;
         if unpacking.release.is_none() || !unpacking.modules {
-            let parts = |name: &String| {
+            wanted.extend(control.depends.into_iter().filter(|name| {
                 name.starts_with("linux-image-") || name.starts_with("linux-modules-")
-            };
-            wanted.extend(control.depends.into_iter().filter(parts));
+            }));
         }
     }
     let lacking = match (&unpacking.release, unpacking.modules) {
@@ -135,7 +133,9 @@ fn fetch_into(
         (_, false) => "modules",
         _ => {
             if stopped() {
-                return Err(interrupted());
+                return Err(
+                    VmError::machine(format!("cannot fetch {package}")).tried("interrupted")
+                );
             }
             progress("listing its modules");
             if let Some(mark) = mark(package).filter(|_| package.ends_with(".deb")) {
@@ -155,7 +155,6 @@ fn fetch_into(
 
 /// Refuses a text that is neither a file nor the name of a package, before anything is changed.
 fn check(package: &str) -> Result<(), VmError> {
-    let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
     if package.contains("://") {
         Err(VmError::request(format!("{package} is a URL"))
             .advice("download the .deb file first, then name it: fsb kernel fetch ./FILE.deb"))
@@ -176,7 +175,12 @@ fn check(package: &str) -> Result<(), VmError> {
                 ),
             ),
         )
-    } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
+    } else if package.is_empty()
+        || package.starts_with('-')
+        || !package
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c))
+    {
         Err(
             VmError::request(format!("{package:?} is not the name of a package"))
                 .advice("name a package such as linux-image-amd64, or a .deb file"),

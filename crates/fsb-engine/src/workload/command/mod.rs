@@ -316,9 +316,11 @@ impl Job for CommandJob {
             gate,
         );
         let checked = outcome.and_then(|outcome| {
-            let verified = |around: &Surroundings| self.must(self.0.verify.as_ref(), around);
             if real {
-                places.iter().try_for_each(verified).map(|()| outcome)
+                places
+                    .iter()
+                    .try_for_each(|around| self.must(self.0.verify.as_ref(), around))
+                    .map(|()| outcome)
             } else {
                 Ok(outcome)
             }

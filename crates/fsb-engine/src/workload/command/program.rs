@@ -464,11 +464,10 @@ impl Pattern {
             Pattern::Pointer(pointer) => {
                 let whole = serde_json::from_slice::<Value>(&ended.stdout).ok();
                 let text = String::from_utf8_lossy(&ended.stdout);
-                let last_line = || {
+                let found = whole.or_else(|| {
                     serde_json::from_str(text.lines().rev().find(|line| !line.trim().is_empty())?)
                         .ok()
-                };
-                let found = whole.or_else(last_line)?;
+                })?;
                 match found.pointer(pointer)? {
                     Value::Number(number) => number.as_f64(),
                     Value::String(text) => text.trim().parse().ok(),
@@ -560,11 +559,12 @@ fn parse_stat(stat: &[u8]) -> Option<Process> {
 
 fn all_processes() -> BTreeMap<u32, Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let process = |entry: fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        Some((pid, parse_stat(&fs::read(entry.path().join("stat")).ok()?)?))
-    };
-    entries.filter_map(process).collect()
+    entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            Some((pid, parse_stat(&fs::read(entry.path().join("stat")).ok()?)?))
+        })
+        .collect()
 }
 
 /// Returns `roots` and all their descendants.

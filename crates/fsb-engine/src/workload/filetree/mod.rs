@@ -430,11 +430,13 @@ impl ThreadJob for TreeThreads<'_> {
         let share = order::share(files, files, rank, self.options.threads);
         let first = share.first as usize;
         let mut session = self.backend.session(&Setup::plain(3))?;
-        let adopt = |file: &File| {
-            let file = file.try_clone().map_err(|error| files::errno_of(&error))?;
-            session.adopt(file.into(), OpenFlags::READ)
-        };
-        let source = self.memory.map(adopt).transpose();
+        let source = self
+            .memory
+            .map(|file| {
+                let file = file.try_clone().map_err(|error| files::errno_of(&error))?;
+                session.adopt(file.into(), OpenFlags::READ)
+            })
+            .transpose();
         let source =
             source.map_err(|errno| EngineError::system("open the source in memory", errno))?;
         let memory = Memory::new(self.options.block_size as usize);
@@ -729,9 +731,10 @@ fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io:
 /// files, so that they are in memory and nowhere else.
 fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File, EngineError> {
     check_room("the source", whole)?;
-    let refused = |errno| EngineError::system("make a file in memory", errno);
-    let file =
-        File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
+    let file = File::from(
+        rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC)
+            .map_err(|errno| EngineError::system("make a file in memory", errno))?,
+    );
     let failed =
         |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
     file.set_len(whole).map_err(failed)?;
@@ -759,9 +762,12 @@ fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, Eng
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
         let path = TreeNames::path(set, name);
-        let read = |error: std::io::Error| EngineError::io("read from", &path, &error);
         let mut file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
-        while file.read(memory.as_mut()).map_err(read)? > 0 {}
+        while file
+            .read(memory.as_mut())
+            .map_err(|error| EngineError::io("read from", &path, &error))?
+            > 0
+        {}
     }
     let (mut resident, mut whole) = (Some(0), 0);
     let examined = (leaves.len() as u64).min(EXAMINED_FILES);

@@ -573,8 +573,10 @@ impl FlowThread {
         open.position = offset + size;
         let set = &shared.sets[open.set];
         if let Some(aio) = &mut self.aio {
-            let refused = |errno| shared.refused("write to", open.set, open.file, errno);
-            let descriptor = self.session.descriptor(open.slot).map_err(refused)?;
+            let descriptor = self
+                .session
+                .descriptor(open.slot)
+                .map_err(|errno| shared.refused("write to", open.set, open.file, errno))?;
             let slot = thread::WriteSlot::new(open.set, open.file, offset + size);
             let address = set.address(open.file, open.generation) + offset;
             let data = &self.data;

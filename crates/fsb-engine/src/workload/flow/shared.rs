@@ -301,15 +301,14 @@ impl FlowShared {
             .map_err(|errno| EngineError::call("open", &path, errno))?;
         let (programs, points) = compile(flow);
         let threads = flow.instances() as u32;
-        let finishes = |step: &fsb_model::flow::FlowStep| {
-            use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
-            matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
-        };
         let summed = flow
             .threads
             .iter()
             .flat_map(|thread| &thread.steps)
-            .any(finishes);
+            .any(|step| {
+                use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
+                matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
+            });
         Ok(FlowShared {
             programs,
             sets: entries::sets(flow, source.seed),
@@ -482,9 +481,10 @@ impl Counter {
 
     /// Takes `wanted`, or takes nothing and returns the current value as an error.
     fn try_take(&self, wanted: u32) -> Result<(), u32> {
-        let take = |found: u32| found.checked_sub(wanted);
         self.value
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |found| {
+                found.checked_sub(wanted)
+            })
             .map(drop)
     }
 

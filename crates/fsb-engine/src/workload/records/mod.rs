@@ -1223,8 +1223,9 @@ impl Job for RecordsJob {
             | RecordAction::Mix
             | RecordAction::Update => Change::Overwritten,
         };
-        let parse = |params: &Params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok();
-        let unit = spec::unit_of_set(self, &self.spec, change, parse)?;
+        let unit = spec::unit_of_set(self, &self.spec, change, |params| {
+            self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok()
+        })?;
         // In a smaller file the frequent records have another share of the visits, and a mix reads
         // other records than it writes, so the work is not divided.
         let divides = options.distribution.is_none()

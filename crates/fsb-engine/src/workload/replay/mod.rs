@@ -217,10 +217,10 @@ fn make(set: &Path, skimmed: &Skimmed, context: &Context) -> Result<(), EngineEr
         is_inside(name).then(|| set.join(OsStr::from_bytes(name)))
     };
     // Links last: no name of the trace leads through one while files are made.
-    let later =
-        |initial: &Initial| matches!(initial.state, State::Link { .. } | State::Same { .. });
-    let (last, first): (Vec<_>, Vec<_>) =
-        skimmed.initial.iter().partition(|initial| later(initial));
+    let (last, first): (Vec<_>, Vec<_>) = skimmed
+        .initial
+        .iter()
+        .partition(|initial| matches!(initial.state, State::Link { .. } | State::Same { .. }));
     for Initial { name, state } in first.into_iter().chain(last) {
         let Some(path) = path(*name).filter(|path| path != set) else {
             continue;

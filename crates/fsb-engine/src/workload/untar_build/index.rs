@@ -479,8 +479,11 @@ pub(super) fn archive(
     mut fill: impl FnMut(&mut Vec<u8>, u64, u64),
 ) -> io::Result<Vec<u8>> {
     // A header and whole blocks per file, and the end.
-    let room = |one: &Planned| 512 + one.size.unwrap_or(0).next_multiple_of(512);
-    let whole: u64 = planned.iter().map(room).sum::<u64>() + 1024;
+    let whole: u64 = planned
+        .iter()
+        .map(|one| 512 + one.size.unwrap_or(0).next_multiple_of(512))
+        .sum::<u64>()
+        + 1024;
     let mut memory = Vec::new();
     memory
         .try_reserve_exact(whole as usize)

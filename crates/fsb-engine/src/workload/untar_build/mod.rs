@@ -123,9 +123,9 @@ impl UntarBuildJob {
                         address = address.next_multiple_of(4096);
                     }
                 };
-                let failed =
-                    |error| EngineError::new(format!("make the archive in memory: {error}"));
-                let archive = index::archive(&planned, fill).map_err(failed)?;
+                let archive = index::archive(&planned, fill).map_err(|error| {
+                    EngineError::new(format!("make the archive in memory: {error}"))
+                })?;
                 let index = Index::read(Cursor::new(&archive))?;
                 Ok((archive, index))
             }
@@ -245,7 +245,6 @@ impl Job for UntarBuildJob {
         let (archive, index) = self.archive(context)?;
         let phases = self.0.phases();
         let sources = || index.sources().take(self.0.totals.sources as usize);
-        let object = |source| CString::new(index::object(source).into_vec()).unwrap_or_default();
         let rendezvous = Rendezvous::new(
             self.0.threads,
             matches!(context.clock, ClockSpec::Fake { .. }),
@@ -263,7 +262,11 @@ impl Job for UntarBuildJob {
                 Vec::new()
             },
             objects: if self.0.has_objects() {
-                sources().map(object).collect()
+                sources()
+                    .map(|source| {
+                        CString::new(index::object(source).into_vec()).unwrap_or_default()
+                    })
+                    .collect()
             } else {
                 Vec::new()
             },
@@ -420,8 +423,6 @@ impl UntarThreads<'_> {
         } else {
             let first = recorder.rank == 0;
             let own = |mine: bool| if mine { all } else { &[] };
-            let links =
-                |kind: &EntryKind| matches!(kind, EntryKind::Symbolic(_) | EntryKind::Hard(_));
             self.together(result, || {
                 self.unpack_items(
                     own(first),
@@ -430,17 +431,21 @@ impl UntarThreads<'_> {
                     recorder,
                 )
             });
-            let files = |kind: &EntryKind| matches!(kind, EntryKind::File { .. });
             self.together(result, || {
                 self.unpack_items(
                     &all[items.clone()],
-                    files,
+                    |kind| matches!(kind, EntryKind::File { .. }),
                     (&mut **session, report),
                     recorder,
                 )
             });
             self.together(result, || {
-                self.unpack_items(own(first), links, (&mut **session, report), recorder)
+                self.unpack_items(
+                    own(first),
+                    |kind| matches!(kind, EntryKind::Symbolic(_) | EntryKind::Hard(_)),
+                    (&mut **session, report),
+                    recorder,
+                )
             });
         }
         self.together(result, || {

@@ -429,13 +429,11 @@ pub(super) fn scaled(files: u64, scale: f64) -> u64 {
 
 fn of_archive(path: &Path) -> Result<Index, EngineError> {
     let shown = path.display();
-    let failed =
-        |error: std::io::Error| EngineError::new(format!("{shown} cannot be read: {error}"));
     let file = fsb_store::input::open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::IsADirectory => {
             EngineError::new(format!("{shown} is not a file: name a tar archive"))
         }
-        _ => failed(error),
+        _ => EngineError::new(format!("{shown} cannot be read: {error}")),
     })?;
     if let Some(how) = packed(&file) {
         return Err(EngineError::new(format!(
