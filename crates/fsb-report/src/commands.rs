@@ -63,22 +63,21 @@ pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
 
 /// Returns the commands of these targets, a paragraph each.
 pub fn text(record: &RunRecord, targets: &[Ranked]) -> String {
-    let found = |ranked: &Ranked| {
-        let target = record
-            .plan
-            .targets
-            .iter()
-            .find(|target| target.name == ranked.name)?;
-        let made = record
-            .targets
-            .get(&target.name)
-            .cloned()
-            .unwrap_or_default();
-        Some(paragraph(record, target, &made, ranked.result.as_deref()))
-    };
     targets
         .iter()
-        .filter_map(found)
+        .filter_map(|ranked| {
+            let target = record
+                .plan
+                .targets
+                .iter()
+                .find(|target| target.name == ranked.name)?;
+            let made = record
+                .targets
+                .get(&target.name)
+                .cloned()
+                .unwrap_or_default();
+            Some(paragraph(record, target, &made, ranked.result.as_deref()))
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -127,16 +127,15 @@ pub(crate) fn tally(names: &[&str], outcomes: &[CountedOutcome<'_>], words: Tall
 
 /// Returns the winners with their number of rows, most first and in the given order if equal.
 fn winners<'a>(names: &[&'a str], outcomes: &[CountedOutcome<'_>]) -> Vec<(&'a str, usize)> {
-    let wins = |place: usize| {
-        outcomes
-            .iter()
-            .filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place))
-            .count()
-    };
     let mut winners: Vec<(&str, usize)> = names
         .iter()
         .enumerate()
-        .map(|(place, name)| (*name, wins(place)))
+        .map(|(place, name)| {
+            (*name, outcomes
+            .iter()
+            .filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place))
+            .count())
+        })
         .collect();
     winners.retain(|(_, wins)| *wins > 0);
     winners.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));

@@ -22,19 +22,21 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
         }
     }
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
-    let column = |target: usize| {
-        let cell = |row: &&Workload| {
-            (
-                CellPart::Value(text(runs, row, target), String::new()),
-                None,
+    let columns: Vec<Column> = (0..first.targets.len())
+        .map(|target| {
+            Column::new(
+                &first.targets[target].label(),
+                rows.iter()
+                    .map(|row| {
+                        (
+                            CellPart::Value(text(runs, row, target), String::new()),
+                            None,
+                        )
+                    })
+                    .collect(),
             )
-        };
-        Column::new(
-            &first.targets[target].label(),
-            rows.iter().map(cell).collect(),
-        )
-    };
-    let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
+        })
+        .collect();
     let mut lines = Vec::new();
     let title = format!(
         "{}: means with the standard deviation (sd) between runs",
@@ -51,14 +53,17 @@ fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
         0 => cell.estimate.as_ref().map(|estimate| estimate.value),
         _ => cell.against.as_ref().map(|against| against.ratio),
     };
-    let of_run = |run: &Summary| {
-        let same = run
-            .cases
-            .iter()
-            .find(|other| other.workload == row.workload)?;
-        value(same.cells.get(target)?)
-    };
-    let logs: Vec<f64> = runs.iter().filter_map(of_run).map(f64::ln).collect();
+    let logs: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| {
+            let same = run
+                .cases
+                .iter()
+                .find(|other| other.workload == row.workload)?;
+            value(same.cells.get(target)?)
+        })
+        .map(f64::ln)
+        .collect();
     let Ok(found) = describe(&logs) else {
         return "–".to_owned();
     };

@@ -165,12 +165,6 @@ pub fn svg(series: &SeriesChart) -> String {
             color,
         })
     });
-    let line = |level: &ChartLevel| Line {
-        left: border(level.first),
-        right: border(level.last + 1),
-        y: y(level.mean),
-        color: hue(level.environment),
-    };
     let dots = series
         .points
         .iter()
@@ -196,7 +190,16 @@ pub fn svg(series: &SeriesChart) -> String {
             .map(|(run, point)| (x(run), point.date.as_str()))
             .collect(),
         bands: changes.chain(intervals).collect(),
-        levels: series.levels.iter().map(line).collect(),
+        levels: series
+            .levels
+            .iter()
+            .map(|level| Line {
+                left: border(level.first),
+                right: border(level.last + 1),
+                y: y(level.mean),
+                color: hue(level.environment),
+            })
+            .collect(),
         points: dots.collect(),
         breaks: breaks.map(|(run, _)| border(run + 1)).collect(),
     };

@@ -161,24 +161,22 @@ pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
 }
 
 fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
-    let of_row = |row| {
-        summary
-            .targets
-            .iter()
-            .enumerate()
-            .map(move |(place, target)| of_cell(summary, row, place, target))
-    };
-    let left_out = |label: &'a String| {
-        summary
-            .targets
-            .iter()
-            .map(move |target| left_out(summary, label, target))
-    };
     summary
         .cases
         .iter()
-        .flat_map(of_row)
-        .chain(summary.left_out.iter().flat_map(left_out))
+        .flat_map(|row| {
+            summary
+                .targets
+                .iter()
+                .enumerate()
+                .map(move |(place, target)| of_cell(summary, row, place, target))
+        })
+        .chain(summary.left_out.iter().flat_map(|label| {
+            summary
+                .targets
+                .iter()
+                .map(move |target| left_out(summary, label, target))
+        }))
         .collect()
 }
 

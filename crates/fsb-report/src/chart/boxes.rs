@@ -25,15 +25,18 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
             units.push(found.operation.unit);
         }
     }
-    let of_unit = |(place, unit): (usize, &Unit)| {
-        let rows: Vec<_> = all
-            .iter()
-            .filter(|(_, found)| found.operation.unit == *unit)
-            .copied()
-            .collect();
-        chart(view, &rows, format!("{name}-{place}"))
-    };
-    units.iter().enumerate().map(of_unit).collect()
+    units
+        .iter()
+        .enumerate()
+        .map(|(place, unit)| {
+            let rows: Vec<_> = all
+                .iter()
+                .filter(|(_, found)| found.operation.unit == *unit)
+                .copied()
+                .collect();
+            chart(view, &rows, format!("{name}-{place}"))
+        })
+        .collect()
 }
 
 fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {

@@ -78,15 +78,17 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn begins(frames: &[TimeFrame]) -> Vec<f64> {
     // The end of the last frame of each depth, within the same caller.
     let mut ends = vec![0.0];
-    let begin = |frame: &TimeFrame| {
-        let depth = frame.depth as usize;
-        ends.truncate(depth + 1);
-        let begin = ends[depth];
-        ends[depth] += frame.seconds.mean();
-        ends.push(begin);
-        begin
-    };
-    frames.iter().map(begin).collect()
+    frames
+        .iter()
+        .map(|frame| {
+            let depth = frame.depth as usize;
+            ends.truncate(depth + 1);
+            let begin = ends[depth];
+            ends[depth] += frame.seconds.mean();
+            ends.push(begin);
+            begin
+        })
+        .collect()
 }
 
 fn figure(found: &TracedExplanation, frames: &[TimeFrame], depth: usize) -> Value {

@@ -98,14 +98,17 @@ impl<'a> Plane<'a> {
             .iter()
             .map(|slice| slice.bytes)
             .collect();
-        let at = |cell: &'a Cell| {
-            Some(At {
-                file: files.binary_search(&cell.file_size?).ok()?,
-                record: records.binary_search(&cell.record_size?).ok()?,
-                cell,
+        let cells = operation
+            .cells
+            .iter()
+            .filter_map(|cell| {
+                Some(At {
+                    file: files.binary_search(&cell.file_size?).ok()?,
+                    record: records.binary_search(&cell.record_size?).ok()?,
+                    cell,
+                })
             })
-        };
-        let cells = operation.cells.iter().filter_map(at).collect();
+            .collect();
         Plane {
             files,
             records,

@@ -37,12 +37,13 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns a mark and a name for every column.
 pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
-    let key = |place: usize| KeyEntry {
-        class: format!("t{}", hue(place)),
-        shape: shape(place),
-        text: view.charted(place),
-    };
-    (0..view.names.len()).map(key).collect()
+    (0..view.names.len())
+        .map(|place| KeyEntry {
+            class: format!("t{}", hue(place)),
+            shape: shape(place),
+            text: view.charted(place),
+        })
+        .collect()
 }
 
 /// Returns a figure as JSON for the page.

@@ -88,12 +88,14 @@ fn complete_key(view: &View<'_>, published: &Published, places: &[usize]) -> Vec
         .iter()
         .zip(places)
         .filter(|(_, place)| **place >= view.names.len());
-    let entry = |(name, place): (&String, &usize)| KeyEntry {
-        class: format!("t{}", hue(*place)),
-        shape: shape(*place),
-        text: name.clone(),
-    };
-    key(view).into_iter().chain(others.map(entry)).collect()
+    key(view)
+        .into_iter()
+        .chain(others.map(|(name, place)| KeyEntry {
+            class: format!("t{}", hue(*place)),
+            shape: shape(*place),
+            text: name.clone(),
+        }))
+        .collect()
 }
 
 /// Returns the bars of one file system on the axes with this number.

@@ -119,12 +119,11 @@ fn knees(view: &View<'_>, curve: &Scaling) -> Vec<Value> {
         .iter()
         .enumerate()
         .filter_map(|(target, knee)| Some((target, knee.as_ref()?)));
-    let line = |(target, knee): (usize, &fsb_stats::Knee)| {
+    knees.map(|(target, knee)| {
         let x = short(knee.level as f64 + beside(target, view.names.len()));
         json!({
             "type": "scatter", "mode": "lines", "x": [x, x], "y": [0, 1], "yaxis": "y2", "hoverinfo": "skip",
             "line": { "color": color(target), "width": 1, "dash": "dot" },
         })
-    };
-    knees.map(line).collect()
+    }).collect()
 }

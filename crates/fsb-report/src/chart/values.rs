@@ -33,29 +33,34 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             units.push(group.unit);
         }
     }
-    let of_unit = |unit: &Unit| {
-        let groups: Vec<&Group> = groups.iter().filter(|group| group.unit == *unit).collect();
-        chart(
-            view,
-            row,
-            &groups,
-            format!("{name}-{place}-{}", unit.name()),
-        )
-    };
-    units.iter().map(of_unit).collect()
+    units
+        .iter()
+        .map(|unit| {
+            let groups: Vec<&Group> = groups.iter().filter(|group| group.unit == *unit).collect();
+            chart(
+                view,
+                row,
+                &groups,
+                format!("{name}-{place}-{}", unit.name()),
+            )
+        })
+        .collect()
 }
 
 fn groups(workload: &Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     if workload.better == Better::Lower {
-        let value = |cell: &crate::summary::Measured| {
-            let estimate = cell.estimate.as_ref()?;
-            Some((
-                estimate.value,
-                estimate.interval.filter(|_| estimate.is_judged()),
-            ))
-        };
-        let values = workload.cells.iter().map(value).collect();
+        let values = workload
+            .cells
+            .iter()
+            .map(|cell| {
+                let estimate = cell.estimate.as_ref()?;
+                Some((
+                    estimate.value,
+                    estimate.interval.filter(|_| estimate.is_judged()),
+                ))
+            })
+            .collect();
         groups.push(Group {
             metric: workload.metric.clone(),
             unit: workload.unit,

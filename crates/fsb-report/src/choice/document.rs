@@ -140,17 +140,18 @@ impl Candidate {
 impl Choice {
     /// Returns the candidates with their results, the fastest first.
     pub fn ranked(&self) -> Vec<Ranked> {
-        let result = |name: &String| match self.answer.iter().position(|answer| answer == name) {
-            Some(0) if self.decided => Some("fastest of the race".to_owned()),
-            Some(0) => Some("leads the race, which is not decided".to_owned()),
-            Some(_) => Some("not significantly different from the fastest of the race".to_owned()),
-            None => None,
-        };
         self.candidates
             .iter()
             .map(|found| Ranked {
                 name: found.name.clone(),
-                result: result(&found.name),
+                result: match self.answer.iter().position(|answer| answer == &found.name) {
+                    Some(0) if self.decided => Some("fastest of the race".to_owned()),
+                    Some(0) => Some("leads the race, which is not decided".to_owned()),
+                    Some(_) => {
+                        Some("not significantly different from the fastest of the race".to_owned())
+                    }
+                    None => None,
+                },
             })
             .collect()
     }
@@ -224,13 +225,10 @@ impl Choice {
                 .cmp(&(b.state as u8))
                 .then(speed(b).total_cmp(&speed(a)))
         });
-        let among = |candidate: &&Candidate| {
-            matches!(candidate.state, State::Fastest | State::NotToldApart)
-        };
         let answer: Vec<String> = match current.leader {
             Some(_) => candidates
                 .iter()
-                .filter(among)
+                .filter(|candidate| matches!(candidate.state, State::Fastest | State::NotToldApart))
                 .map(|candidate| candidate.name.clone())
                 .collect(),
             None => Vec::new(),
@@ -299,19 +297,22 @@ fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<E
     };
     let first = Replay::until(record, trials, *last);
     let places = |all: &[u32]| all.iter().map(|place| *place as usize).collect::<Vec<_>>();
-    let effect = |factor: &fsb_model::plan::Factor| {
-        let found = first.race.effect(
-            &places(&factor.with),
-            &places(&factor.without),
-            race.factors.len(),
-        );
-        found.map(|(ratio, interval)| Effect {
-            option: factor.option.clone(),
-            ratio,
-            interval,
+    let mut effects: Vec<Effect> = race
+        .factors
+        .iter()
+        .filter_map(|factor| {
+            let found = first.race.effect(
+                &places(&factor.with),
+                &places(&factor.without),
+                race.factors.len(),
+            );
+            found.map(|(ratio, interval)| Effect {
+                option: factor.option.clone(),
+                ratio,
+                interval,
+            })
         })
-    };
-    let mut effects: Vec<Effect> = race.factors.iter().filter_map(effect).collect();
+        .collect();
     effects.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     effects
 }

@@ -112,15 +112,13 @@ impl Replay {
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
             Some(race_round) => {
-                let is_out =
-                    |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
-                let can = |candidate: &usize| {
-                    !self.without_loss.contains_key(candidate) && !is_out(candidate)
-                };
                 let chosen = race_round
                     .iter()
                     .map(|candidate| *candidate as usize)
-                    .filter(can)
+                    .filter(|candidate| {
+                        !self.without_loss.contains_key(candidate)
+                            && !(*candidate != 0 && self.barred.contains_key(candidate))
+                    })
                     .collect();
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
@@ -172,22 +170,18 @@ impl Replay {
 fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
     let targets = &record.plan.targets;
     let own = targets[candidate].file_system()?;
-    let made_alike = |spec: &fsb_model::FileSystemSpec| {
-        (&spec.fs, &spec.mkfs, &spec.tune, &spec.journal)
-            == (&own.fs, &own.mkfs, &own.tune, &own.journal)
-    };
-    let same = |other: &&fsb_model::Target| {
-        other
-            .file_system()
-            .is_some_and(|spec| made_alike(spec) && spec.options != own.options)
-            && record
+    let before = targets[..candidate]
+        .iter()
+        .find(|other| {
+            other.file_system().is_some_and(|spec| {
+                ((&spec.fs, &spec.mkfs, &spec.tune, &spec.journal)
+                    == (&own.fs, &own.mkfs, &own.tune, &own.journal))
+                    && spec.options != own.options
+            }) && record
                 .targets
                 .get(&other.name)
                 .is_some_and(|other| other.mount_options == made.mount_options)
-    };
-    let before = targets[..candidate]
-        .iter()
-        .find(same)
+        })
         .filter(|_| !made.mount_options.is_empty())?;
     Some(&before.name)
 }
@@ -199,19 +193,17 @@ fn given<'a>(
     trials: &'a [ReportTrial],
     last: u32,
 ) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
-    let place = |name: &str| {
-        record
+    let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last)
+    {
+        let Some(candidate) = record
             .plan
             .targets
             .iter()
-            .position(|target| target.name == name)
-    };
-    let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
-    let counts = |trial: &&ReportTrial| {
-        trial.phase == Phase::Measured && !trial.superseded && trial.block <= last
-    };
-    for trial in trials.iter().filter(counts) {
-        let Some(candidate) = place(&trial.what.target) else {
+            .position(|target| target.name == trial.what.target)
+        else {
             continue;
         };
         let given = blocks

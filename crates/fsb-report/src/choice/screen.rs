@@ -91,14 +91,18 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             ),
         });
     };
-    let label = |name: &String| {
-        choice
-            .candidates
-            .iter()
-            .find(|one| one.name == *name)
-            .map_or_else(String::new, Candidate::label)
-    };
-    let others: Vec<String> = choice.answer.iter().skip(1).map(label).collect();
+    let others: Vec<String> = choice
+        .answer
+        .iter()
+        .skip(1)
+        .map(|name| {
+            choice
+                .candidates
+                .iter()
+                .find(|one| one.name == *name)
+                .map_or_else(String::new, Candidate::label)
+        })
+        .collect();
     let (theta, wrong) = (percent(choice.theta), percent(choice.error));
     let over = leader
         .ratio
@@ -148,19 +152,15 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         say(&format!("Not significantly different from it: {named}."));
     }
     let advised = advised(choice);
-    let is_news = |advised: &&Candidate| {
+    if let Some(advised) = advised.filter(|advised| {
         advised.name != leader.name || (advised.name == *reference && !choice.decided)
-    };
-    if let Some(advised) = advised.filter(is_news) {
+    }) {
         say(&advice(choice, advised));
     }
     // The hazards of an unsafe leader come before everything else.
-    let is_leader = |advised: &Candidate| advised.name == leader.name;
-    if let Some(risk) = leader
-        .risk
-        .as_ref()
-        .filter(|_| leader.risks.is_empty() && advised.is_some_and(is_leader))
-    {
+    if let Some(risk) = leader.risk.as_ref().filter(|_| {
+        leader.risks.is_empty() && advised.is_some_and(|advised| advised.name == leader.name)
+    }) {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {
@@ -180,8 +180,11 @@ fn advised(choice: &Choice) -> Option<&Candidate> {
             .filter(move |candidate| states.contains(&candidate.state))
     };
     let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
-    let of_defaults = || may_win().find(|candidate| candidate.is_default);
-    leader(choice).map(|leader| of_baseline.or_else(of_defaults).unwrap_or(leader))
+    leader(choice).map(|leader| {
+        of_baseline
+            .or_else(|| may_win().find(|candidate| candidate.is_default))
+            .unwrap_or(leader)
+    })
 }
 
 /// Returns the advice to use the defaults.

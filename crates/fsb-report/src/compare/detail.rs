@@ -1,7 +1,7 @@
 //! One operation size by size: cell by cell, with every value.
 
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{Cell, CellValue, Classic, Operation, Slice};
+use fsb_stats::compare::{Cell, CellValue, Classic, Operation};
 use fsb_stats::{describe, t_interval};
 
 use crate::operation::Scale;
@@ -53,18 +53,21 @@ pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) 
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
-    let fixed = |slice: &Slice| Fixed {
-        id: format!("{place}-record-{}", slice.bytes),
-        title: format!("{}, records of {}", row.label, Bytes(slice.bytes)),
-        varies: "file size",
-        operation,
-        lines: lines(operation, names, |cell| {
-            (cell.record_size == Some(slice.bytes))
-                .then_some(cell.file_size)
-                .flatten()
-        }),
-    };
-    operation.by_record_size.iter().map(fixed).collect()
+    operation
+        .by_record_size
+        .iter()
+        .map(|slice| Fixed {
+            id: format!("{place}-record-{}", slice.bytes),
+            title: format!("{}, records of {}", row.label, Bytes(slice.bytes)),
+            varies: "file size",
+            operation,
+            lines: lines(operation, names, |cell| {
+                (cell.record_size == Some(slice.bytes))
+                    .then_some(cell.file_size)
+                    .flatten()
+            }),
+        })
+        .collect()
 }
 
 /// Returns the lines over record sizes for each file size of the row.
@@ -72,18 +75,21 @@ pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) ->
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
-    let fixed = |slice: &Slice| Fixed {
-        id: format!("{place}-file-{}", slice.bytes),
-        title: format!("{}, files of {}", row.label, Bytes(slice.bytes)),
-        varies: "record size",
-        operation,
-        lines: lines(operation, names, |cell| {
-            (cell.file_size == Some(slice.bytes))
-                .then_some(cell.record_size)
-                .flatten()
-        }),
-    };
-    operation.by_file_size.iter().map(fixed).collect()
+    operation
+        .by_file_size
+        .iter()
+        .map(|slice| Fixed {
+            id: format!("{place}-file-{}", slice.bytes),
+            title: format!("{}, files of {}", row.label, Bytes(slice.bytes)),
+            varies: "record size",
+            operation,
+            lines: lines(operation, names, |cell| {
+                (cell.file_size == Some(slice.bytes))
+                    .then_some(cell.record_size)
+                    .flatten()
+            }),
+        })
+        .collect()
 }
 
 /// Returns the cells that `varying` gives a size for, in the order of that size.
@@ -102,14 +108,17 @@ fn lines<'a>(
             })
             .collect()
     };
-    let line = |cell: &'a Cell| {
-        Some(SizeLine {
-            bytes: varying(cell)?,
-            classic: cell.classic.as_ref(),
-            sets: singles(cell),
+    let mut lines: Vec<SizeLine<'a>> = operation
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            Some(SizeLine {
+                bytes: varying(cell)?,
+                classic: cell.classic.as_ref(),
+                sets: singles(cell),
+            })
         })
-    };
-    let mut lines: Vec<SizeLine<'a>> = operation.cells.iter().filter_map(line).collect();
+        .collect();
     lines.sort_by_key(|line| line.bytes);
     lines
 }
@@ -137,7 +146,7 @@ pub(super) fn run_details<'v>(
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
     files.dedup();
-    let table = move |file: Option<u64>| {
+    files.into_iter().map(move |file| {
         let of_file = file
             .map(|bytes| format!(", files of {}", Bytes(bytes)))
             .unwrap_or_default();
@@ -151,8 +160,7 @@ pub(super) fn run_details<'v>(
             ),
             lines: value_lines(operation, file, names, scale),
         }
-    };
-    files.into_iter().map(table)
+    })
 }
 
 fn runs(operation: &Operation) -> usize {
@@ -180,14 +188,6 @@ fn value_lines(
     scale: Scale,
 ) -> Vec<DetailLine> {
     let runs = runs(operation);
-    let shown = |value: Option<&CellValue>| {
-        let value = value.map(|value| scale.show(value.value));
-        CellView {
-            value,
-            absence: "–",
-            ..CellView::default()
-        }
-    };
     let mut cells: Vec<_> = operation
         .cells
         .iter()
@@ -201,7 +201,16 @@ fn value_lines(
             .unwrap_or_default();
         names.iter().enumerate().filter_map(move |(set, name)| {
             let values = cell.values.get(name).filter(|values| !values.is_empty())?;
-            let cells = by_run(values, runs).map(shown).collect();
+            let cells = by_run(values, runs)
+                .map(|value| {
+                    let value = value.map(|value| scale.show(value.value));
+                    CellView {
+                        value,
+                        absence: "–",
+                        ..CellView::default()
+                    }
+                })
+                .collect();
             Some(DetailLine {
                 head: head.clone(),
                 column: Some(set),

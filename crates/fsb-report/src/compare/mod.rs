@@ -46,12 +46,15 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
     for row in &mut rows {
         row.sentence = sentence(selection, row);
     }
-    let shown = |found: &&Finding| {
-        selection
-            .operations()
-            .any(|operation| is_about(found, operation))
-    };
-    let findings: Vec<&Finding> = document.findings.iter().filter(shown).collect();
+    let findings: Vec<&Finding> = document
+        .findings
+        .iter()
+        .filter(|found| {
+            selection
+                .operations()
+                .any(|operation| is_about(found, operation))
+        })
+        .collect();
     let mut view = View {
         words: WORDS,
         title: title(&names),
@@ -228,13 +231,14 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
             ("record size", &operation.by_record_size),
         ]
     });
-    let by_size = |(varies, slices): (&'static str, &Vec<Slice>)| Detail {
-        title: format!("{}, by {varies}:", row.label),
-        varies,
-        heads: None,
-        lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
-    };
-    let judged = slices.filter(|(_, slices)| !slices.is_empty()).map(by_size);
+    let judged = slices
+        .filter(|(_, slices)| !slices.is_empty())
+        .map(|(varies, slices)| Detail {
+            title: format!("{}, by {varies}:", row.label),
+            varies,
+            heads: None,
+            lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
+        });
     judged.chain(
         operation
             .into_iter()

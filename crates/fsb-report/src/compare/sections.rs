@@ -3,7 +3,7 @@
 use fsb_model::Unit;
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{
-    ALL, CellValue, Document, Finding, Operation, Pooled, PooledAgainst, SetSummary, Slice,
+    ALL, Document, Finding, Pooled, PooledAgainst, SetSummary, Slice,
 };
 use fsb_stats::{Method, Verdict};
 
@@ -60,21 +60,25 @@ pub(crate) fn of_matrix(document: &Document) -> Vec<Section> {
         document,
         detail: None,
     });
-    let of_row = |(place, row): (usize, &Row<'_>)| {
-        let charts = chart::of_row(&view, row, place);
-        (!charts.is_empty()).then(|| {
-            let blocks = vec![
-                Block::text("finding", &row.sentence),
-                Block::ChartsAbreast(charts),
-            ];
-            Section::new(
-                &format!("sizes-{place}"),
-                &format!("{}, by size", row.label),
-                blocks,
-            )
+    let mut sections: Vec<Section> = view
+        .rows
+        .iter()
+        .enumerate()
+        .filter_map(|(place, row)| {
+            let charts = chart::of_row(&view, row, place);
+            (!charts.is_empty()).then(|| {
+                let blocks = vec![
+                    Block::text("finding", &row.sentence),
+                    Block::ChartsAbreast(charts),
+                ];
+                Section::new(
+                    &format!("sizes-{place}"),
+                    &format!("{}, by size", row.label),
+                    blocks,
+                )
+            })
         })
-    };
-    let mut sections: Vec<Section> = view.rows.iter().enumerate().filter_map(of_row).collect();
+        .collect();
     sections.extend(surfaces(&view));
     sections
 }
@@ -262,19 +266,18 @@ fn halves(view: &View<'_>, row: &Row<'_>, place: usize) -> impl Iterator<Item = 
         ("record", by_record_size(row, place, &view.names)),
         ("file", by_file_size(row, place, &view.names)),
     ];
-    let half = |(what, all): (&str, Vec<Fixed<'_>>)| {
-        let with_lines = all.iter().filter(|fixed| !fixed.lines.is_empty());
-        let blocks: Vec<Block> = with_lines.flat_map(|fixed| one_size(view, fixed)).collect();
-        (!blocks.is_empty()).then(|| Section {
-            id: format!("fixed-{what}-{place}"),
-            title: format!("{} by fixed {what} size", row.label),
-            is_row: false,
-            blocks,
-        })
-    };
     halves
         .into_iter()
-        .filter_map(half)
+        .filter_map(|(what, all)| {
+            let with_lines = all.iter().filter(|fixed| !fixed.lines.is_empty());
+            let blocks: Vec<Block> = with_lines.flat_map(|fixed| one_size(view, fixed)).collect();
+            (!blocks.is_empty()).then(|| Section {
+                id: format!("fixed-{what}-{place}"),
+                title: format!("{} by fixed {what} size", row.label),
+                is_row: false,
+                blocks,
+            })
+        })
         .collect::<Vec<_>>()
         .into_iter()
 }
@@ -347,13 +350,10 @@ fn against_heads(statistics: &[(&str, Against)]) -> impl Iterator<Item = String>
 /// Returns the statistics of 2011 and every value at one fixed size.
 fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
     let scale = Scale::fit([fixed.operation]);
-    let all = || {
-        fixed
-            .lines
-            .iter()
-            .flat_map(|line| line.sets.iter().flatten())
-    };
-    let runs = all()
+    let runs = fixed
+        .lines
+        .iter()
+        .flat_map(|line| line.sets.iter().flatten())
         .flat_map(|single| single.values.iter().map(|value| value.run + 1))
         .max()
         .unwrap_or(0);
@@ -373,12 +373,11 @@ fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
             let against = beside_baseline
                 .iter()
                 .map(|(_, of)| classic.map(of).unwrap_or_default());
-            let value = |value: Option<&CellValue>| {
+            let values = by_run(single.values, runs).map(|value| {
                 value
                     .map(|value| scale.show(value.value))
                     .unwrap_or_default()
-            };
-            let values = by_run(single.values, runs).map(value);
+            });
             Some(FigureLine {
                 column: set,
                 cells: own.chain(against).chain(values).collect(),
@@ -513,15 +512,14 @@ fn pairs_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     if view.names.len() < 3 || ranking.pairs.is_empty() {
         return None;
     }
-    let pair = |candidate: usize, baseline: usize| match candidate == baseline {
-        true => TableCell::new("–"),
-        false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
-    };
     let all = 0..view.names.len();
     let rows = all.clone().map(|candidate| {
         let cells = all
             .clone()
-            .map(|baseline| pair(candidate, baseline))
+            .map(|baseline| match candidate == baseline {
+                true => TableCell::new("–"),
+                false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
+            })
             .collect();
         TableRow::of_column(candidate, &view.names[candidate], cells)
     });
@@ -548,16 +546,6 @@ fn verdict(verdict: Verdict) -> TableCell {
 
 /// Returns the table of the verdicts by size, with one row per size and one column per set.
 fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> Option<Table> {
-    let shown = |slice: &Slice| {
-        let line = line(row, slice, &view.names);
-        TableRow::new(
-            line.head,
-            line.cells
-                .iter()
-                .map(|cell| TableCell::shown(cell, false))
-                .collect(),
-        )
-    };
     let caption = match view.compares() {
         true => format!(
             "By {what}, judged on runs: geometric mean of {0}, and change against {0}",
@@ -565,22 +553,25 @@ fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> 
         ),
         false => format!("By {what}: geometric means"),
     };
-    let rows = slices.iter().map(shown).collect();
+    let rows = slices
+        .iter()
+        .map(|slice| {
+            let line = line(row, slice, &view.names);
+            TableRow::new(
+                line.head,
+                line.cells
+                    .iter()
+                    .map(|cell| TableCell::shown(cell, false))
+                    .collect(),
+            )
+        })
+        .collect();
     (slices.len() > 1).then(|| Table::of_columns(caption, &capital(what), &view.names, rows))
 }
 
 /// Returns the table of an operation's other metrics, with one row per metric and one column per
 /// set.
 fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
-    let other = |operation: &&Operation| {
-        let cells = view.names.iter().map(|name| {
-            TableCell::shown(
-                &cell(operation, &SetStatistics::of_operation(operation, name)),
-                false,
-            )
-        });
-        TableRow::new(operation.metric.replace('_', " "), cells.collect())
-    };
     let caption = match view.compares() {
         true => format!(
             "Other metrics: geometric mean of {0}, and change against {0}. Of times, less is better.",
@@ -588,7 +579,19 @@ fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         ),
         false => "Other metrics: geometric means.".to_owned(),
     };
-    let rows: Vec<TableRow> = found.others.iter().map(other).collect();
+    let rows: Vec<TableRow> = found
+        .others
+        .iter()
+        .map(|operation| {
+            let cells = view.names.iter().map(|name| {
+                TableCell::shown(
+                    &cell(operation, &SetStatistics::of_operation(operation, name)),
+                    false,
+                )
+            });
+            TableRow::new(operation.metric.replace('_', " "), cells.collect())
+        })
+        .collect();
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Metric", &view.names, rows))
 }
 
@@ -610,13 +613,19 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
     let rows = view.names.iter().enumerate().map(|(place, name)| {
-        let cell = |q: &f64| {
-            of_set(name).iter().find(|found| found.q == *q).map_or_else(
-                || TableCell::new("–"),
-                |found| TableCell::new(Unit::Seconds.show(found.seconds)),
-            )
-        };
-        TableRow::of_column(place, name, quantiles.iter().map(cell).collect())
+        TableRow::of_column(
+            place,
+            name,
+            quantiles
+                .iter()
+                .map(|q| {
+                    of_set(name).iter().find(|found| found.q == *q).map_or_else(
+                        || TableCell::new("–"),
+                        |found| TableCell::new(Unit::Seconds.show(found.seconds)),
+                    )
+                })
+                .collect(),
+        )
     });
     let caption = "Latencies of all runs together; – where fewer than 100 operations lie beyond";
     let head = std::iter::once("Set".to_owned())

@@ -9,7 +9,7 @@ use super::plot::{GRID, INK, MARGIN, MUTED, Plot, RADIUS, SMALL, TEXT, WIDTH};
 use super::scene::{Anchor, Scene, color};
 use crate::axis::{second_ticks, unit, value_ticks};
 use crate::summary::latency::quantile_name;
-use crate::summary::{By, Measured, Scaling, TrialPoint, Workload};
+use crate::summary::{By, Scaling};
 use crate::view::{Row, View};
 
 /// The height of the area of the curves.
@@ -71,17 +71,18 @@ fn value_axis(values: impl Iterator<Item = f64>, name: &str) -> Option<(Axis, Pl
         ));
     }
     let (step, count) = linear_step(hi);
-    let tick = |place: usize| {
-        (
-            step * place as f64,
-            format!("{}", (step * place as f64 * 1e9).round() / 1e9),
-        )
-    };
     Some((
         Axis {
             lo: 0.0,
             hi: step * count,
-            ticks: (0..=count as usize).map(tick).collect(),
+            ticks: (0..=count as usize)
+                .map(|place| {
+                    (
+                        step * place as f64,
+                        format!("{}", (step * place as f64 * 1e9).round() / 1e9),
+                    )
+                })
+                .collect(),
             title,
         },
         |value| value,
@@ -204,22 +205,25 @@ pub(super) fn scaling(view: &View<'_>, curve: &Scaling) -> Option<Scene> {
     };
     let columns = view.names.len();
     let of_column = |column: usize| {
-        let point = |(level, row): (usize, &&Workload)| {
-            let estimate = row.cells.get(column)?.estimate.as_ref()?;
-            let on_axis = |value: f64| place(value / unit.divisor);
-            // Intervals of several columns do not hide each other.
-            let beside = (column as f64 - (columns as f64 - 1.0) / 2.0)
-                * f64::min(0.08, 0.5 / columns as f64);
-            let ends = judged(estimate).map(|ends| ends.map(on_axis));
-            Some(Point {
-                x: level as f64 + beside,
-                y: on_axis(estimate.value),
-                ends,
-            })
-        };
         Curve {
             column,
-            points: rows.iter().enumerate().filter_map(point).collect(),
+            points: rows
+                .iter()
+                .enumerate()
+                .filter_map(|(level, row)| {
+                    let estimate = row.cells.get(column)?.estimate.as_ref()?;
+                    let on_axis = |value: f64| place(value / unit.divisor);
+                    // Intervals of several columns do not hide each other.
+                    let beside = (column as f64 - (columns as f64 - 1.0) / 2.0)
+                        * f64::min(0.08, 0.5 / columns as f64);
+                    let ends = judged(estimate).map(|ends| ends.map(on_axis));
+                    Some(Point {
+                        x: level as f64 + beside,
+                        y: on_axis(estimate.value),
+                        ends,
+                    })
+                })
+                .collect(),
         }
     };
     let curves: Vec<Curve> = (0..columns)
@@ -242,24 +246,23 @@ pub(super) fn scaling(view: &View<'_>, curve: &Scaling) -> Option<Scene> {
 /// Draws the latencies of an operation by percentile. Each additional nine has the same width.
 pub(super) fn latency(view: &View<'_>, row: &Row<'_>, operation: &str) -> Option<Scene> {
     let stretched = |q: f64| -(1.0 - q).log10();
-    let of_column = |(column, cell): (usize, &Measured)| {
-        let found = cell
-            .latency
-            .iter()
-            .find(|latency| latency.operation == operation)?;
-        let points = found.curve.iter().filter(|point| point.seconds > 0.0);
-        let points = points
-            .map(|point| Point {
-                x: stretched(point.q),
-                y: point.seconds.ln(),
-                ends: None,
-            })
-            .collect();
-        Some(Curve { column, points })
-    };
     let cells = row.workload()?.cells.iter().enumerate();
     let curves: Vec<Curve> = cells
-        .filter_map(of_column)
+        .filter_map(|(column, cell)| {
+            let found = cell
+                .latency
+                .iter()
+                .find(|latency| latency.operation == operation)?;
+            let points = found.curve.iter().filter(|point| point.seconds > 0.0);
+            let points = points
+                .map(|point| Point {
+                    x: stretched(point.q),
+                    y: point.seconds.ln(),
+                    ends: None,
+                })
+                .collect();
+            Some(Curve { column, points })
+        })
         .filter(|curve| curve.points.len() > 2)
         .collect();
     let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -317,22 +320,22 @@ pub(super) fn trials(view: &View<'_>, row: &Row<'_>) -> Option<Scene> {
         ticks,
         title: "block".to_owned(),
     };
-    let of_column = |(column, cell): (usize, &Measured)| {
-        let point = |trial: &TrialPoint| Point {
-            x: f64::from(trial.block),
-            y: place(trial.value / unit.divisor),
-            ends: None,
-        };
-        Curve {
-            column,
-            points: cell.trials.iter().map(point).collect(),
-        }
-    };
     let curves: Vec<Curve> = workload
         .cells
         .iter()
         .enumerate()
-        .map(of_column)
+        .map(|(column, cell)| Curve {
+            column,
+            points: cell
+                .trials
+                .iter()
+                .map(|trial| Point {
+                    x: f64::from(trial.block),
+                    y: place(trial.value / unit.divisor),
+                    ends: None,
+                })
+                .collect(),
+        })
         .filter(|curve| !curve.points.is_empty())
         .collect();
     Some(draw(

@@ -39,14 +39,17 @@ pub(crate) struct Scale {
 
 impl Scale {
     fn fit(view: &View<'_>, area: Area) -> Scale {
-        let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
-            row.cells
-                .iter()
-                .skip(1)
-                .filter_map(|cell| ratio_of(view, row, cell))
-                .collect()
-        };
-        let found: Vec<Ratio> = view.rows.iter().flat_map(of_row).collect();
+        let found: Vec<Ratio> = view
+            .rows
+            .iter()
+            .flat_map(|row| -> Vec<Ratio> {
+                row.cells
+                    .iter()
+                    .skip(1)
+                    .filter_map(|cell| ratio_of(view, row, cell))
+                    .collect()
+            })
+            .collect();
         Scale::around(&found, view.theta, area)
     }
 
@@ -84,18 +87,17 @@ impl Scale {
 
     pub(crate) fn ticks(&self) -> Ticks {
         let (places, texts) = ratio_ticks(self.lo.exp(), self.hi.exp(), 9);
-        let text = |text: String| {
-            if text == "equal" {
-                "0 %".to_owned()
-            } else {
-                text
-            }
-        };
         Ticks(
             places
                 .into_iter()
                 .map(|log| self.x(log))
-                .zip(texts.into_iter().map(text))
+                .zip(texts.into_iter().map(|text| {
+                    if text == "equal" {
+                        "0 %".to_owned()
+                    } else {
+                        text
+                    }
+                }))
                 .collect(),
         )
     }

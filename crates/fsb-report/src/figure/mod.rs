@@ -59,15 +59,14 @@ fn of_row(view: &View<'_>, row: &Row<'_>) -> Vec<(String, Scene)> {
         .workload()
         .map(|workload| workload.timed_operations())
         .unwrap_or_default();
-    let latency = |operation: &str| {
-        Some((
-            format!("latency-{label}-{}", plain(operation)),
-            curves::latency(view, row, operation)?,
-        ))
-    };
     trials
         .into_iter()
-        .chain(operations.into_iter().filter_map(latency))
+        .chain(operations.into_iter().filter_map(|operation| {
+            Some((
+                format!("latency-{label}-{}", plain(operation)),
+                curves::latency(view, row, operation)?,
+            ))
+        }))
         .collect()
 }
 

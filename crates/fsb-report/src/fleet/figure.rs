@@ -54,15 +54,17 @@ fn of_all_comparisons(fleet: &Fleet) -> Scene {
         .filter_map(|one| Some((one, one.together.as_ref()?)))
         .collect();
     let several = shown.iter().any(|(one, _)| one.target != shown[0].0.target);
-    let label = |(one, _): &(&FleetComparison, &RandomEffects)| match several {
-        true => format!("{}: {}", one.target, one.workload),
-        false => one.workload.clone(),
-    };
-    let labels: Vec<String> = shown.iter().map(label).collect();
-    let text = |(one, mean): &(&FleetComparison, &RandomEffects)| {
-        change(mean.ratio, mean.interval, one.better)
-    };
-    let texts: Vec<String> = shown.iter().map(text).collect();
+    let labels: Vec<String> = shown
+        .iter()
+        .map(|(one, _)| match several {
+            true => format!("{}: {}", one.target, one.workload),
+            false => one.workload.clone(),
+        })
+        .collect();
+    let texts: Vec<String> = shown
+        .iter()
+        .map(|(one, mean)| change(mean.ratio, mean.interval, one.better))
+        .collect();
     let area = Area::beside(
         labels.iter().map(String::as_str),
         texts.iter().map(String::as_str),

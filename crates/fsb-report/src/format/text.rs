@@ -306,13 +306,14 @@ impl Lines {
         title: impl Fn(usize) -> &'t str,
     ) {
         let width = rows.first().map_or(0, |cells| cells.len());
-        let column = |place: usize| {
-            Column::new(
-                title(place),
-                rows.iter().map(|cells| set(&cells[place])).collect(),
-            )
-        };
-        let columns: Vec<Column> = (0..width).map(column).collect();
+        let columns: Vec<Column> = (0..width)
+            .map(|place| {
+                Column::new(
+                    title(place),
+                    rows.iter().map(|cells| set(&cells[place])).collect(),
+                )
+            })
+            .collect();
         self.columns(labels, &columns);
     }
 
@@ -486,19 +487,18 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
             .iter()
             .map(|configuration| configuration.name)
             .collect();
-        let column = |at: usize, row: &PublishedRow| {
-            Column::new(
-                &row.workload,
-                part.iter()
-                    .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))
-                    .collect(),
-            )
-        };
         let columns: Vec<Column> = published
             .rows
             .iter()
             .enumerate()
-            .map(|(at, row)| column(at, row))
+            .map(|(at, row)| {
+                Column::new(
+                    &row.workload,
+                    part.iter()
+                        .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))
+                        .collect(),
+                )
+            })
             .collect();
         screen.columns(&labels, &columns);
     }
@@ -545,15 +545,18 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
         ));
         for (target, cell) in summary.targets.iter().zip(&row.cells) {
             if cell.estimate.is_some() {
-                let text = |found: &Secondary| {
-                    if found.metric == LONGEST {
-                        longest_text(found)
-                    } else {
-                        quantile_text(found)
-                    }
-                };
-                let texts = COLUMNS
-                    .map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), text));
+                let texts = COLUMNS.map(|(metric, _)| {
+                    cell.beside(metric).map_or_else(
+                        || "–".to_owned(),
+                        |found| {
+                            if found.metric == LONGEST {
+                                longest_text(found)
+                            } else {
+                                quantile_text(found)
+                            }
+                        },
+                    )
+                });
                 lines.push(tail_line(&target.name, names, texts));
             }
         }

@@ -56,19 +56,25 @@ pub(crate) fn list<'a>(
 
 /// Returns the targets as the overview names them.
 fn columns(summary: &Summary) -> Block {
-    let item = |(place, target): (usize, &TargetSummary)| {
-        let what = (target.what != target.name).then(|| target.what.clone());
-        let is_reference = place == summary.reference && summary.compares();
-        let risk =
-            (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
-        let reference = is_reference.then(|| "baseline".to_owned());
-        ColumnItem {
-            name: target.label(),
-            remarks: what.into_iter().chain(reference).chain(risk).collect(),
-            failed: target.failed.clone(),
-        }
-    };
-    Block::Columns(summary.targets.iter().enumerate().map(item).collect())
+    Block::Columns(
+        summary
+            .targets
+            .iter()
+            .enumerate()
+            .map(|(place, target)| {
+                let what = (target.what != target.name).then(|| target.what.clone());
+                let is_reference = place == summary.reference && summary.compares();
+                let risk = (!target.risks.is_empty())
+                    .then(|| format!("unsafe: {}", mark::reason(&target.risks)));
+                let reference = is_reference.then(|| "baseline".to_owned());
+                ColumnItem {
+                    name: target.label(),
+                    remarks: what.into_iter().chain(reference).chain(risk).collect(),
+                    failed: target.failed.clone(),
+                }
+            })
+            .collect(),
+    )
 }
 
 /// Returns the opening of the overview.
@@ -266,14 +272,13 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
                 cell.lost
                     .iter()
                     .for_each(|lost| reasons.entry(&lost.reason).or_default().push(lost.block));
-                let line = |(reason, blocks): (&str, Vec<u32>)| {
+                lines.extend(reasons.into_iter().map(|(reason, blocks)| {
                     let count = counted(blocks.len(), "block");
                     format!(
                         "{}, {count}, the first is {}: {reason}",
                         target.name, blocks[0]
                     )
-                };
-                lines.extend(reasons.into_iter().map(line));
+                }));
             }
             _ => lines.extend(
                 cell.lost
@@ -499,13 +504,15 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     // Costs come before latencies, which have tables of their own.
     metrics
         .sort_by_key(|name| metric::find(name).is_none_or(|kind| kind.role != metric::Role::Cost));
-    let row = |name: &&str| {
-        TableRow::new(
-            spoken(name),
-            workload.cells.iter().map(|cell| cost(cell, name)).collect(),
-        )
-    };
-    let rows: Vec<TableRow> = metrics.iter().map(row).collect();
+    let rows: Vec<TableRow> = metrics
+        .iter()
+        .map(|name| {
+            TableRow::new(
+                spoken(name),
+                workload.cells.iter().map(|cell| cost(cell, name)).collect(),
+            )
+        })
+        .collect();
     let caption = "Costs and latencies per trial: mean and 95 % interval";
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Quantity", &names(summary), rows))
 }

@@ -4,8 +4,8 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 
 use crate::page::Block;
 use crate::show::counted;
-use crate::summary::traced::{TracedCause, TracedExplanation};
-use crate::summary::traced_work::{KernelThreadTime, PerOperation};
+use crate::summary::traced::{TracedExplanation};
+use crate::summary::traced_work::{PerOperation};
 use crate::table::{Table, TableCell, TableRow};
 
 /// Returns the tables of an explanation. Returns nothing if nothing was traced.
@@ -65,22 +65,6 @@ fn cells(value: PerOperation, show: fn(f64) -> String) -> [TableCell; 3] {
 }
 
 fn classes(found: &TracedExplanation) -> Table {
-    let row = |cause: &TracedCause| {
-        let both = PerOperation {
-            candidate: cause.candidate_seconds,
-            baseline: cause.baseline_seconds,
-        };
-        let [baseline, candidate, difference] = cells(both, show_seconds);
-        let show = |seconds: f64| signed(seconds, show_seconds);
-        let interval = cause
-            .interval
-            .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
-        let difference = TableCell {
-            small: interval.unwrap_or_default(),
-            ..difference
-        };
-        TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
-    };
     let head = [
         "Class of time",
         &found.baseline,
@@ -93,7 +77,30 @@ fn classes(found: &TracedExplanation) -> Table {
         "Time per operation by class, in {} of traced samples, with intervals that hold together",
         counted(found.blocks as usize, "block")
     );
-    Table::new(caption, head, found.causes.iter().map(row).collect())
+    Table::new(
+        caption,
+        head,
+        found
+            .causes
+            .iter()
+            .map(|cause| {
+                let both = PerOperation {
+                    candidate: cause.candidate_seconds,
+                    baseline: cause.baseline_seconds,
+                };
+                let [baseline, candidate, difference] = cells(both, show_seconds);
+                let show = |seconds: f64| signed(seconds, show_seconds);
+                let interval = cause
+                    .interval
+                    .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
+                let difference = TableCell {
+                    small: interval.unwrap_or_default(),
+                    ..difference
+                };
+                TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
+            })
+            .collect(),
+    )
 }
 
 /// Returns the table of requests and commits.
@@ -129,19 +136,18 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
 }
 
 fn kernel_threads(found: &TracedExplanation) -> Option<Table> {
-    let row = |time: &KernelThreadTime| {
-        let class = time.class.map_or("runs", |class| class.name());
-        TableRow::new(
-            format!("{}, {class}", time.kind.name()),
-            cells(time.seconds, show_seconds).into(),
-        )
-    };
     let rows = found
         .work
         .as_ref()?
         .kernel_threads
         .iter()
-        .map(row)
+        .map(|time| {
+            let class = time.class.map_or("runs", |class| class.name());
+            TableRow::new(
+                format!("{}, {class}", time.kind.name()),
+                cells(time.seconds, show_seconds).into(),
+            )
+        })
         .collect();
     let caption = "Time of the kernel's threads per operation, while they work";
     table(found, caption, &["Threads"], rows)

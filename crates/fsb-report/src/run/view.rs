@@ -82,18 +82,19 @@ fn explained(summary: &Summary) -> Vec<String> {
     let Some(blocks) = summary.traced_blocks else {
         return Vec::new();
     };
-    let measured = |found: &TracedExplanation| {
-        summary
-            .explanations
-            .iter()
-            .find(|other| found.is_difference(other))
-            .map(|explanation| explanation.seconds)
-    };
     if !summary.traced_explanations.is_empty() {
         return summary
             .traced_explanations
             .iter()
-            .map(|found| found.line(measured(found)))
+            .map(|found| {
+                found.line(
+                    summary
+                        .explanations
+                        .iter()
+                        .find(|other| found.is_difference(other))
+                        .map(|explanation| explanation.seconds),
+                )
+            })
             .collect();
     }
     let traced = counted(blocks as usize, "block");
@@ -110,16 +111,18 @@ fn explained(summary: &Summary) -> Vec<String> {
 
 /// Returns the explanations by traced samples with the places of their targets.
 fn with_places(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
-    let place = |found: &TracedExplanation| {
-        summary
-            .targets
-            .iter()
-            .position(|target| target.name == found.candidate)
-    };
     summary
         .traced_explanations
         .iter()
-        .filter_map(|found| Some((place(found)?, found)))
+        .filter_map(|found| {
+            Some((
+                summary
+                    .targets
+                    .iter()
+                    .position(|target| target.name == found.candidate)?,
+                found,
+            ))
+        })
         .collect()
 }
 
@@ -191,15 +194,14 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
-        let estimates = || {
-            summary
-                .cases
-                .iter()
-                .flat_map(|row| &row.cells)
-                .filter_map(|cell| cell.estimate.as_ref())
-        };
         // One or two blocks give no interval.
-        if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
+        if summary
+            .cases
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter_map(|cell| cell.estimate.as_ref())
+            .any(|estimate| estimate.interval.is_some() && estimate.is_judged())
+        {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
     }
@@ -267,17 +269,16 @@ fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     // Traced samples divide the same difference into more causes.
-    let is_traced = |found: &&Explanation| {
-        summary
-            .traced_explanations
-            .iter()
-            .any(|traced| traced.is_difference(found))
-    };
     notes.extend(
         summary
             .explanations
             .iter()
-            .filter(|found| !is_traced(found))
+            .filter(|found| {
+                !summary
+                    .traced_explanations
+                    .iter()
+                    .any(|traced| traced.is_difference(found))
+            })
             .map(Explanation::line),
     );
     notes.extend(explained.iter().cloned());

@@ -6,7 +6,7 @@ use fsb_model::RunRecord;
 use fsb_model::units::show_duration;
 use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 
-use super::model::{Summary, Workload};
+use super::model::{Summary};
 use crate::record_text::sufficient_budget;
 
 /// Returns the option that would narrow the intervals of undecided cases or allow verdicts, or the
@@ -36,12 +36,10 @@ pub(super) fn advice(
             about(fewest).unwrap_or_default()
         ));
     }
-    let is_undecided =
-        |case: &&Workload| matches!(case.ranking.outcome, RankingOutcome::Undecided(_));
     let mut pairs = summary
         .cases
         .iter()
-        .filter(is_undecided)
+        .filter(|case| matches!(case.ranking.outcome, RankingOutcome::Undecided(_)))
         .flat_map(|case| &case.ranking.pairs);
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
     let Comparison {

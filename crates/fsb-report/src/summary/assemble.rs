@@ -137,15 +137,15 @@ impl Summary {
         {
             return self;
         }
-        let is_withheld = |finding: &Finding| {
-            let of =
-                |case: &Workload| case.operation == finding.operation && case.withheld.is_some();
-            self.cases.iter().any(of)
-        };
         self.findings = Some(
             findings
                 .into_iter()
-                .filter(|finding| !is_withheld(finding))
+                .filter(|finding| {
+                    !self
+                        .cases
+                        .iter()
+                        .any(|case| case.operation == finding.operation && case.withheld.is_some())
+                })
                 .collect(),
         );
         self.warnings.extend(warnings);
@@ -162,14 +162,13 @@ impl Summary {
 
 /// Returns the workloads without a case that the run left out because of its budget.
 fn left_out(record: &RunRecord, cases: &[Workload]) -> Vec<String> {
-    let of_warning = |warning: &Warning| match warning {
+    let mut labels: Vec<String> = Vec::new();
+    for label in record.warnings.iter().flat_map(|warning| match warning {
         Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => {
             workloads.clone()
         }
         _ => Vec::new(),
-    };
-    let mut labels: Vec<String> = Vec::new();
-    for label in record.warnings.iter().flat_map(of_warning) {
+    }) {
         if !labels.contains(&label) && cases.iter().all(|case| case.workload != label) {
             labels.push(label);
         }

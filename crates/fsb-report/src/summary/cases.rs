@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use fsb_model::run::TargetRecord;
 use fsb_model::trial::squared_error_of_mean;
-use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
+use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Trial, Unit};
 use fsb_stats::{
-    BlockValue, CaseState, Correlation, Description, Estimate, FEWEST_JUDGED, LEVEL, Pair, Ranking,
+    BlockValue, CaseState, Correlation, Description, Estimate, FEWEST_JUDGED, LEVEL, Ranking,
     RankingOutcome, RoundLogs, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
@@ -110,16 +110,18 @@ pub fn case_states(record: &RunRecord, trials: &[Trial]) -> Vec<CaseNow> {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
     };
-    let ranked = |case: &CaseTrials<'_>| {
-        let (primary, cells) = cells(record, case);
-        rank(
-            record,
-            &cells.into_iter().map(|(cell, _)| cell).collect::<Vec<_>>(),
-            primary.better,
-        )
-    };
     let sorted = sort_into_cases(record, trials);
-    let mut rankings: Vec<Ranking> = sorted.iter().map(ranked).collect();
+    let mut rankings: Vec<Ranking> = sorted
+        .iter()
+        .map(|case| {
+            let (primary, cells) = cells(record, case);
+            rank(
+                record,
+                &cells.into_iter().map(|(cell, _)| cell).collect::<Vec<_>>(),
+                primary.better,
+            )
+        })
+        .collect();
     let page = rankings.iter().map(|ranking| ranking.pairs.len()).sum();
     hold_over_page(&mut rankings);
     let nothing = CaseState {
@@ -127,21 +129,24 @@ pub fn case_states(record: &RunRecord, trials: &[Trial]) -> Vec<CaseNow> {
         half_width: None,
         enough: false,
     };
-    let now = |(case, ranking): (&CaseTrials<'_>, &Ranking)| {
-        let state = ranking.state(precision, page).unwrap_or(nothing);
-        // A case that would be withheld is not decided.
-        let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
-        let state = CaseState {
-            decided: state.decided && !spoilt,
-            enough: state.enough && !spoilt,
-            ..state
-        };
-        CaseNow {
-            workload: case.label.to_owned(),
-            state,
-        }
-    };
-    sorted.iter().zip(&rankings).map(now).collect()
+    sorted
+        .iter()
+        .zip(&rankings)
+        .map(|(case, ranking)| {
+            let state = ranking.state(precision, page).unwrap_or(nothing);
+            // A case that would be withheld is not decided.
+            let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
+            let state = CaseState {
+                decided: state.decided && !spoilt,
+                enough: state.enough && !spoilt,
+                ..state
+            };
+            CaseNow {
+                workload: case.label.to_owned(),
+                state,
+            }
+        })
+        .collect()
 }
 
 /// Returns the metric that a case is compared by, and its cells with their rounds, one per target.
@@ -155,15 +160,19 @@ fn cells(record: &RunRecord, case: &CaseTrials<'_>) -> (Metric, Vec<(Measured, V
     for trial in &case.trials {
         by_target.entry(&trial.what.target).or_default().push(trial);
     }
-    let cell = |target: &Target| {
-        let own = by_target.get(&*target.name).map_or(&[][..], Vec::as_slice);
-        let rounds = samples::rounds(own, &primary);
-        (
-            cell(own, &primary, record.targets.get(&target.name)),
-            rounds,
-        )
-    };
-    let cells = record.plan.targets.iter().map(cell).collect();
+    let cells = record
+        .plan
+        .targets
+        .iter()
+        .map(|target| {
+            let own = by_target.get(&*target.name).map_or(&[][..], Vec::as_slice);
+            let rounds = samples::rounds(own, &primary);
+            (
+                cell(own, &primary, record.targets.get(&target.name)),
+                rounds,
+            )
+        })
+        .collect();
     (primary, cells)
 }
 
@@ -172,12 +181,11 @@ fn summarize(record: &RunRecord, case: &CaseTrials<'_>) -> Workload {
     let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
     for (index, cell) in cells.iter_mut().enumerate() {
-        let spread = |pair: &Pair| {
+        let spread = ranking.pairs.iter().find_map(|pair| {
             (pair.baseline == 0 && pair.candidate == index)
                 .then_some(pair.spread)
                 .flatten()
-        };
-        let spread = ranking.pairs.iter().find_map(spread);
+        });
         cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
         cell.not_stationary = samples::judged(&rounds[index], record.plan.theta);
     }
@@ -379,14 +387,16 @@ fn other_metrics(good: &[&ReportTrial], primary: &Metric) -> Vec<Secondary> {
 }
 
 fn describe_metric(good: &[&ReportTrial], metric: &MetricKind) -> Option<Secondary> {
-    let point = |trial: &&ReportTrial| {
-        let value = trial.metric(&metric.name)?;
-        Some(BlockValue {
-            slice: trial.slice,
-            ..BlockValue::new(trial.block, value)
+    let points: Vec<BlockValue> = good
+        .iter()
+        .filter_map(|trial| {
+            let value = trial.metric(&metric.name)?;
+            Some(BlockValue {
+                slice: trial.slice,
+                ..BlockValue::new(trial.block, value)
+            })
         })
-    };
-    let points: Vec<BlockValue> = good.iter().filter_map(point).collect();
+        .collect();
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let description: Description = describe(&values).ok()?;
     let interval = t_interval(&values, LEVEL)

@@ -196,20 +196,21 @@ fn explanation(
         return None;
     }
     let level = 1.0 - (1.0 - LEVEL) / (CAUSES.len() + 1) as f64;
-    let cause = |(place, kind): (usize, CauseKind)| {
-        let values: Vec<f64> = blocks.iter().map(|block| block[place]).collect();
-        let seconds = values.iter().sum::<f64>() / values.len() as f64;
-        Some(Cause {
-            kind,
-            seconds,
-            interval: t_interval(&values, level).ok()??,
-        })
-    };
     let kinds = CAUSES
         .into_iter()
         .chain([CauseKind::NotExplained])
         .enumerate();
-    let mut causes: Vec<Cause> = kinds.map(cause).collect::<Option<_>>()?;
+    let mut causes: Vec<Cause> = kinds
+        .map(|(place, kind)| {
+            let values: Vec<f64> = blocks.iter().map(|block| block[place]).collect();
+            let seconds = values.iter().sum::<f64>() / values.len() as f64;
+            Some(Cause {
+                kind,
+                seconds,
+                interval: t_interval(&values, level).ok()??,
+            })
+        })
+        .collect::<Option<_>>()?;
     let seconds = causes.iter().map(|cause| cause.seconds).sum();
     causes[..CAUSES.len()].sort_by(|a, b| b.seconds.abs().total_cmp(&a.seconds.abs()));
     let [workload, candidate, baseline] = [workload, candidate, baseline].map(str::to_owned);
@@ -258,25 +259,24 @@ impl Explanation {
     /// causes whose interval contains 0.
     pub fn line(&self) -> String {
         let (unit, number) = signed_times(self.seconds);
-        let cause = |cause: &Cause| {
-            let Cause {
-                kind,
-                seconds,
-                interval,
-            } = cause;
-            format!(
-                "{} {} [{} {}]",
-                kind.name(),
-                number(*seconds),
-                number(interval.lo),
-                number(interval.hi)
-            )
-        };
         let causes: Vec<String> = self
             .causes
             .iter()
             .filter(|cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0))
-            .map(cause)
+            .map(|cause| {
+                let Cause {
+                    kind,
+                    seconds,
+                    interval,
+                } = cause;
+                format!(
+                    "{} {} [{} {}]",
+                    kind.name(),
+                    number(*seconds),
+                    number(interval.lo),
+                    number(interval.hi)
+                )
+            })
             .collect();
         let Explanation {
             workload,

@@ -63,13 +63,13 @@ impl fmt::Display for ClaimValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let change =
             |name: &'static str| move |change: f64| format!("{:+.0} %{name}", change * 100.0);
-        let different = |different: bool| if different { "DIFF" } else { "SAME" }.to_owned();
         let parts = [
             self.rate.map(|rate| Unit::BytesPerSecond.show(rate)),
             self.mean_change.map(change("")),
             self.median_change.map(change(" med")),
             self.slope_change.map(change(" reg")),
-            self.different.map(different),
+            self.different
+                .map(|different| if different { "DIFF" } else { "SAME" }.to_owned()),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

@@ -100,13 +100,14 @@ fn wear(summary: &Summary) -> Option<String> {
     let complete = sums
         .values()
         .filter(|targets| targets.iter().all(|(_, count)| *count == cases.len()));
-    let means = |targets: &Vec<(f64, usize)>| {
-        targets
-            .iter()
-            .map(|(sum, count)| sum / *count as f64)
-            .collect()
-    };
-    let logs: Vec<Vec<f64>> = complete.map(means).collect();
+    let logs: Vec<Vec<f64>> = complete
+        .map(|targets| {
+            targets
+                .iter()
+                .map(|(sum, count)| sum / *count as f64)
+                .collect()
+        })
+        .collect();
     if logs.len() < FEWEST_JUDGED || summary.unjudged.is_some() {
         return None;
     }
@@ -158,15 +159,6 @@ fn space(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `No device I/O in the timed part: read 1M, warm; rename 4K files.`
 fn in_memory(summary: &Summary) -> Option<String> {
-    let idle = |cell: &Measured| {
-        let moved = cell
-            .beside("device_bytes_per_operation")
-            .map(|found| found.description.max);
-        let flushed = cell
-            .beside("device_flushes_per_operation")
-            .map(|found| found.description.max);
-        moved == Some(0.0) && flushed.is_none_or(|flushed| flushed == 0.0)
-    };
     let cases: Vec<String> = summary
         .cases
         .iter()
@@ -176,7 +168,16 @@ fn in_memory(summary: &Summary) -> Option<String> {
                 .iter()
                 .filter(|cell| cell.estimate.is_some())
                 .peekable();
-            measured.peek().is_some() && measured.all(idle)
+            measured.peek().is_some()
+                && measured.all(|cell| {
+                    let moved = cell
+                        .beside("device_bytes_per_operation")
+                        .map(|found| found.description.max);
+                    let flushed = cell
+                        .beside("device_flushes_per_operation")
+                        .map(|found| found.description.max);
+                    moved == Some(0.0) && flushed.is_none_or(|flushed| flushed == 0.0)
+                })
         })
         .map(|case| case.workload.clone())
         .collect();
@@ -186,23 +187,26 @@ fn in_memory(summary: &Summary) -> Option<String> {
 /// Returns a sentence such as `Round trips to the NFS server per operation: nfs 3.20 at create 4K
 /// files, durable.` Calls are counted, not timed, so they are the same on emulated processors.
 fn round_trips(summary: &Summary) -> Option<String> {
-    let of_case = |case: &Workload| {
-        let named = summary
-            .targets
-            .iter()
-            .zip(&case.cells)
-            .filter_map(|(target, cell)| {
-                let found = cell.beside(RPCS_PER_OPERATION.name)?;
-                Some(format!(
-                    "{} {}",
-                    target.label(),
-                    found.unit.show(found.description.mean)
-                ))
-            });
-        let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-    };
-    let cases: Vec<(String, String)> = summary.cases.iter().filter_map(of_case).collect();
+    let cases: Vec<(String, String)> = summary
+        .cases
+        .iter()
+        .filter_map(|case| {
+            let named = summary
+                .targets
+                .iter()
+                .zip(&case.cells)
+                .filter_map(|(target, cell)| {
+                    let found = cell.beside(RPCS_PER_OPERATION.name)?;
+                    Some(format!(
+                        "{} {}",
+                        target.label(),
+                        found.unit.show(found.description.mean)
+                    ))
+                });
+            let named: Vec<String> = named.collect();
+            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
+        })
+        .collect();
     (!cases.is_empty()).then(|| {
         format!(
             "Round trips to the NFS server per operation: {}.",
@@ -214,12 +218,11 @@ fn round_trips(summary: &Summary) -> Option<String> {
 /// Returns a sentence such as `CPU time per operation differs where speed does not: xfs +12 % [+8
 /// +16] at read 1M, warm.`
 fn processors(summary: &Summary) -> Option<String> {
-    let even = |cell: &Measured| {
+    let cases = differing(summary, CPU, |cell| {
         cell.against
             .as_ref()
             .is_some_and(|against| !against.verdict.is_sure())
-    };
-    let cases = differing(summary, CPU, even);
+    });
     (!cases.is_empty()).then(|| {
         format!(
             "CPU time per operation differs where speed does not: {}.",
@@ -264,19 +267,22 @@ fn differing(
 /// at delete 4K files, durable.` It lists the speeds that deferred work changes significantly and
 /// by more than the smallest ratio that matters.
 pub(crate) fn deferred_line(summary: &Summary) -> Option<String> {
-    let of_case = |case: &Workload| {
-        let cells = summary.targets.iter().zip(&case.cells);
-        let named = cells.filter_map(|(target, cell)| {
-            Some(format!(
-                "{} {}",
-                target.label(),
-                deferred_change(cell, case.better)?
-            ))
-        });
-        let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-    };
-    let cases: Vec<(String, String)> = summary.cases.iter().filter_map(of_case).collect();
+    let cases: Vec<(String, String)> = summary
+        .cases
+        .iter()
+        .filter_map(|case| {
+            let cells = summary.targets.iter().zip(&case.cells);
+            let named = cells.filter_map(|(target, cell)| {
+                Some(format!(
+                    "{} {}",
+                    target.label(),
+                    deferred_change(cell, case.better)?
+                ))
+            });
+            let named: Vec<String> = named.collect();
+            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
+        })
+        .collect();
     (!cases.is_empty()).then(|| format!("Including deferred work: {}.", describe_cases(&cases)))
 }
 

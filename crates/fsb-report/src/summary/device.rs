@@ -271,25 +271,23 @@ pub(crate) fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
 /// Returns the warning if targets are on different media.
 pub(super) fn different_media(record: &RunRecord) -> Option<String> {
     // The observed medium counts; for a target that was never made, the requested one does.
-    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
-        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
-        _ => target
-            .file_system()
-            .map(|spec| spec.medium.to_string())
-            .unwrap_or_default(),
-    };
-    let is_here = |target: &&fsb_model::Target| {
-        record
-            .targets
-            .get(&target.name)
-            .is_none_or(|found| found.unavailable.is_none())
-    };
     let media: BTreeSet<String> = record
         .plan
         .targets
         .iter()
-        .filter(is_here)
-        .map(own)
+        .filter(|target| {
+            record
+                .targets
+                .get(&target.name)
+                .is_none_or(|found| found.unavailable.is_none())
+        })
+        .map(|target| match record.targets.get(&target.name) {
+            Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
+            _ => target
+                .file_system()
+                .map(|spec| spec.medium.to_string())
+                .unwrap_or_default(),
+        })
         .collect();
     (media.len() > 1).then(|| {
         format!(

@@ -299,18 +299,13 @@ fn controls(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     control_rows(&mut rows, &record.controls);
     // Controls of single targets are in the tables of those targets.
-    let of_a_target = |name: &String| {
-        record
-            .targets
-            .values()
-            .any(|target| target.controls.contains_key(name))
-    };
-    for (name, asked) in record
-        .plan
-        .controls
-        .iter()
-        .filter(|(name, _)| !(record.controls.contains_key(*name) || of_a_target(name)))
-    {
+    for (name, asked) in record.plan.controls.iter().filter(|(name, _)| {
+        !(record.controls.contains_key(*name)
+            || record
+                .targets
+                .values()
+                .any(|target| target.controls.contains_key(*name)))
+    }) {
         rows.both(name, asked.as_str(), "");
     }
     rows.table("Controls")

@@ -113,19 +113,17 @@ pub(super) fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64>
             .get(index + 1)
             .and_then(|next| report_trial::seconds(&next.started))
             .unwrap_or(f64::INFINITY);
-        let last_trial = || {
-            let within = |stamp: &f64| (started..next).contains(stamp);
-            trials
-                .iter()
-                .filter_map(|trial| trial.started)
-                .filter(within)
-                .fold(started, f64::max)
-        };
         let ended = segment
             .ended
             .as_deref()
             .and_then(report_trial::seconds)
-            .unwrap_or_else(last_trial);
+            .unwrap_or_else(|| {
+                trials
+                    .iter()
+                    .filter_map(|trial| trial.started)
+                    .filter(|stamp| (started..next).contains(stamp))
+                    .fold(started, f64::max)
+            });
         total += (ended - started).max(0.0);
     }
     (total > 0.0).then_some(total)

@@ -7,7 +7,7 @@ use fsb_stats::{
     Comparison, FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict,
 };
 
-use super::model::{Overall, Summary, TargetSummary, Workload};
+use super::model::{Summary, TargetSummary, Workload};
 use super::report_trial::ReportTrial;
 use super::withheld::Withheld;
 use super::{interference, risks};
@@ -110,17 +110,18 @@ pub(crate) fn overall(summary: &Summary) -> Option<String> {
         return None;
     }
     let targets = summary.targets.iter().zip(&summary.overall);
-    let change = |(target, overall): (&TargetSummary, &Option<Overall>)| {
-        let comparison = &overall.as_ref()?.comparison;
-        (comparison.verdict != Verdict::NotJudged).then(|| {
-            format!(
-                "{} {}",
-                target.label(),
-                Change::from_comparison(comparison).text()
-            )
+    let changes: Vec<String> = targets
+        .filter_map(|(target, overall)| {
+            let comparison = &overall.as_ref()?.comparison;
+            (comparison.verdict != Verdict::NotJudged).then(|| {
+                format!(
+                    "{} {}",
+                    target.label(),
+                    Change::from_comparison(comparison).text()
+                )
+            })
         })
-    };
-    let changes: Vec<String> = targets.filter_map(change).collect();
+        .collect();
     let changes = match changes.len() {
         0 => return None,
         1..=NAMED => changes.join(", "),
@@ -158,15 +159,19 @@ fn ends_of_overall(summary: &Summary) -> Option<String> {
 /// the remedies.
 pub(crate) fn withheld(summary: &Summary) -> Option<String> {
     let all = summary.cases.len();
-    let said = |(why, cases): (&Withheld, Vec<String>)| {
-        format!(
-            "Not judged at {} of {all} workloads: {}; {}. ",
-            cases.len(),
-            why.summarized(),
-            why.remedy()
-        )
-    };
-    are_some_withheld(summary).then(|| withheld_reasons(summary).into_iter().map(said).collect())
+    are_some_withheld(summary).then(|| {
+        withheld_reasons(summary)
+            .into_iter()
+            .map(|(why, cases)| {
+                format!(
+                    "Not judged at {} of {all} workloads: {}; {}. ",
+                    cases.len(),
+                    why.summarized(),
+                    why.remedy()
+                )
+            })
+            .collect()
+    })
 }
 
 /// Returns whether the answer names the reasons why cases are not judged. It has no room for them
@@ -471,15 +476,20 @@ fn alone(case: &Workload, only: usize) -> String {
 /// Returns a line below the table for each kind of case without a winner.
 pub(crate) fn resolution_lines(summary: &Summary) -> Vec<String> {
     let cases_with = |wanted: fn(Resolution) -> bool| {
-        let of = |case: &Workload| {
-            let resolution = case.resolution.filter(|resolution| wanted(*resolution))?;
-            Some(format!(
-                "{} at {}",
-                bound(resolution.change()),
-                case.workload
-            ))
-        };
-        some_cases(&summary.cases.iter().filter_map(of).collect::<Vec<_>>())
+        some_cases(
+            &summary
+                .cases
+                .iter()
+                .filter_map(|case| {
+                    let resolution = case.resolution.filter(|resolution| wanted(*resolution))?;
+                    Some(format!(
+                        "{} at {}",
+                        bound(resolution.change()),
+                        case.workload
+                    ))
+                })
+                .collect::<Vec<_>>(),
+        )
     };
     let lines = [
         (

@@ -153,14 +153,16 @@ fn causes(affected: &[&ReportTrial]) -> Vec<String> {
             None => largest.push((found, false)),
         }
     }
-    let text = |(found, differ)| {
-        if differ {
-            largest_interference_text(found)
-        } else {
-            interference_text(found)
-        }
-    };
-    let mut causes: Vec<String> = largest.into_iter().map(text).collect();
+    let mut causes: Vec<String> = largest
+        .into_iter()
+        .map(|(found, differ)| {
+            if differ {
+                largest_interference_text(found)
+            } else {
+                interference_text(found)
+            }
+        })
+        .collect();
     causes.sort();
     causes
 }

@@ -28,15 +28,18 @@ pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
             .filter(|value| value.is_finite())
     };
     let printed = |row: &str| {
-        let of = |name: &String| {
-            table
-                .rows
-                .iter()
-                .find(|value| value.row == row && value.target == *name)
-        };
         file_systems
             .iter()
-            .map(|name| of(name)?.rate.as_ref()?.printed.clone())
+            .map(|name| {
+                table
+                    .rows
+                    .iter()
+                    .find(|value| value.row == row && value.target == *name)?
+                    .rate
+                    .as_ref()?
+                    .printed
+                    .clone()
+            })
             .collect()
     };
     let rows = rows.into_iter().filter_map(|known| {

@@ -514,19 +514,23 @@ impl Workload {
 impl Measured {
     /// Returns the values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
-        let value = |&TrialPoint {
-                         block,
-                         value,
-                         slice,
-                         within,
-                         ..
-                     }: &TrialPoint| BlockValue {
-            block,
-            value,
-            slice,
-            within,
-        };
-        self.trials.iter().map(value).collect()
+        self.trials
+            .iter()
+            .map(
+                |&TrialPoint {
+                     block,
+                     value,
+                     slice,
+                     within,
+                     ..
+                 }| BlockValue {
+                    block,
+                    value,
+                    slice,
+                    within,
+                },
+            )
+            .collect()
     }
 
     /// Returns a metric beside the one that targets are compared by.

@@ -136,23 +136,26 @@ pub(crate) fn of_run(
 /// Returns the cases with a background whose case alone is in the run, without values.
 fn pairs(record: &RunRecord, cases: &[Workload]) -> Vec<BesideBackground> {
     let place = |label: &str| cases.iter().position(|case| case.workload == label);
-    let pair = |cell: &fsb_model::Cell| {
-        let background = cell.workload.background.as_ref()?;
-        let alone = cell.workload.alone();
-        let alone = record.cells.iter().find(|other| other.workload == alone)?;
-        let name = cell
-            .label
-            .strip_prefix(&alone.label)
-            .and_then(|rest| rest.strip_prefix(", beside "));
-        Some(BesideBackground {
-            alone: place(&alone.label)?,
-            beside: place(&cell.label)?,
-            background: name.unwrap_or(&background.name).to_owned(),
-            open_loop: cell.workload.params.contains_key("rate"),
-            targets: vec![None; record.plan.targets.len()],
+    record
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let background = cell.workload.background.as_ref()?;
+            let alone = cell.workload.alone();
+            let alone = record.cells.iter().find(|other| other.workload == alone)?;
+            let name = cell
+                .label
+                .strip_prefix(&alone.label)
+                .and_then(|rest| rest.strip_prefix(", beside "));
+            Some(BesideBackground {
+                alone: place(&alone.label)?,
+                beside: place(&cell.label)?,
+                background: name.unwrap_or(&background.name).to_owned(),
+                open_loop: cell.workload.params.contains_key("rate"),
+                targets: vec![None; record.plan.targets.len()],
+            })
         })
-    };
-    record.cells.iter().filter_map(pair).collect()
+        .collect()
 }
 
 /// Returns whether comparisons of these cases on a target may have verdicts.
@@ -177,26 +180,30 @@ fn unjudged(comparison: Comparison) -> Comparison {
 /// alone and beside its background. Both are measured on the same slice in a block, so the slice
 /// cancels out.
 fn times(cell: &Measured, better: Better) -> Vec<BlockValue> {
-    let time = |value: f64| {
-        if better == Better::Higher {
-            1.0 / value
-        } else {
-            value
-        }
-    };
     cell.values()
         .iter()
-        .map(|value| BlockValue::new(value.block, time(value.value)))
+        .map(|value| {
+            BlockValue::new(
+                value.block,
+                if better == Better::Higher {
+                    1.0 / value.value
+                } else {
+                    value.value
+                },
+            )
+        })
         .collect()
 }
 
 /// Returns the second of two values divided by the first, in each block that has both.
 fn ratios([alone, beside]: &[Vec<BlockValue>; 2]) -> Vec<BlockValue> {
-    let of_block = |beside: &BlockValue| {
-        let alone = alone.iter().find(|alone| alone.block == beside.block)?;
-        Some(BlockValue::new(beside.block, beside.value / alone.value))
-    };
-    beside.iter().filter_map(of_block).collect()
+    beside
+        .iter()
+        .filter_map(|beside| {
+            let alone = alone.iter().find(|alone| alone.block == beside.block)?;
+            Some(BlockValue::new(beside.block, beside.value / alone.value))
+        })
+        .collect()
 }
 
 /// Returns the median and the highest percentile that every trial records. A trial records a
@@ -208,15 +215,14 @@ fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static Metric
             .flatten()
             .filter(|trial| trial.primary().is_some())
     };
-    let has_all = |kind: &MetricKind| {
-        valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0))
-    };
     if trials.iter().any(Vec::is_empty) || valued().next().is_none() {
         return Vec::new();
     }
     let all: Vec<_> = QUANTILES
         .into_iter()
-        .filter(|(_, kind)| has_all(kind))
+        .filter(|(_, kind)| {
+            valued().all(|trial| trial.metric(kind.name).is_some_and(|value| value > 0.0))
+        })
         .collect();
     match all[..] {
         [] | [_] => all,
@@ -333,14 +339,18 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
 /// Returns the sentence of the case with the largest slowdown by the lower ends of intervals, for
 /// the first screen. A ratio alone would prefer what is least certain.
 pub(crate) fn strongest(summary: &Summary) -> Option<String> {
-    let least = |found: &Slowdown| {
-        found
-            .time
-            .interval
-            .map_or(found.time.ratio, |interval| interval.lo)
+    let largest = |one: &BesideBackground| {
+        one.targets
+            .iter()
+            .flatten()
+            .map(|found| {
+                found
+                    .time
+                    .interval
+                    .map_or(found.time.ratio, |interval| interval.lo)
+            })
+            .fold(0.0, f64::max)
     };
-    let largest =
-        |one: &BesideBackground| one.targets.iter().flatten().map(least).fold(0.0, f64::max);
     let found = summary
         .neighbours
         .iter()
@@ -355,15 +365,18 @@ fn line(summary: &Summary, one: &BesideBackground) -> String {
         .zip(&one.targets)
         .filter_map(|(target, slowdown)| Some((target.label(), slowdown.as_ref()?)))
         .collect();
-    let how = |(place, (name, slowdown)): (usize, &(String, &Slowdown))| {
-        let as_long = if place == 0 { " as long" } else { "" };
-        format!(
-            "{} ×{as_long} on {name}{}",
-            factor(slowdown.time.ratio),
-            interval(&slowdown.time)
-        )
-    };
-    let changes: Vec<String> = shown.iter().enumerate().map(how).collect();
+    let changes: Vec<String> = shown
+        .iter()
+        .enumerate()
+        .map(|(place, (name, slowdown))| {
+            let as_long = if place == 0 { " as long" } else { "" };
+            format!(
+                "{} ×{as_long} on {name}{}",
+                factor(slowdown.time.ratio),
+                interval(&slowdown.time)
+            )
+        })
+        .collect();
     let case = &summary.cases[one.alone];
     let (background, changes) = (&one.background, listed(&changes));
     if case.metric == LATENCY_P99.name {

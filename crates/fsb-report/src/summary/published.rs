@@ -172,10 +172,14 @@ impl Published {
     /// published file systems.
     pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
         let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
-            let shown = |row| {
-                values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published))
-            };
-            let mut values: Vec<String> = self.rows.iter().map(shown).collect();
+            let mut values: Vec<String> = self
+                .rows
+                .iter()
+                .map(|row| {
+                    values(row)
+                        .map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published))
+                })
+                .collect();
             // The row of an unavailable target says so once.
             if let Some(first) = values
                 .first_mut()

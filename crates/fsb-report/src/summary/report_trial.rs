@@ -277,20 +277,6 @@ impl TrialFields<'_> {
 impl<'a> From<&'a Trial> for TrialFields<'a> {
     fn from(trial: &'a Trial) -> TrialFields<'a> {
         let text = |text: &'a String| Cow::Borrowed(text.as_str());
-        let metric = |metric: &'a Metric| {
-            let Metric {
-                name,
-                value,
-                unit,
-                better,
-            } = metric;
-            MetricFields {
-                name: text(name),
-                value: *value,
-                unit: *unit,
-                better: *better,
-            }
-        };
         TrialFields {
             schema: text(&trial.schema),
             phase: trial.phase,
@@ -305,7 +291,24 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             started: text(&trial.started),
             outcome: trial.outcome,
             error: trial.error.as_ref().map(text),
-            metrics: trial.metrics.iter().map(metric).collect(),
+            metrics: trial
+                .metrics
+                .iter()
+                .map(|metric| {
+                    let Metric {
+                        name,
+                        value,
+                        unit,
+                        better,
+                    } = metric;
+                    MetricFields {
+                        name: text(name),
+                        value: *value,
+                        unit: *unit,
+                        better: *better,
+                    }
+                })
+                .collect(),
             interference: Cow::Borrowed(&trial.interference),
             superseded: trial.superseded,
             slice: trial.slice,
@@ -421,13 +424,12 @@ impl ShownTrials {
             .cells
             .entry(self.hasher.hash_one((target, kernel, workload, operation)))
             .or_default();
-        let is_same = |cell: &&Arc<ShownCell>| {
+        if let Some(cell) = known.iter().find(|cell| {
             [&cell.target, &cell.kernel, &cell.workload, &cell.operation]
                 == [target, kernel, workload, operation]
                 && cell.params == **params
                 && cell.metrics.iter().eq(metrics)
-        };
-        if let Some(cell) = known.iter().find(is_same) {
+        }) {
             return cell.clone();
         }
         let cell = Arc::new(ShownCell {

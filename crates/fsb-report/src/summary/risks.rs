@@ -17,13 +17,14 @@ pub(crate) fn of_target<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
 /// lets them. A target that was not made or failed counts as neither.
 pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
     let targets = &record.plan.targets;
-    let made = |place: &usize| {
-        record
-            .targets
-            .get(&targets[*place].name)
-            .is_some_and(|found| found.failed.is_none())
-    };
-    let made: Vec<usize> = (0..targets.len()).filter(made).collect();
+    let made: Vec<usize> = (0..targets.len())
+        .filter(|place| {
+            record
+                .targets
+                .get(&targets[*place].name)
+                .is_some_and(|found| found.failed.is_none())
+        })
+        .collect();
     let barred: Vec<usize> = made
         .iter()
         .copied()

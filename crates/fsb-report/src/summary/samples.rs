@@ -86,24 +86,23 @@ pub(crate) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
 /// Returns a sentence such as `By total time: xfs +38 % instead of +42 % at write 1M, durable.` A
 /// geometric mean of samples hides a few that take very long.
 pub(crate) fn total_time_line(summary: &Summary) -> Option<String> {
-    let of_case = |case: &Workload| {
-        let cells = summary.targets.iter().zip(&case.cells).skip(1);
-        let named = cells.filter_map(|(target, cell)| {
-            let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
-            let (total, usual) = (
-                Change::between(total, None).text(),
-                Change::between(usual, None).text(),
-            );
-            (total != usual).then(|| format!("{} {total} instead of {usual}", target.label()))
-        });
-        let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-    };
     let cases: Vec<(String, String)> = summary
         .cases
         .iter()
         .filter(|_| summary.compares())
-        .filter_map(of_case)
+        .filter_map(|case| {
+            let cells = summary.targets.iter().zip(&case.cells).skip(1);
+            let named = cells.filter_map(|(target, cell)| {
+                let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
+                let (total, usual) = (
+                    Change::between(total, None).text(),
+                    Change::between(usual, None).text(),
+                );
+                (total != usual).then(|| format!("{} {total} instead of {usual}", target.label()))
+            });
+            let named: Vec<String> = named.collect();
+            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
+        })
         .collect();
     (!cases.is_empty()).then(|| format!("By total time: {}.", describe_cases(&cases)))
 }
@@ -206,14 +205,17 @@ pub(crate) fn unsteady_warning(summary: &Summary) -> Option<String> {
 
 /// Returns the texts on cells, case by case.
 fn sustained_cases(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
-    let of_case = |case: &Workload| {
-        let cells = summary.targets.iter().zip(&case.cells);
-        let cells =
-            cells.filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
-        let cells: Vec<String> = cells.collect();
-        (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), case.workload))
-    };
-    summary.cases.iter().filter_map(of_case).collect()
+    summary
+        .cases
+        .iter()
+        .filter_map(|case| {
+            let cells = summary.targets.iter().zip(&case.cells);
+            let cells = cells
+                .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
+            let cells: Vec<String> = cells.collect();
+            (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), case.workload))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -114,21 +114,24 @@ fn knee_of(curve: &Scaling, cases: &[Workload], target: usize, theta: f64) -> Op
         .iter()
         .map(|case| &cases[*case].cells[target])
         .collect();
-    let by_block = |cell: &&Measured| -> HashMap<u32, f64> {
-        cell.trials
-            .iter()
-            .map(|point| (point.block, point.value))
-            .collect()
-    };
-    let values: Vec<HashMap<u32, f64>> = cells.iter().map(by_block).collect();
+    let values: Vec<HashMap<u32, f64>> = cells
+        .iter()
+        .map(|cell| -> HashMap<u32, f64> {
+            cell.trials
+                .iter()
+                .map(|point| (point.block, point.value))
+                .collect()
+        })
+        .collect();
     let blocks = cells.first()?.trials.iter().map(|point| point.block);
-    let of_all = |block: u32| {
-        values
-            .iter()
-            .map(|known| known.get(&block).copied())
-            .collect()
-    };
-    let complete: Vec<Vec<f64>> = blocks.filter_map(of_all).collect();
+    let complete: Vec<Vec<f64>> = blocks
+        .filter_map(|block| {
+            values
+                .iter()
+                .map(|known| known.get(&block).copied())
+                .collect()
+        })
+        .collect();
     knee(&complete, theta).ok().flatten()
 }
 
@@ -156,24 +159,22 @@ fn held(curve: &Scaling, cases: &[Workload], target: usize) -> Option<usize> {
 /// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1
 /// to 2), xfs and btrfs gain to the last, 8 threads.`
 pub(crate) fn lines(summary: &Summary) -> Vec<String> {
-    let of = |curve: &Scaling| {
-        if curve.by == By::Rate {
-            rates(summary, curve)
-        } else {
-            line(summary, curve)
-        }
-    };
-    let is_judged = |curve: &&Scaling| {
-        curve
-            .cases
-            .iter()
-            .all(|case| summary.cases[*case].withheld.is_none())
-    };
     summary
         .scaling
         .iter()
-        .filter(is_judged)
-        .filter_map(of)
+        .filter(|curve| {
+            curve
+                .cases
+                .iter()
+                .all(|case| summary.cases[*case].withheld.is_none())
+        })
+        .filter_map(|curve| {
+            if curve.by == By::Rate {
+                rates(summary, curve)
+            } else {
+                line(summary, curve)
+            }
+        })
         .collect()
 }
 

@@ -107,23 +107,25 @@ pub(crate) fn explanations(
         .iter()
         .map(|target| target.name.as_str())
         .collect();
-    let explained = |(workload, place): &(&str, usize)| {
-        let targets = [names[*place], names[0]].map(|name| {
-            let traced = by_cell
-                .get(&(*workload, name))
-                .map_or(Vec::new(), |trials| last_attempts(trials));
-            let untraced = trials.iter().filter(|trial| {
-                trial.counts() && trial.what.workload == *workload && trial.what.target == name
+    differences
+        .iter()
+        .map(|(workload, place)| {
+            let targets = [names[*place], names[0]].map(|name| {
+                let traced = by_cell
+                    .get(&(*workload, name))
+                    .map_or(Vec::new(), |trials| last_attempts(trials));
+                let untraced = trials.iter().filter(|trial| {
+                    trial.counts() && trial.what.workload == *workload && trial.what.target == name
+                });
+                TracedTarget {
+                    name,
+                    slowdown: slowdown(&traced, &untraced.collect::<Vec<_>>()),
+                    trials: traced,
+                }
             });
-            TracedTarget {
-                name,
-                slowdown: slowdown(&traced, &untraced.collect::<Vec<_>>()),
-                trials: traced,
-            }
-        });
-        explanation(workload, &targets)
-    };
-    differences.iter().map(explained).collect()
+            explanation(workload, &targets)
+        })
+        .collect()
 }
 
 /// Returns the number of traced blocks.

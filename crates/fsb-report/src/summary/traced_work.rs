@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::traced::{
     Activity, CommitKind, RequestKind, ThreadKind, TimeClass, TimePart, Traced, TracedRequest,
-    TracedStack,
-};
+    };
 use serde::Serialize;
 
 /// The most functions of a difference.
@@ -234,27 +233,32 @@ fn frames(pairs: &[[&Traced; 2]]) -> Vec<TimeFrame> {
     let shown = times
         .into_iter()
         .filter(|(_, [ns])| ns.mean() >= least && ns.mean() > 0.0);
-    let frame = |(path, [ns]): (Vec<&str>, [PerOperation; 1])| {
-        let name = path.last().copied().unwrap_or_default().to_owned();
-        TimeFrame {
-            depth: path.len() as u32 - 1,
-            name,
-            seconds: seconds(ns),
-        }
-    };
-    shown.map(frame).collect()
+    shown
+        .map(|(path, [ns])| {
+            let name = path.last().copied().unwrap_or_default().to_owned();
+            TimeFrame {
+                depth: path.len() as u32 - 1,
+                name,
+                seconds: seconds(ns),
+            }
+        })
+        .collect()
 }
 
 fn locks(pairs: &[[&Traced; 2]]) -> Vec<LockContention> {
     let found = per_operation(pairs, |traced| {
-        let values = |stack: &TracedStack| {
-            let class = TimeClass::of_stack(stack, Activity::Waits);
-            (
-                (class, stack.lock_caller().unwrap_or_default().to_owned()),
-                [stack.count, stack.ns],
-            )
-        };
-        traced.locks.iter().flatten().map(values).collect()
+        traced
+            .locks
+            .iter()
+            .flatten()
+            .map(|stack| {
+                let class = TimeClass::of_stack(stack, Activity::Waits);
+                (
+                    (class, stack.lock_caller().unwrap_or_default().to_owned()),
+                    [stack.count, stack.ns],
+                )
+            })
+            .collect()
     });
     let mut locks: Vec<LockContention> = found
         .into_iter()

@@ -8,7 +8,6 @@ use fsb_stats::Noise;
 
 use super::model::{Measured, Summary};
 use super::report_trial::ReportTrial;
-use super::withheld::Withheld;
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
@@ -89,12 +88,9 @@ fn withheld(summary: &Summary, trials: &[ReportTrial]) -> Vec<String> {
     {
         return Vec::new();
     }
-    let warning = |(why, cases): (&Withheld, Vec<String>)| {
-        format!("not judged: {}: {}", some_cases(&cases), why.summarized())
-    };
     headline::withheld_reasons(summary)
         .into_iter()
-        .map(warning)
+        .map(|(why, cases)| format!("not judged: {}: {}", some_cases(&cases), why.summarized()))
         .collect()
 }
 
@@ -272,13 +268,12 @@ fn warm_up(trials: &[ReportTrial]) -> Option<String> {
                 && trial.primary().is_some()
         })
     };
-    let failed = |trial: &&ReportTrial| {
-        let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-        trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
-    };
     let named: Vec<String> = trials
         .iter()
-        .filter(failed)
+        .filter(|trial| {
+            let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+            trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
+        })
         .map(|trial| {
             format!(
                 "{} at {}: {}",

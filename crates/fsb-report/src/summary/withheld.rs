@@ -189,13 +189,15 @@ pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
 /// run; `writes` tells whether a case writes. The report withholds the same cases.
 pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
     let concurrent = record.warnings.iter().any(is_concurrent);
-    let lacks_memory = |label: &str| match record.memory {
-        Some(_) => record.memory_lacking(label).is_some(),
-        None => writes(label) && unbacked_memory(record).is_some(),
-    };
     let labels = record.cells.iter().map(|cell| &cell.label);
     labels
-        .filter(|label| concurrent || lacks_memory(label))
+        .filter(|label| {
+            concurrent
+                || (match record.memory {
+                    Some(_) => record.memory_lacking(label).is_some(),
+                    None => writes(label) && unbacked_memory(record).is_some(),
+                })
+        })
         .cloned()
         .collect()
 }

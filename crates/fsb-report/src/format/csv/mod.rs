@@ -44,18 +44,18 @@ pub fn values(document: &Document, operation: &Operation) -> String {
         .expect("a vector takes every record");
     let size = |size: Option<u64>| size.map(|size| size.to_string()).unwrap_or_default();
     for set in &document.sets {
-        let path = |run: usize| {
-            set.files
-                .get(run)
-                .filter(|_| set.files.len() == set.runs)
-                .map(String::as_str)
-        };
         for cell in &operation.cells {
             for value in cell.values.get(&set.name).into_iter().flatten() {
                 let record = [
                     text(&set.name).into_owned(),
                     (value.run + 1).to_string(),
-                    path(value.run).map(text).unwrap_or_default().into_owned(),
+                    set.files
+                        .get(value.run)
+                        .filter(|_| set.files.len() == set.runs)
+                        .map(String::as_str)
+                        .map(text)
+                        .unwrap_or_default()
+                        .into_owned(),
                     size(cell.file_size),
                     size(cell.record_size),
                     value.value.to_string(),

@@ -14,7 +14,7 @@ use fsb_model::{Bytes, Outcome};
 use serde_json::Value;
 
 use crate::mark;
-use crate::summary::{MetricKind, ReportTrial, ShownMetric, Summary};
+use crate::summary::{MetricKind, ReportTrial, Summary};
 
 /// Makes a text harmless in its cell.
 type Escape = fn(&str) -> Cow<'_, str>;
@@ -91,13 +91,13 @@ fn lines<'a>(
     if trial.outcome != Outcome::Ok {
         return vec![(kinds.get(&*trial.what.workload).copied(), None)];
     }
-    let belongs = |(place, metric): &(usize, ShownMetric<'_>)| {
-        *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
-    };
     trial
         .metrics()
         .enumerate()
-        .filter(belongs)
+        .filter(|(place, metric)| {
+            *place == 0
+                || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
+        })
         .map(|(_, metric)| (Some(metric.kind), Some(metric.value)))
         .collect()
 }
