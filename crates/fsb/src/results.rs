@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
-use fsb_report::summary::{CaseNow, ReportTrial, Summary, case_states};
+use fsb_report::summary::{CaseNow, ReportTrial, Summary, SummaryInputs, case_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
-use fsb_stats::FEWEST_JUDGED;
-use fsb_stats::compare::{CompareRequest, all_pairs, compare};
 use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::message::notify;
-use crate::{exit, published, sets, terminal};
+use crate::{exit, published, sets, stored, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -75,41 +73,23 @@ pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
 
 /// Returns the same summary from trials that hold only the data of reports.
 pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
-    let summary = with_findings(Summary::of_shown(record, trials), record, trials);
-    let summary = match published::beside(record) {
-        Some(table) => summary.with_published(&table),
-        None => summary,
-    };
-    match published::claims_beside(record, trials) {
-        Some(claims) => summary.with_claims(claims),
-        None => summary,
-    }
+    summary_beside(record, trials, None)
 }
 
-/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb
-/// compare` finds it.
-fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -> Summary {
-    if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
-        return summary;
-    }
-    let sets = sets::of_matrices(record, trials);
-    match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => {
-            let summary = summary.with_findings(findings, warnings);
-            // The charts of a page number targets alike, so a target without a value leaves all
-            // charts over sizes out.
-            let complete = sets.len() == record.plan.targets.len();
-            let request = CompareRequest {
-                pooled: false,
-                ..CompareRequest::new(0, record.plan.theta)
-            };
-            match compare(&sets, &request) {
-                Ok(document) if complete => summary.with_matrix(document),
-                _ => summary,
-            }
-        }
-        _ => summary,
-    }
+/// Returns the same summary beside an earlier run of the same plan.
+pub fn summary_beside(
+    record: &RunRecord,
+    trials: &[ReportTrial],
+    earlier: Option<&stored::Stored>,
+) -> Summary {
+    Summary::new(&SummaryInputs {
+        record,
+        trials,
+        matrices: &sets::of_matrices(record, trials),
+        published: published::beside(record).as_ref(),
+        claims: published::claims_beside(record, trials).as_ref(),
+        earlier: earlier.map(|run| (&run.record, &run.trials[..])),
+    })
 }
 
 /// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,

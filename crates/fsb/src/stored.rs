@@ -11,12 +11,10 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::{Outcome, Plan, RunRecord};
-use fsb_report::summary::{ReportTrial, ShownTrials, Summary, TrialFields};
+use fsb_report::summary::{ReportTrial, ShownTrials, TrialFields};
 use fsb_stats::histogram::Decoder;
 use fsb_store::{Line, RUN_FILE, Reader, StoreError, owner};
 use serde::Deserialize;
-
-use crate::results;
 
 /// The number of histograms that are held until they are merged.
 const BATCH: usize = 8;
@@ -239,19 +237,11 @@ fn disks_beneath(device: &DeviceManifest) -> Vec<String> {
         .collect()
 }
 
-/// Adds to a summary the comparison with the last run of the same plan in the same results
-/// directory.
-pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summary {
-    let Some(last) =
-        results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop())
-    else {
-        return summary;
-    };
-    let Ok(stored) = read(&last.path) else {
-        return summary;
-    };
-    let earlier = results::summary_of_shown(&stored.record, &stored.trials);
-    summary.with_earlier_run(record, &earlier, &last.record)
+/// Reads the last run of the same plan in the same results directory. Returns `None` without one
+/// that can be read.
+pub fn last_run(record: &RunRecord, run: &Path) -> Option<Stored> {
+    let last = earlier_runs(record, &results_directory(run)?).pop()?;
+    read(&last.path).ok()
 }
 
 /// Returns the time at which a run began: RFC 3339 in UTC, which sorts as text.

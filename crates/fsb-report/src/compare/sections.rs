@@ -2,9 +2,7 @@
 
 use fsb_model::Unit;
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{
-    ALL, Document, Finding, Pooled, PooledAgainst, SetSummary, Slice,
-};
+use fsb_stats::compare::{ALL, Document, Finding, Pooled, PooledAgainst, SetSummary, Slice};
 use fsb_stats::{Method, Verdict};
 
 use crate::chart;

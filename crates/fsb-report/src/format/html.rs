@@ -676,8 +676,8 @@ mod tests {
         use crate::page::{PLOTLY, PLOTLY_3D};
         use crate::report::Report;
         use crate::sample;
-        use crate::summary::Summary;
         use crate::summary::headline::samples;
+        use crate::summary::{PublishedTable, ReportTrial, Summary, SummaryInputs};
 
         fn render(summary: &Summary, trials: &[Trial]) -> String {
             html::render(&Report::of_run(summary, trials))
@@ -937,9 +937,22 @@ mod tests {
             assert!(html.contains("Nothing was measured.") && html.contains("data-charts=\"0\""));
         }
 
+        /// Returns the summary of a run beside published values.
+        fn beside(
+            record: &fsb_model::RunRecord,
+            trials: &[fsb_model::Trial],
+            table: &PublishedTable,
+        ) -> Summary {
+            let trials = ReportTrial::all(trials);
+            Summary::new(&SummaryInputs {
+                published: Some(table),
+                ..SummaryInputs::new(record, &trials)
+            })
+        }
+
         #[test]
         fn published_values_stand_beside_ours() {
-            use crate::summary::{PublishedLayout, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |target: &str, value: f64| PublishedValue {
                 row: "create 1000 files".to_owned(),
@@ -958,7 +971,7 @@ mod tests {
                 rows: vec![value("ext2", 0.342_711), value("ntfs", 0.113_5)],
                 sums: Vec::new(),
             };
-            let summary = Summary::of_run(&record, &trials).with_published(&table);
+            let summary = beside(&record, &trials, &table);
             let html = own(&render(&summary, &trials));
             let section = between(&html, "id=\"published\"", "</section>");
             assert!(section.contains("Appendix C") && section.contains("A note."));
@@ -972,7 +985,7 @@ mod tests {
 
         #[test]
         fn published_rates_are_beside_ours_and_have_bars() {
-            use crate::summary::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedRate, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |(group, label, unit, amount): (&str, &str, _, f64),
                          target: &str,
@@ -1021,7 +1034,7 @@ mod tests {
                 rows,
                 sums: Vec::new(),
             };
-            let summary = Summary::of_run(&record, &trials).with_published(&table);
+            let summary = beside(&record, &trials, &table);
             let html = own(&render(&summary, &trials));
             let section = between(&html, "id=\"published\"", "</section>");
             for text in [

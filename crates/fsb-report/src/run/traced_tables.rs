@@ -4,8 +4,8 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 
 use crate::page::Block;
 use crate::show::counted;
-use crate::summary::traced::{TracedExplanation};
-use crate::summary::traced_work::{PerOperation};
+use crate::summary::traced::TracedExplanation;
+use crate::summary::traced_work::PerOperation;
 use crate::table::{Table, TableCell, TableRow};
 
 /// Returns the tables of an explanation. Returns nothing if nothing was traced.

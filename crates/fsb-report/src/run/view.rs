@@ -296,14 +296,15 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     }
     let shorten = |text: &mut String| *text = releases.shorten(text);
     let mut summary = summary.clone();
-    shorten(&mut summary.name);
+    shorten(&mut summary.numbers.name);
     shorten(&mut summary.headline);
     shorten(&mut summary.answer);
     summary.overall_answer.iter_mut().for_each(shorten);
-    for target in &mut summary.targets {
+    for target in &mut summary.numbers.targets {
         shorten(&mut target.name);
     }
     summary
+        .numbers
         .cases
         .iter_mut()
         .for_each(|row| shorten(&mut row.finding));

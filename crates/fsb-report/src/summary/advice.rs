@@ -6,13 +6,13 @@ use fsb_model::RunRecord;
 use fsb_model::units::show_duration;
 use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 
-use super::model::{Summary};
+use super::model::Numbers;
 use crate::record_text::sufficient_budget;
 
 /// Returns the option that would narrow the intervals of undecided cases or allow verdicts, or the
 /// reason why nothing is judged.
 pub(super) fn advice(
-    summary: &Summary,
+    summary: &Numbers,
     record: &RunRecord,
     seconds: Option<f64>,
 ) -> Option<String> {

@@ -1,162 +1,148 @@
-//! Assembles the summary of a run.
+//! Assembles the summary of a run from all of its inputs.
 
 use std::collections::BTreeSet;
 
+use fsb_model::set::Set;
 use fsb_model::{RunRecord, TargetKind, Trial, Warning, metric};
-use fsb_stats::compare::{Document, Finding};
 
 use super::claims::PublishedClaims;
-use super::model::{Summary, TargetSummary, TrustLevel, Workload};
+use super::model::{Numbers, Summary, TargetSummary, Workload};
 use super::published::PublishedTable;
 use super::report_trial::ReportTrial;
 use super::{
-    advice, cases, causes, earlier, environment, facts, headline, interference, match_published,
-    method, neighbours, risks, scaling, traced, trust, warnings,
+    advice, cases, causes, earlier, environment, facts, headline, match_published, matrix, method,
+    neighbours, risks, scaling, traced, trust, warnings,
 };
 
+/// Everything that a summary is assembled from.
+#[derive(Debug, Clone, Copy)]
+pub struct SummaryInputs<'a> {
+    /// The record of the run. The first target of the plan is the one that others are compared with.
+    pub record: &'a RunRecord,
+    /// The trials.
+    pub trials: &'a [ReportTrial],
+    /// The targets as sets of the run's matrices of sizes; empty for a run without a matrix.
+    pub matrices: &'a [Set],
+    /// Published values of the same workloads.
+    pub published: Option<&'a PublishedTable>,
+    /// Published statements about the same quantities.
+    pub claims: Option<&'a PublishedClaims>,
+    /// The record and the trials of an earlier run of the same plan.
+    pub earlier: Option<(&'a RunRecord, &'a [ReportTrial])>,
+}
+
+impl<'a> SummaryInputs<'a> {
+    /// Returns the inputs of a run beside which nothing else is shown.
+    pub fn new(record: &'a RunRecord, trials: &'a [ReportTrial]) -> SummaryInputs<'a> {
+        SummaryInputs {
+            record,
+            trials,
+            matrices: &[],
+            published: None,
+            claims: None,
+            earlier: None,
+        }
+    }
+}
+
 impl Summary {
-    /// Assembles the summary of a run. The first target of the plan is the one that others are
-    /// compared with.
+    /// Assembles the summary of a run.
+    pub fn new(inputs: &SummaryInputs<'_>) -> Summary {
+        let SummaryInputs { record, trials, .. } = *inputs;
+        let numbers = Numbers::new(record, trials);
+        let answer = headline::answer(&numbers, trials);
+        let overall_answer = headline::overall(&numbers);
+        let trust = trust::assess(&numbers, record, trials);
+        let (mut warnings, others) = warnings::warnings(&numbers, record, trials);
+        let urgent = warnings.len();
+        warnings.extend(others);
+        let mut method = method::paragraphs(&numbers, record);
+        let matrix = matrix::Matrix::new(&numbers, trust.as_ref(), inputs);
+        warnings.extend(matrix.warnings);
+        method.extend(matrix.method);
+        Summary {
+            headline: match &overall_answer {
+                Some(overall) => format!("{answer} {overall}"),
+                None => answer.clone(),
+            },
+            answer,
+            overall_answer,
+            advice: advice::advice(&numbers, record, facts::seconds(record, trials)),
+            facts: facts::facts(record, trials, numbers.blocks),
+            stopped: facts::stopped(record),
+            ended_early: record.stop_reason.as_ref().is_some_and(warnings::is_early),
+            earlier: inputs.earlier.and_then(|(earlier, its_trials)| {
+                let then = Numbers::new(earlier, its_trials);
+                earlier::compare_earlier((&numbers, record), (&then, earlier))
+            }),
+            trust,
+            warnings,
+            urgent,
+            problems: warnings::problems(&numbers),
+            environment: environment::tables(record),
+            method,
+            published: inputs
+                .published
+                .map(|table| match_published::beside(&numbers, table)),
+            claims: inputs.claims.cloned(),
+            findings: matrix.findings,
+            matrix: matrix.document,
+            numbers,
+        }
+    }
+
+    /// Assembles the summary of a run from its record and its trials alone.
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
         Summary::of_shown(record, &ReportTrial::all(trials))
     }
 
-    /// Assembles the summary from trials that hold only the fields that reports show.
+    /// Assembles the same summary from trials that hold only the fields that reports show.
     pub fn of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
+        Summary::new(&SummaryInputs::new(record, trials))
+    }
+}
+
+impl Numbers {
+    /// Computes the numbers of a run.
+    pub fn new(record: &RunRecord, trials: &[ReportTrial]) -> Numbers {
+        let theta = record.plan.theta;
+        let unjudged = record.unjudged();
         let targets = targets(record);
-        let (cases, correlation) = cases::cases(record, trials);
-        let overall = cases::overall(&cases, &targets, correlation, record.plan.theta);
-        let blocks = blocks(trials);
-        let scaling = scaling::curves(&cases, &targets, trials, record.plan.theta);
+        let (mut cases, correlation) = cases::cases(record, trials);
+        let mut overall = cases::overall(&cases, &targets, correlation, theta);
+        let scaling = scaling::curves(&cases, &targets, trials, theta);
         let neighbours = neighbours::of_run(record, &cases, trials);
-        let mut summary = Summary {
+        if unjudged.is_some() {
+            headline::strip_verdicts(&mut cases);
+            overall.fill(None);
+        }
+        let judged = || cases.iter().filter(|case| case.withheld.is_none());
+        let operations: Vec<_> = judged()
+            .filter(|case| case.metric == metric::OPERATION_RATE.name)
+            .flat_map(significant)
+            .collect();
+        let differences: Vec<_> = judged().flat_map(significant).collect();
+        let mut numbers = Numbers {
+            explanations: causes::explanations(record, &operations, trials),
+            traced_explanations: traced::explanations(record, &differences, trials),
+            traced_blocks: record.plan.explain.then(|| traced::blocks(trials)),
             name: record.name.clone(),
             suite: record.plan.name.clone(),
-            headline: String::new(),
-            answer: String::new(),
-            overall_answer: None,
-            unjudged: record.unjudged(),
+            unjudged,
             emulated: record.emulated,
-            theta: record.plan.theta,
+            theta,
             reference: 0,
             targets,
             left_out: left_out(record, &cases),
             cases,
             overall,
             correlation,
-            blocks,
-            advice: None,
-            facts: facts::facts(record, trials, blocks),
-            stopped: facts::stopped(record),
-            ended_early: record.stop_reason.as_ref().is_some_and(warnings::is_early),
-            earlier: None,
-            trust: None,
-            warnings: Vec::new(),
-            urgent: 0,
-            problems: Vec::new(),
-            environment: environment::tables(record),
-            method: Vec::new(),
-            published: None,
-            claims: None,
+            blocks: blocks(trials),
             scaling,
             neighbours,
-            explanations: Vec::new(),
-            traced_explanations: Vec::new(),
-            traced_blocks: record.plan.explain.then(|| traced::blocks(trials)),
-            findings: None,
-            matrix: None,
         };
-        if summary.unjudged.is_some() {
-            headline::strip_verdicts(&mut summary);
-        }
-        let cases = || summary.cases.iter().filter(|case| case.withheld.is_none());
-        let of_operations = cases()
-            .filter(|case| case.metric == metric::OPERATION_RATE.name)
-            .flat_map(significant);
-        let explanations = causes::explanations(record, &of_operations.collect::<Vec<_>>(), trials);
-        let differences: Vec<_> = cases().flat_map(significant).collect();
-        summary.traced_explanations = traced::explanations(record, &differences, trials);
-        summary.explanations = explanations;
-        headline::add_findings(&mut summary);
-        let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
-        let simulated = headline::simulated(&summary).unwrap_or_default();
-        summary.answer = simulated + &preface.unwrap_or_default() + &headline::headline(&summary);
-        if let Some(line) = neighbours::strongest(&summary) {
-            summary.answer = format!("{} {line}", summary.answer);
-        }
-        summary.overall_answer = headline::overall(&summary);
-        let overall = summary.overall_answer.as_deref();
-        summary.headline = overall.map_or_else(
-            || summary.answer.clone(),
-            |overall| format!("{} {overall}", summary.answer),
-        );
-        summary.advice = advice::advice(&summary, record, facts::seconds(record, trials));
-        summary.problems = warnings::problems(&summary);
-        summary.trust = trust::assess(&summary, record, trials);
-        let (urgent, others) = warnings::warnings(&summary, record, trials);
-        summary.urgent = urgent.len();
-        summary.warnings = urgent.into_iter().chain(others).collect();
-        summary.method = method::paragraphs(&summary, record);
-        summary
-    }
-
-    /// Adds published values beside the summary's own, matched by workload and file system.
-    #[must_use]
-    pub fn with_published(mut self, table: &PublishedTable) -> Summary {
-        self.published = Some(match_published::beside(&self, table));
-        self
-    }
-
-    /// Adds published statements beside the same quantities of the run.
-    #[must_use]
-    pub fn with_claims(mut self, claims: PublishedClaims) -> Summary {
-        self.claims = Some(claims);
-        self
-    }
-
-    /// Adds the difference to an earlier run of the same plan.
-    #[must_use]
-    pub fn with_earlier_run(
-        mut self,
-        record: &RunRecord,
-        earlier: &Summary,
-        its_record: &RunRecord,
-    ) -> Summary {
-        self.earlier = earlier::compare_earlier((&self, record), (earlier, its_record));
-        self
-    }
-
-    /// Adds the findings in the cells of a matrix, the widest first, and the warnings about them.
-    #[must_use]
-    pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> Summary {
-        self.method.push(method::findings(self.theta));
-        if self
-            .trust
-            .as_ref()
-            .is_some_and(|trust| trust.level == TrustLevel::Low)
-        {
-            return self;
-        }
-        self.findings = Some(
-            findings
-                .into_iter()
-                .filter(|finding| {
-                    !self
-                        .cases
-                        .iter()
-                        .any(|case| case.operation == finding.operation && case.withheld.is_some())
-                })
-                .collect(),
-        );
-        self.warnings.extend(warnings);
-        self
-    }
-
-    /// Adds the matrix of sizes as a comparison of targets.
-    #[must_use]
-    pub fn with_matrix(mut self, document: Document) -> Summary {
-        self.matrix = Some(document);
-        self
+        headline::add_findings(&mut numbers);
+        numbers
     }
 }
 

@@ -333,7 +333,7 @@ mod tests {
                 DEVICE_BYTES_PER_OPERATION.metric(8192.0),
             ];
         }
-        Summary::of_run(&record, &trials).explanations
+        Summary::of_run(&record, &trials).numbers.explanations
     }
 
     #[test]

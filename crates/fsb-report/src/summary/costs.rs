@@ -9,11 +9,11 @@ use fsb_stats::{
     BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval,
 };
 
-use super::model::{Measured, Secondary, Summary, Workload};
+use super::model::{Measured, Numbers, Secondary, Workload};
 use crate::show::{Change, counted, describe_cases, listed, some_cases};
 
 /// Returns the lines below the table.
-pub(crate) fn lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
     let lines = [
         flushed(summary),
         wear(summary),
@@ -27,7 +27,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
 
 /// Returns a sentence such as `p99 where each operation is flushed: ext4 1.21 ms, xfs 980 µs at
 /// append 4K, durable each.`
-fn flushed(summary: &Summary) -> Option<String> {
+fn flushed(summary: &Numbers) -> Option<String> {
     /// The smallest mean number of flushes per operation of a file system that flushes at each
     /// operation. The kernel may merge flushes.
     const EACH: f64 = 0.9;
@@ -71,7 +71,7 @@ fn flushed(summary: &Summary) -> Option<String> {
 /// [3.0 3.3] (geometric mean of 4 workloads, 95 % intervals). With btrfs, a disk rated for 600 TBW
 /// holds 194 TB of such writes.` The second sentence is left out where the largest number does not
 /// differ significantly from the smallest one.
-fn wear(summary: &Summary) -> Option<String> {
+fn wear(summary: &Numbers) -> Option<String> {
     /// The endurance in TBW that manufacturers state for consumer disks of 1 TB.
     const RATED: f64 = 600.0;
     // A case counts only if all targets have it, so that all means are of the same work.
@@ -147,7 +147,7 @@ fn wear(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `Space that the files take differs: xfs +13 % [+12 +14] at create 4K
 /// files, durable.`
-fn space(summary: &Summary) -> Option<String> {
+fn space(summary: &Numbers) -> Option<String> {
     let cases = differing(summary, SPACE, |_| true);
     (!cases.is_empty()).then(|| {
         format!(
@@ -158,7 +158,7 @@ fn space(summary: &Summary) -> Option<String> {
 }
 
 /// Returns a sentence such as `No device I/O in the timed part: read 1M, warm; rename 4K files.`
-fn in_memory(summary: &Summary) -> Option<String> {
+fn in_memory(summary: &Numbers) -> Option<String> {
     let cases: Vec<String> = summary
         .cases
         .iter()
@@ -186,7 +186,7 @@ fn in_memory(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `Round trips to the NFS server per operation: nfs 3.20 at create 4K
 /// files, durable.` Calls are counted, not timed, so they are the same on emulated processors.
-fn round_trips(summary: &Summary) -> Option<String> {
+fn round_trips(summary: &Numbers) -> Option<String> {
     let cases: Vec<(String, String)> = summary
         .cases
         .iter()
@@ -217,7 +217,7 @@ fn round_trips(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `CPU time per operation differs where speed does not: xfs +12 % [+8
 /// +16] at read 1M, warm.`
-fn processors(summary: &Summary) -> Option<String> {
+fn processors(summary: &Numbers) -> Option<String> {
     let cases = differing(summary, CPU, |cell| {
         cell.against
             .as_ref()
@@ -234,7 +234,7 @@ fn processors(summary: &Summary) -> Option<String> {
 /// Returns the changes of a cost against the baseline that are significant and larger than the
 /// smallest ratio that matters, with the names of their cases.
 fn differing(
-    summary: &Summary,
+    summary: &Numbers,
     cost: &str,
     is_meant: impl Fn(&Measured) -> bool,
 ) -> Vec<(String, String)> {
@@ -266,7 +266,7 @@ fn differing(
 /// Returns a sentence such as `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3]
 /// at delete 4K files, durable.` It lists the speeds that deferred work changes significantly and
 /// by more than the smallest ratio that matters.
-pub(crate) fn deferred_line(summary: &Summary) -> Option<String> {
+pub(crate) fn deferred_line(summary: &Numbers) -> Option<String> {
     let cases: Vec<(String, String)> = summary
         .cases
         .iter()
@@ -450,6 +450,7 @@ mod tests {
 
     use super::*;
     use crate::sample;
+    use crate::summary::Summary;
 
     /// Returns the first screen's lines of a run in which each trial has these costs.
     fn lines_of(cost: impl Fn(&str, u32) -> (f64, f64)) -> Vec<String> {

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use fsb_model::RunRecord;
 
-use super::model::{CellChange, CellValue, EarlierRun, Measured, Summary, Workload};
+use super::model::{CellChange, CellValue, EarlierRun, Measured, Numbers, Workload};
 
 /// Compares the cases that have the same units and values in both runs; `None` without any.
 pub(super) fn compare_earlier(
-    (now, record): (&Summary, &RunRecord),
-    (then, earlier): (&Summary, &RunRecord),
+    (now, record): (&Numbers, &RunRecord),
+    (then, earlier): (&Numbers, &RunRecord),
 ) -> Option<EarlierRun> {
     let mut cases = 0;
     let mut changes: Vec<CellChange> = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn compare_earlier(
     })
 }
 
-fn compared_value(summary: &Summary, case: &Workload, cell: &Measured) -> Option<CellValue> {
+fn compared_value(summary: &Numbers, case: &Workload, cell: &Measured) -> Option<CellValue> {
     if summary.is_comparison() {
         return cell
             .against

@@ -7,18 +7,30 @@ use fsb_stats::{
     Comparison, FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict,
 };
 
-use super::model::{Summary, TargetSummary, Workload};
+use super::model::{Numbers, TargetSummary, Workload};
 use super::report_trial::ReportTrial;
 use super::withheld::Withheld;
-use super::{interference, risks};
+use super::{interference, neighbours, risks};
 use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
 use crate::show::{
     Change, Paragraph, TOO_WIDE, capital, counted, listed, listed_or_counted, some_cases,
 };
 
+/// Returns the whole answer: what precedes it, the answer itself, and the strongest effect of a
+/// background.
+pub(crate) fn answer(summary: &Numbers, trials: &[ReportTrial]) -> String {
+    let simulated = simulated(summary).unwrap_or_default();
+    let preface = interference::preface(trials).or_else(|| withheld(summary));
+    let answer = simulated + &preface.unwrap_or_default() + &headline(summary);
+    match neighbours::strongest(summary) {
+        Some(line) => format!("{answer} {line}"),
+        None => answer,
+    }
+}
+
 /// Returns the answer: the number of workloads at which each target is fastest, the ties and the
 /// undecided ones.
-pub(crate) fn headline(summary: &Summary) -> String {
+fn headline(summary: &Numbers) -> String {
     let total = summary.cases.len();
     if summary.blocks == 0 {
         return "Nothing was measured.".to_owned();
@@ -102,7 +114,7 @@ pub(crate) fn headline(summary: &Summary) -> String {
 /// Returns a sentence such as `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in
 /// this run).` Returns `None` if no target is compared over several cases. Of more targets than a
 /// sentence holds, it names the fastest and the slowest.
-pub(crate) fn overall(summary: &Summary) -> Option<String> {
+pub(crate) fn overall(summary: &Numbers) -> Option<String> {
     const NAMED: usize = 4;
     let is_answered =
         summary.cases.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
@@ -135,7 +147,7 @@ pub(crate) fn overall(summary: &Summary) -> Option<String> {
 
 /// Returns the fastest and the slowest target over all cases: `from xfs +4 % [+2 +6] to btrfs -85 %
 /// [-87 -83]`.
-fn ends_of_overall(summary: &Summary) -> Option<String> {
+fn ends_of_overall(summary: &Numbers) -> Option<String> {
     /// Longer text would fill the screen with names.
     const LONGEST: usize = 120;
     let targets = summary.targets.iter().zip(&summary.overall);
@@ -157,7 +169,7 @@ fn ends_of_overall(summary: &Summary) -> Option<String> {
 
 /// Returns the beginning of a headline if some cases are withheld: their number, the reasons and
 /// the remedies.
-pub(crate) fn withheld(summary: &Summary) -> Option<String> {
+fn withheld(summary: &Numbers) -> Option<String> {
     let all = summary.cases.len();
     are_some_withheld(summary).then(|| {
         withheld_reasons(summary)
@@ -176,12 +188,12 @@ pub(crate) fn withheld(summary: &Summary) -> Option<String> {
 
 /// Returns whether the answer names the reasons why cases are not judged. It has no room for them
 /// if it begins with interference, unless they are the whole answer.
-pub(crate) fn names_withheld(summary: &Summary, trials: &[ReportTrial]) -> bool {
+pub(crate) fn names_withheld(summary: &Numbers, trials: &[ReportTrial]) -> bool {
     are_all_withheld(summary)
         || are_some_withheld(summary) && interference::preface(trials).is_none()
 }
 
-fn are_some_withheld(summary: &Summary) -> bool {
+fn are_some_withheld(summary: &Numbers) -> bool {
     let withheld = summary
         .cases
         .iter()
@@ -190,13 +202,13 @@ fn are_some_withheld(summary: &Summary) -> bool {
     (1..summary.cases.len()).contains(&withheld) && summary.is_comparison()
 }
 
-fn are_all_withheld(summary: &Summary) -> bool {
+fn are_all_withheld(summary: &Numbers) -> bool {
     summary.cases.len() > 1 && summary.cases.iter().all(|case| case.withheld.is_some())
 }
 
 /// Returns each kind of reason why cases are not judged, with the labels of its cases. The first
 /// reason of a kind represents all.
-pub(crate) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>)> {
+pub(crate) fn withheld_reasons(summary: &Numbers) -> Vec<(&Withheld, Vec<String>)> {
     let mut reasons: Vec<(&Withheld, Vec<String>)> = Vec::new();
     for case in &summary.cases {
         let Some(found) = &case.withheld else {
@@ -214,7 +226,7 @@ pub(crate) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>
 }
 
 /// Returns the beginning of a headline if a target is simulated.
-pub(crate) fn simulated(summary: &Summary) -> Option<String> {
+fn simulated(summary: &Numbers) -> Option<String> {
     let simulated: Vec<String> = summary
         .targets
         .iter()
@@ -234,7 +246,7 @@ pub(crate) fn simulated(summary: &Summary) -> Option<String> {
 }
 
 /// Writes each case's finding.
-pub(crate) fn add_findings(summary: &mut Summary) {
+pub(crate) fn add_findings(summary: &mut Numbers) {
     let findings: Vec<String> = summary
         .cases
         .iter()
@@ -245,7 +257,7 @@ pub(crate) fn add_findings(summary: &mut Summary) {
     }
 }
 
-fn finding(summary: &Summary, case: &Workload) -> String {
+fn finding(summary: &Numbers, case: &Workload) -> String {
     let name = |target: &usize| summary.targets[*target].label();
     let names = |targets: &[usize]| risks::names(summary, targets);
     let faster = risks::faster_at(summary, case);
@@ -314,7 +326,7 @@ fn finding(summary: &Summary, case: &Workload) -> String {
 }
 
 /// Names the contenders that are probably or perhaps faster than another one.
-fn directions(summary: &Summary, case: &Workload, open: &[usize]) -> String {
+fn directions(summary: &Numbers, case: &Workload, open: &[usize]) -> String {
     let pairs = open
         .iter()
         .flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
@@ -339,7 +351,7 @@ const RIVALS_NAMED: usize = 3;
 
 /// Returns the lead of the winner over its closest rival, and over the others. Of many others, it
 /// names the slowest.
-fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
+fn margin(summary: &Numbers, case: &Workload, winner: usize) -> String {
     // The closest rival is the one that the winner leads by the smallest ratio of speeds.
     let lead = |ratio: f64| {
         if case.better == Better::Higher {
@@ -398,7 +410,7 @@ fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
 
 /// Returns the change between the winner and a rival. Like the table, the headline gives the change
 /// against the baseline if the baseline is one of the two.
-fn change_of_lead(summary: &Summary, case: &Workload, winner: usize, rival: usize) -> Change {
+fn change_of_lead(summary: &Numbers, case: &Workload, winner: usize, rival: usize) -> Change {
     let (baseline, candidate) = if winner == summary.reference {
         (winner, rival)
     } else {
@@ -416,7 +428,7 @@ fn change_of_lead(summary: &Summary, case: &Workload, winner: usize, rival: usiz
 
 /// Names the targets that are slower than every contender, then those that are slower than some of
 /// them.
-fn losers(summary: &Summary, case: &Workload, contenders: &[usize]) -> String {
+fn losers(summary: &Numbers, case: &Workload, contenders: &[usize]) -> String {
     let name = |target: usize| summary.targets[target].label();
     let others = || {
         (0..case.cells.len())
@@ -443,7 +455,7 @@ fn losers(summary: &Summary, case: &Workload, contenders: &[usize]) -> String {
 }
 
 /// Returns whether a target that may not win was measured at this case.
-fn barred_have_values(summary: &Summary, case: &Workload) -> bool {
+fn barred_have_values(summary: &Numbers, case: &Workload) -> bool {
     let cells = summary.targets.iter().zip(&case.cells);
     cells
         .into_iter()
@@ -474,7 +486,7 @@ fn alone(case: &Workload, only: usize) -> String {
 }
 
 /// Returns a line below the table for each kind of case without a winner.
-pub(crate) fn resolution_lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn resolution_lines(summary: &Numbers) -> Vec<String> {
     let cases_with = |wanted: fn(Resolution) -> bool| {
         some_cases(
             &summary
@@ -521,8 +533,8 @@ pub(crate) fn resolution_lines(summary: &Summary) -> Vec<String> {
 
 /// Removes the comparisons of targets: ranks, letters, ratios, overall results. Measured values
 /// remain.
-pub(crate) fn strip_verdicts(summary: &mut Summary) {
-    for case in &mut summary.cases {
+pub(crate) fn strip_verdicts(cases: &mut [Workload]) {
+    for case in cases {
         let outcome = match case.ranking.outcome {
             RankingOutcome::Nothing => RankingOutcome::Nothing,
             _ => RankingOutcome::NotJudged,
@@ -537,11 +549,10 @@ pub(crate) fn strip_verdicts(summary: &mut Summary) {
                 .for_each(|secondary| secondary.against = None);
         }
     }
-    summary.overall.fill(None);
 }
 
 /// Returns the headline.
-fn unjudged_headline(summary: &Summary, why: &str) -> String {
+fn unjudged_headline(summary: &Numbers, why: &str) -> String {
     let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let (workloads, blocks) = (
         counted(summary.cases.len(), "workload"),
@@ -555,7 +566,7 @@ fn unjudged_headline(summary: &Summary, why: &str) -> String {
 }
 
 /// Returns the paragraph on the reason, for the methods.
-pub(crate) fn unjudged_method(summary: &Summary, why: &str) -> Paragraph {
+pub(crate) fn unjudged_method(summary: &Numbers, why: &str) -> Paragraph {
     let more = if summary.emulated {
         " Emulated processors multiply the time that code takes, but not that of the device, so the order of targets \
          says nothing about a real machine. Such numbers show that a plan runs and how much it writes; fsb never \

@@ -2,12 +2,12 @@
 
 use fsb_model::Unit;
 
-use super::model::{Measured, Summary, TargetSummary};
+use super::model::{Measured, Numbers, TargetSummary};
 use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
 
 /// Matches by workload label, metric and file-system name. Cases that the run did not measure are
 /// omitted.
-pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
+pub(super) fn beside(summary: &Numbers, table: &PublishedTable) -> Published {
     let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) =
         (Vec::new(), Vec::new());
     for value in &table.rows {

@@ -5,12 +5,12 @@ use fsb_model::run::Placement;
 use fsb_stats::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
 
 use super::headline;
-use super::model::Summary;
+use super::model::Numbers;
 use crate::record_text::{stop_reason_text, stopping_rule_text};
 use crate::show::{Paragraph, listed, percent};
 
 /// Returns paragraphs on the methods that this run uses.
-pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
+pub(super) fn paragraphs(summary: &Numbers, record: &RunRecord) -> Vec<Paragraph> {
     let mut paragraphs = vec![design(record), cell(summary)];
     paragraphs.extend(interim_analyses(record));
     if let Some(why) = &summary.unjudged {
@@ -82,7 +82,7 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
     })
 }
 
-fn rounds(summary: &Summary) -> Option<Paragraph> {
+fn rounds(summary: &Numbers) -> Option<Paragraph> {
     let known = summary
         .cases
         .iter()
@@ -103,7 +103,7 @@ fn rounds(summary: &Summary) -> Option<Paragraph> {
     })
 }
 
-fn cell(summary: &Summary) -> Paragraph {
+fn cell(summary: &Numbers) -> Paragraph {
     let judged = if (summary.blocks as usize) < FEWEST_JUDGED {
         " Here there are fewer than five blocks: the numbers are described, and nothing is judged."
     } else {
@@ -119,7 +119,7 @@ fn cell(summary: &Summary) -> Paragraph {
     }
 }
 
-fn pairs(summary: &Summary) -> Paragraph {
+fn pairs(summary: &Numbers) -> Paragraph {
     let mut pairs = summary.cases.iter().flat_map(|row| &row.ranking.pairs);
     let exchanged = pairs.any(|pair| pair.comparison.method == Method::PairedOnSlices);
     let how = if exchanged {
@@ -140,7 +140,7 @@ fn pairs(summary: &Summary) -> Paragraph {
 
 /// Returns the paragraph on the variances and the correlation of blocks that are estimated from all
 /// workloads together.
-fn page(summary: &Summary) -> Paragraph {
+fn page(summary: &Numbers) -> Paragraph {
     let correlation = summary.correlation.map_or_else(String::new, |correlation| {
         format!(
             " The estimate of this run is {:+.2} ± {:.2}.",
@@ -158,7 +158,7 @@ fn page(summary: &Summary) -> Paragraph {
     }
 }
 
-fn verdict(summary: &Summary) -> Paragraph {
+fn verdict(summary: &Numbers) -> Paragraph {
     let (theta, largest) = (percent(summary.theta), percent(Resolution::LARGEST));
     Paragraph {
         title: "Verdicts",

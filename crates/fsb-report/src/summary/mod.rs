@@ -17,6 +17,7 @@ pub(crate) mod headline;
 pub(crate) mod interference;
 pub(crate) mod latency;
 mod match_published;
+mod matrix;
 mod method;
 mod model;
 pub(crate) mod neighbours;
@@ -33,6 +34,7 @@ mod trust;
 mod warnings;
 mod withheld;
 
+pub use assemble::SummaryInputs;
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
@@ -43,8 +45,8 @@ pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use model::{
     AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost,
-    Measured, Overall, QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State, Summary,
-    TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
+    Measured, Numbers, Overall, QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State,
+    Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
 pub(crate) use model::{BlockGroup, MOST_TRIALS, group_size};
 pub use published::{

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
 use fsb_model::run::Risk;
 use fsb_model::units::show_rate;
@@ -27,14 +28,13 @@ use crate::mark;
 use crate::releases::Fact;
 use crate::show::{Change, NOT_HERE, Paragraph, counted, percent};
 
-/// A run, ready to be shown.
+/// A run, ready to be shown: its numbers, and the sentences about them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// The run's name.
-    pub name: String,
-    /// The suite or plan.
-    pub suite: String,
+    /// The numbers.
+    #[serde(flatten)]
+    pub numbers: Numbers,
     /// The answer, in one sentence.
     pub headline: String,
     /// The headline without the part about all workloads together.
@@ -43,34 +43,6 @@ pub struct Summary {
     /// The part of the headline about all workloads together.
     #[serde(skip)]
     pub overall_answer: Option<String>,
-    /// The reason why there are numbers but no ranks, verdicts or findings (`emulated: a functional
-    /// run`); absent if results are judged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unjudged: Option<String>,
-    /// Whether processors were emulated.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub emulated: bool,
-    /// The smallest ratio that matters, 0.03 for 3 %.
-    pub theta: f64,
-    /// The baseline: the target that the others are compared with, a place in `targets`.
-    pub reference: usize,
-    /// The targets that were compared.
-    pub targets: Vec<TargetSummary>,
-    /// One case per workload, in the plan's order.
-    #[serde(rename = "rows")]
-    pub cases: Vec<Workload>,
-    /// Labels of the workloads that the budget left out: they have no case.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
-    /// All workloads together, by target; absent for the baseline and for targets without a
-    /// comparison.
-    pub overall: Vec<Option<Overall>>,
-    /// The correlation of neighbouring blocks, pooled over all workloads; absent if the blocks do
-    /// not show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub correlation: Option<Correlation>,
-    /// Measured blocks that have trials.
-    pub blocks: u32,
     /// Advice on deciding the undecided cases.
     pub advice: Option<String>,
     /// The run in a line, part by part: medium, kernel, blocks, seed, time.
@@ -104,6 +76,60 @@ pub struct Summary {
     /// operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<PublishedClaims>,
+    /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if
+    /// nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<Finding>>,
+    /// The matrix of sizes as a comparison of targets, for charts over sizes; absent without a
+    /// matrix.
+    #[serde(skip)]
+    pub matrix: Option<Document>,
+}
+
+impl Deref for Summary {
+    type Target = Numbers;
+
+    fn deref(&self) -> &Numbers {
+        &self.numbers
+    }
+}
+
+/// The numbers of a run, from which every sentence about it follows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Numbers {
+    /// The run's name.
+    pub name: String,
+    /// The suite or plan.
+    pub suite: String,
+    /// The reason why there are numbers but no ranks, verdicts or findings (`emulated: a functional
+    /// run`); absent if results are judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+    /// Whether processors were emulated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+    /// The baseline: the target that the others are compared with, a place in `targets`.
+    pub reference: usize,
+    /// The targets that were compared.
+    pub targets: Vec<TargetSummary>,
+    /// One case per workload, in the plan's order.
+    #[serde(rename = "rows")]
+    pub cases: Vec<Workload>,
+    /// Labels of the workloads that the budget left out: they have no case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// All workloads together, by target; absent for the baseline and for targets without a
+    /// comparison.
+    pub overall: Vec<Option<Overall>>,
+    /// The correlation of neighbouring blocks, pooled over all workloads; absent if the blocks do
+    /// not show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<Correlation>,
+    /// Measured blocks that have trials.
+    pub blocks: u32,
     /// Cases that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
@@ -120,14 +146,6 @@ pub struct Summary {
     /// The number of traced blocks; absent if the run had none to make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traced_blocks: Option<u32>,
-    /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if
-    /// nothing was judged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub findings: Option<Vec<Finding>>,
-    /// The matrix of sizes as a comparison of targets, for charts over sizes; absent without a
-    /// matrix.
-    #[serde(skip)]
-    pub matrix: Option<Document>,
 }
 
 /// The trust in the numbers of a run.
@@ -459,7 +477,7 @@ pub struct Overall {
     pub workloads: usize,
 }
 
-impl Summary {
+impl Numbers {
     /// Returns the label of the baseline.
     pub fn reference_name(&self) -> String {
         self.targets

@@ -17,8 +17,8 @@ use fsb_stats::{BlockValue, Comparison, Verdict, hold_groups_over_page};
 use super::costs::Compared;
 use super::latency::quantile_name;
 use super::model::{
-    AloneAndBeside, BackgroundRate, BesideBackground, Measured, QuantileSlowdown, RateAlone,
-    Slowdown, Summary, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, Measured, Numbers, QuantileSlowdown,
+    RateAlone, Slowdown, Workload,
 };
 use super::report_trial::{ReportTrial, last_attempts};
 use crate::show::{capital, listed};
@@ -327,7 +327,7 @@ pub(crate) fn interval(comparison: &Comparison) -> String {
 
 /// Returns the sentences of each case: `Beside write 1M, append 4K, durable each takes 9.0 × as
 /// long on ext4 [7.1, 11] and 2.1 × on xfs [1.8, 2.6]; p99 412 ms and 38.0 ms.`
-pub(crate) fn lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
     summary
         .neighbours
         .iter()
@@ -338,7 +338,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
 
 /// Returns the sentence of the case with the largest slowdown by the lower ends of intervals, for
 /// the first screen. A ratio alone would prefer what is least certain.
-pub(crate) fn strongest(summary: &Summary) -> Option<String> {
+pub(crate) fn strongest(summary: &Numbers) -> Option<String> {
     let largest = |one: &BesideBackground| {
         one.targets
             .iter()
@@ -358,7 +358,7 @@ pub(crate) fn strongest(summary: &Summary) -> Option<String> {
     Some(line(summary, found))
 }
 
-fn line(summary: &Summary, one: &BesideBackground) -> String {
+fn line(summary: &Numbers, one: &BesideBackground) -> String {
     let shown: Vec<(String, &Slowdown)> = summary
         .targets
         .iter()
@@ -405,7 +405,7 @@ fn line(summary: &Summary, one: &BesideBackground) -> String {
 }
 
 /// Returns whether targets differ in their slowdown. Returns `None` if nothing is judged.
-fn between(summary: &Summary, one: &BesideBackground) -> Option<String> {
+fn between(summary: &Numbers, one: &BesideBackground) -> Option<String> {
     let judged = summary
         .targets
         .iter()
@@ -450,6 +450,7 @@ mod tests {
 
     use super::*;
     use crate::sample;
+    use crate::summary::Summary;
 
     const ALONE: &str = "append 4K, durable each";
 

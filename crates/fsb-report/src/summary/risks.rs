@@ -4,7 +4,7 @@ use fsb_model::RunRecord;
 use fsb_model::run::Risk;
 use fsb_stats::{RankingOutcome, Verdict};
 
-use super::model::{Summary, TargetSummary, Workload};
+use super::model::{Numbers, TargetSummary, Workload};
 use crate::mark;
 use crate::show::{counted, listed, some_cases};
 
@@ -38,7 +38,7 @@ pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
 }
 
 /// Names the risk of every unsafe target that is among the best of a case, before the answer does.
-pub(crate) fn preface(summary: &Summary) -> String {
+pub(crate) fn preface(summary: &Numbers) -> String {
     let is_best = |place: usize| {
         summary
             .cases
@@ -57,7 +57,7 @@ pub(crate) fn preface(summary: &Summary) -> String {
 
 /// Returns the barred targets that are faster than every contender of a case, as text such as `;
 /// ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`.
-pub(crate) fn faster(summary: &Summary) -> String {
+pub(crate) fn faster(summary: &Numbers) -> String {
     let said = barred_targets(summary).filter_map(|(place, target)| {
         let wins = summary
             .cases
@@ -75,7 +75,7 @@ pub(crate) fn faster(summary: &Summary) -> String {
 }
 
 /// Names the barred targets that are faster than every contender of one case.
-pub(crate) fn faster_at(summary: &Summary, case: &Workload) -> String {
+pub(crate) fn faster_at(summary: &Numbers, case: &Workload) -> String {
     let said = barred_targets(summary).filter(|(place, _)| beats_contenders(case, *place));
     said.map(|(_, target)| {
         format!(
@@ -87,7 +87,7 @@ pub(crate) fn faster_at(summary: &Summary, case: &Workload) -> String {
 }
 
 /// Returns the answer if exactly one target is safe: `ext4 is the only safe target; …`.
-pub(crate) fn only_safe(summary: &Summary) -> Option<String> {
+pub(crate) fn only_safe(summary: &Numbers) -> Option<String> {
     let mut safe = summary.targets.iter().filter(|target| target.may_win);
     let (Some(only), None) = (safe.next(), safe.next()) else {
         return None;
@@ -108,7 +108,7 @@ pub(crate) fn only_safe(summary: &Summary) -> Option<String> {
 }
 
 /// Returns the statement that unsafe targets do different work if a case is durable.
-pub(crate) fn durable(summary: &Summary) -> Option<String> {
+pub(crate) fn durable(summary: &Numbers) -> Option<String> {
     let cases: Vec<String> = summary
         .cases
         .iter()
@@ -137,7 +137,7 @@ pub(crate) fn durable(summary: &Summary) -> Option<String> {
     })
 }
 
-fn barred_targets(summary: &Summary) -> impl Iterator<Item = (usize, &TargetSummary)> {
+fn barred_targets(summary: &Numbers) -> impl Iterator<Item = (usize, &TargetSummary)> {
     summary
         .targets
         .iter()
@@ -159,7 +159,7 @@ fn beats_contenders(case: &Workload, place: usize) -> bool {
 }
 
 /// Returns the names of targets as tables and sentences show them.
-pub(crate) fn names(summary: &Summary, places: &[usize]) -> String {
+pub(crate) fn names(summary: &Numbers, places: &[usize]) -> String {
     listed(
         &places
             .iter()

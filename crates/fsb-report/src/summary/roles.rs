@@ -4,7 +4,7 @@
 use fsb_model::{Params, shell};
 use fsb_stats::RankingOutcome;
 
-use super::model::{Summary, Workload};
+use super::model::{Numbers, Workload};
 use super::report_trial::is_durable;
 use super::risks;
 use crate::judged::resolution_text;
@@ -97,7 +97,7 @@ fn number(params: &Params, name: &str) -> u64 {
 }
 
 /// Returns one or two sentences for each role; none if no case resembles the work of any.
-pub(crate) fn lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
     if !summary.compares() || summary.blocks == 0 {
         return Vec::new();
     }
@@ -139,7 +139,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
 
 /// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K,
 /// cold`.
-fn results(summary: &Summary, role: &Role) -> Option<String> {
+fn results(summary: &Numbers, role: &Role) -> Option<String> {
     let is_whole = role.suite == summary.suite
         || role
             .program
@@ -163,7 +163,7 @@ fn results(summary: &Summary, role: &Role) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-fn outcome(summary: &Summary, case: &Workload) -> String {
+fn outcome(summary: &Numbers, case: &Workload) -> String {
     let names = |targets: &[usize]| risks::names(summary, targets);
     match (&case.ranking.outcome, case.resolution) {
         (RankingOutcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
@@ -184,7 +184,7 @@ fn outcome(summary: &Summary, case: &Workload) -> String {
 }
 
 /// Returns the targets of this run on the usual medium, as a shell takes them.
-fn targets(summary: &Summary) -> String {
+fn targets(summary: &Numbers) -> String {
     // A target on several kernels is one target here.
     let mut targets: Vec<String> = summary
         .targets
@@ -199,6 +199,7 @@ fn targets(summary: &Summary) -> String {
 mod tests {
     use super::*;
     use crate::sample;
+    use crate::summary::Summary;
 
     #[test]
     fn each_role_gets_the_results_of_its_rows_and_a_command() {

@@ -7,7 +7,7 @@ use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
 use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
-use super::model::{Measured, Summary, Workload};
+use super::model::{Measured, Numbers, Workload};
 use super::report_trial::{self, ReportTrial};
 use crate::show::{Change, describe_cases, listed, percent, some_cases, some_of};
 
@@ -85,7 +85,7 @@ pub(crate) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
 
 /// Returns a sentence such as `By total time: xfs +38 % instead of +42 % at write 1M, durable.` A
 /// geometric mean of samples hides a few that take very long.
-pub(crate) fn total_time_line(summary: &Summary) -> Option<String> {
+pub(crate) fn total_time_line(summary: &Numbers) -> Option<String> {
     let cases: Vec<(String, String)> = summary
         .cases
         .iter()
@@ -135,7 +135,7 @@ fn total_time_ratio(case: &Workload, cell: &Measured, theta: f64) -> Option<(f64
 }
 
 /// Returns the lines on sustained workloads below the table.
-pub(crate) fn sustained_lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn sustained_lines(summary: &Numbers) -> Vec<String> {
     slower_than_before(summary)
         .into_iter()
         .chain(unwritten(summary))
@@ -144,7 +144,7 @@ pub(crate) fn sustained_lines(summary: &Summary) -> Vec<String> {
 
 /// Returns a sentence such as `Rates before the steady state differed: ext4 +38 % at make and
 /// delete 4K files, sustained.`
-fn slower_than_before(summary: &Summary) -> Option<String> {
+fn slower_than_before(summary: &Numbers) -> Option<String> {
     let told = |cell: &Measured| {
         let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
         (change.abs() > summary.theta).then(|| format!("{:+.0} %", change * 100.0))
@@ -160,7 +160,7 @@ fn slower_than_before(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `The journal was written less than once during the work: ext4 0.2
 /// times at rename 4K files, sustained.`
-fn unwritten(summary: &Summary) -> Option<String> {
+fn unwritten(summary: &Numbers) -> Option<String> {
     let told = |cell: &Measured| {
         let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
         (turns < 1.0).then(|| format!("{turns:.1} times"))
@@ -176,7 +176,7 @@ fn unwritten(summary: &Summary) -> Option<String> {
 
 /// Returns a sentence such as `Time constant of the cache's warm-up: ext4 64.0 MiB, 812 ms at
 /// random warm up read 4K, cold.`
-pub(crate) fn warm_up_line(summary: &Summary) -> Option<String> {
+pub(crate) fn warm_up_line(summary: &Numbers) -> Option<String> {
     let cases = sustained_cases(summary, &|cell| Some(cell.warm_up.as_ref()?.describe()));
     (!cases.is_empty()).then(|| {
         format!(
@@ -187,7 +187,7 @@ pub(crate) fn warm_up_line(summary: &Summary) -> Option<String> {
 }
 
 /// Returns the warning of cells whose rate still changed.
-pub(crate) fn unsteady_warning(summary: &Summary) -> Option<String> {
+pub(crate) fn unsteady_warning(summary: &Numbers) -> Option<String> {
     /// The largest difference between the halves of a steady part.
     const STEADY: f64 = 0.1;
     let told = |cell: &Measured| {
@@ -204,7 +204,7 @@ pub(crate) fn unsteady_warning(summary: &Summary) -> Option<String> {
 }
 
 /// Returns the texts on cells, case by case.
-fn sustained_cases(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
+fn sustained_cases(summary: &Numbers, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
     summary
         .cases
         .iter()
@@ -222,6 +222,7 @@ fn sustained_cases(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>
 mod tests {
     use super::*;
     use crate::sample;
+    use crate::summary::Summary;
 
     /// Returns a run side by side in which one sample of xfs in each block takes `longer` times as
     /// long as the others.

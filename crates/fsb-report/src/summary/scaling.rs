@@ -8,7 +8,7 @@ use fsb_model::units::{parse_duration, show_seconds};
 use fsb_model::{Better, Params};
 use fsb_stats::{Estimate, Knee, knee};
 
-use super::model::{By, Measured, Scaling, Summary, TargetSummary, Workload};
+use super::model::{By, Measured, Numbers, Scaling, TargetSummary, Workload};
 use super::report_trial::ReportTrial;
 use crate::show::listed;
 
@@ -158,7 +158,7 @@ fn held(curve: &Scaling, cases: &[Workload], target: usize) -> Option<usize> {
 
 /// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1
 /// to 2), xfs and btrfs gain to the last, 8 threads.`
-pub(crate) fn lines(summary: &Summary) -> Vec<String> {
+pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
     summary
         .scaling
         .iter()
@@ -180,7 +180,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<String> {
 
 /// Returns a sentence such as `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4,
 /// not at 1.00 kop/s on xfs.` Returns `None` if a bound needs more blocks.
-fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
+fn rates(summary: &Numbers, curve: &Scaling) -> Option<String> {
     let mut cells = curve
         .cases
         .iter()
@@ -226,7 +226,7 @@ fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
     (!told.is_empty()).then(|| format!("{}: {what} {}.", curve.what, told.join(", ")))
 }
 
-fn line(summary: &Summary, curve: &Scaling) -> Option<String> {
+fn line(summary: &Numbers, curve: &Scaling) -> Option<String> {
     // Targets whose curves stop alike are named together.
     let mut alike: Vec<(Knee, Vec<String>)> = Vec::new();
     for (target, knee) in summary.targets.iter().zip(&curve.knees) {
@@ -266,6 +266,7 @@ mod tests {
 
     use super::*;
     use crate::sample;
+    use crate::summary::Summary;
 
     /// Returns a run of one workload over four numbers of threads.
     fn scaled(blocks: u32) -> Summary {

@@ -7,6 +7,7 @@ use crate::releases::Fact;
 use crate::report::Report;
 use crate::sample;
 use crate::summary::earlier::compare_earlier;
+use crate::summary::method;
 use crate::summary::{Measured, State, Summary, Workload};
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
@@ -313,8 +314,9 @@ fn findings_end_every_form() {
         faster: true,
     };
     let with = |count: usize| {
-        let summary = summary(&["ext4", "xfs"], 6)
-            .with_findings((1..=count).map(finding).collect(), Vec::new());
+        let mut summary = summary(&["ext4", "xfs"], 6);
+        summary.findings = Some((1..=count).map(finding).collect());
+        summary.method.push(method::findings(summary.theta));
         let (_, trials) = sample::run(&["ext4", "xfs"], 6);
         ["text", "markdown", "html", "json"].map(|name| shown(name, &summary, &trials))
     };
@@ -1078,7 +1080,7 @@ fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
     let label = "write 1M, durable".to_owned();
     record.memory_cells = vec![label.clone()];
     record.memory = Some(fsb_model::run::MemoryTouched::new(2 << 30, 1 << 30));
-    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).cases;
+    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).numbers.cases;
     let (withheld, others): (Vec<_>, Vec<_>) = of(&record)
         .into_iter()
         .partition(|case| case.withheld.is_some());
@@ -1130,7 +1132,7 @@ fn compared(targets: &[&str], factor: f64) -> EarlierRun {
             .for_each(|metric| metric.value *= factor);
     }
     let then = Summary::of_run(&record, &changed);
-    compare_earlier((&now, &record), (&then, &record)).unwrap()
+    compare_earlier((&now.numbers, &record), (&then.numbers, &record)).unwrap()
 }
 
 #[test]
@@ -1169,7 +1171,7 @@ fn cases_of_other_units_are_not_compared() {
     });
     other.units = units.collect();
     assert_eq!(
-        compare_earlier((&summary, &record), (&summary, &other)),
+        compare_earlier((&summary.numbers, &record), (&summary.numbers, &other)),
         None
     );
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::traced::{
     Activity, CommitKind, RequestKind, ThreadKind, TimeClass, TimePart, Traced, TracedRequest,
-    };
+};
 use serde::Serialize;
 
 /// The most functions of a difference.
@@ -310,7 +310,7 @@ fn kernel_threads(pairs: &[[&Traced; 2]]) -> Vec<KernelThreadTime> {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::traced::{KernelThreads, RequestTotals};
+    use fsb_model::traced::{KernelThreads, RequestTotals, TracedStack};
 
     use super::*;
 

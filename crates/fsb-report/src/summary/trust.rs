@@ -3,7 +3,7 @@
 use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
 
-use super::model::{Summary, Trust, TrustLevel};
+use super::model::{Numbers, Trust, TrustLevel};
 use super::report_trial::ReportTrial;
 use super::withheld::{self, Withheld};
 use super::{device, interference};
@@ -12,7 +12,7 @@ use crate::show::counted;
 
 /// Returns the trust in the numbers. Returns `None` if the run measured nothing.
 pub(super) fn assess(
-    summary: &Summary,
+    summary: &Numbers,
     record: &RunRecord,
     trials: &[ReportTrial],
 ) -> Option<Trust> {
@@ -77,7 +77,7 @@ pub(super) fn reports(warning: &Warning) -> bool {
 
 /// Returns the reasons why no case is judged, or why the numbers of a target alone are not
 /// reliable.
-fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
+fn low(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason {
         text: why.to_text(),
@@ -101,12 +101,12 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Rea
     found
 }
 
-fn has_few_blocks(summary: &Summary) -> bool {
+fn has_few_blocks(summary: &Numbers) -> bool {
     (summary.blocks as usize) < FEWEST_JUDGED
 }
 
 /// Returns whether all cases are withheld, or there is one target alone.
-fn judges_nothing(summary: &Summary) -> bool {
+fn judges_nothing(summary: &Numbers) -> bool {
     !summary.is_comparison()
         || summary
             .cases
@@ -116,7 +116,7 @@ fn judges_nothing(summary: &Summary) -> bool {
 
 /// Returns text such as `most trials were affected by interference or invalid at 1 of 12
 /// workloads`.
-fn spoilt(summary: &Summary) -> Option<String> {
+fn spoilt(summary: &Numbers) -> Option<String> {
     let spoilt = summary
         .cases
         .iter()
@@ -128,7 +128,7 @@ fn spoilt(summary: &Summary) -> Option<String> {
     })
 }
 
-fn fair(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
+fn fair(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     let memory = summary
         .cases

@@ -6,7 +6,7 @@ use fsb_model::workload::REUSE;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
-use super::model::{Measured, Summary};
+use super::model::{Measured, Numbers};
 use super::report_trial::ReportTrial;
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 
 /// Returns the warnings that may change the meaning of the answer, and those that the trust covers.
 pub(super) fn warnings(
-    summary: &Summary,
+    summary: &Numbers,
     record: &RunRecord,
     trials: &[ReportTrial],
 ) -> (Vec<String>, Vec<String>) {
@@ -81,7 +81,7 @@ pub(super) fn warnings(
 
 /// Returns a warning for each reason why some cases are not judged, with those cases, unless the
 /// headline names them.
-fn withheld(summary: &Summary, trials: &[ReportTrial]) -> Vec<String> {
+fn withheld(summary: &Numbers, trials: &[ReportTrial]) -> Vec<String> {
     if !summary.is_comparison()
         || summary.unjudged.is_some()
         || headline::names_withheld(summary, trials)
@@ -149,7 +149,7 @@ fn unflushed(record: &RunRecord) -> Option<String> {
 }
 
 /// Returns a warning if neighbouring blocks are more alike than usual.
-fn correlated(summary: &Summary) -> Option<String> {
+fn correlated(summary: &Numbers) -> Option<String> {
     let correlation = summary
         .correlation
         .filter(|correlation| correlation.is_remarkable())?;
@@ -163,7 +163,7 @@ fn correlated(summary: &Summary) -> Option<String> {
 }
 
 /// Returns cells and targets without any value, a line for each reason.
-pub(super) fn problems(summary: &Summary) -> Vec<String> {
+pub(super) fn problems(summary: &Numbers) -> Vec<String> {
     let mut problems = Vec::new();
     for (target, found) in summary.targets.iter().enumerate() {
         if let Some(reason) = &found.failed {
@@ -205,7 +205,7 @@ pub(super) fn problems(summary: &Summary) -> Vec<String> {
     problems
 }
 
-fn cells(summary: &Summary) -> impl Iterator<Item = (String, &Workload, &Measured)> {
+fn cells(summary: &Numbers) -> impl Iterator<Item = (String, &Workload, &Measured)> {
     summary.cases.iter().flat_map(|case| {
         summary
             .targets
@@ -216,7 +216,7 @@ fn cells(summary: &Summary) -> impl Iterator<Item = (String, &Workload, &Measure
 }
 
 /// Returns the targets that have numbers beside others that are ranked, a line for each reason.
-fn unjudged(summary: &Summary) -> Vec<String> {
+fn unjudged(summary: &Numbers) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for target in summary
         .targets
@@ -234,7 +234,7 @@ fn unjudged(summary: &Summary) -> Vec<String> {
 }
 
 /// Returns a warning on single failed trials in cells that have other values.
-fn lost(summary: &Summary) -> Option<String> {
+fn lost(summary: &Numbers) -> Option<String> {
     let mut total = 0;
     let mut named = Vec::new();
     for (target, case, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured)
@@ -313,7 +313,7 @@ fn restless(trials: &[ReportTrial]) -> Option<String> {
     })
 }
 
-fn noise(summary: &Summary) -> Vec<String> {
+fn noise(summary: &Numbers) -> Vec<String> {
     let named = |wanted: Noise| -> Vec<String> {
         let mut found: Vec<(f64, String)> = cells(summary)
             .filter_map(|(target, case, cell)| {
@@ -354,7 +354,7 @@ fn noise(summary: &Summary) -> Vec<String> {
 }
 
 /// Returns a warning on cells whose number averages over several states.
-fn not_stationary(summary: &Summary) -> Option<String> {
+fn not_stationary(summary: &Numbers) -> Option<String> {
     let named: Vec<String> = cells(summary)
         .filter_map(|(target, case, cell)| {
             let words = samples::words(cell.not_stationary.as_ref()?, case.unit, case.better);
@@ -370,7 +370,7 @@ fn not_stationary(summary: &Summary) -> Option<String> {
     })
 }
 
-fn trends(summary: &Summary) -> Option<String> {
+fn trends(summary: &Numbers) -> Option<String> {
     let named: Vec<String> = cells(summary)
         .filter_map(|(target, case, cell)| {
             let trend = cell.estimate.as_ref()?.significant_trend()?;

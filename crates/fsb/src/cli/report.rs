@@ -62,12 +62,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
-    let summary = results::summary_of_shown(&run.record, &run.trials);
     // The runs beside a published page are not those of its machine.
-    let summary = match fsb_store::is_page(&directory) {
-        true => summary,
-        false => stored::with_last_run(summary, &run.record, &directory),
+    let earlier = match fsb_store::is_page(&directory) {
+        true => None,
+        false => stored::last_run(&run.record, &directory),
     };
+    let summary = results::summary_beside(&run.record, &run.trials, earlier.as_ref());
     let report = Report::of_shown(&summary, &run.trials);
     match &arguments.figures {
         Some(directory) => write_figures(&report, directory)?,

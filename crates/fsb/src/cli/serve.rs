@@ -426,11 +426,11 @@ impl Reports for RunReports {
                 source.display()
             ));
         }
-        let summary = results::summary_of_shown(&run.record, &run.trials);
-        let summary = match fsb_store::is_page(source) {
-            true => summary,
-            false => stored::with_last_run(summary, &run.record, source),
+        let earlier = match fsb_store::is_page(source) {
+            true => None,
+            false => stored::last_run(&run.record, source),
         };
+        let summary = results::summary_beside(&run.record, &run.trials, earlier.as_ref());
         Ok(html::render(&Report::of_shown(&summary, &run.trials)))
     }
 

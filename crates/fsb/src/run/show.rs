@@ -23,7 +23,11 @@ pub fn show(
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
-    let summary = stored::with_last_run(results::summary(record, trials), record, directory.path());
+    let summary = results::summary_beside(
+        record,
+        &ReportTrial::all(trials),
+        stored::last_run(record, directory.path()).as_ref(),
+    );
     let shown = Report::of_run(&summary, trials);
     // Print the results even if the report cannot be written.
     let report = results::write(directory, &shown);
