@@ -17,19 +17,11 @@ use crate::table::{Table, TableRow};
 /// The style sheet of pages.
 pub const STYLE: &str = include_str!("../templates/style.css");
 
-/// The script that draws all charts except surfaces.
+/// The script that draws all charts except the surface.
 pub(crate) static PLOTLY: LazyLock<String> = LazyLock::new(|| {
     decompress(include_bytes!(concat!(
         env!("OUT_DIR"),
         "/plotly-cartesian.min.js.gz"
-    )))
-});
-
-/// The script that draws surfaces.
-pub(crate) static PLOTLY_3D: LazyLock<String> = LazyLock::new(|| {
-    decompress(include_bytes!(concat!(
-        env!("OUT_DIR"),
-        "/plotly-gl3d.min.js.gz"
     )))
 });
 

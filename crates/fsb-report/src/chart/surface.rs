@@ -14,8 +14,7 @@ pub(super) const KIND: ChartKind = ChartKind {
     draw: Draw::Panel(draw),
 };
 
-/// Only the heights lie in the page; its script makes the figure of the operation and set that are
-/// chosen.
+/// The page holds the heights only; `surface.js` draws the operation and the set that are chosen.
 fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
     let rows = view
         .rows
@@ -38,10 +37,9 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
                   to compare sets, use the heat maps."
                 .to_owned(),
         key: Vec::new(),
-        choices: Vec::new(),
-        operation: None,
         json: script_safe(&json!({ "sets": view.names, "operations": operations })),
-    })
+..Chart::default()
+})
 }
 
 fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
