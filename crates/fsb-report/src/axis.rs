@@ -43,6 +43,120 @@ pub(crate) fn unit(unit: Unit, typical: f64) -> AxisUnit {
     }
 }
 
+/// Beyond this ratio of the largest value to the smallest one, an axis of values is logarithmic.
+pub(crate) const LINEAR: f64 = 8.0;
+
+/// An axis of values, linear or logarithmic, with the places and texts of its ticks.
+#[derive(Debug)]
+pub(crate) struct ValueAxis {
+    pub(crate) lo: f64,
+    hi: f64,
+    is_logarithmic: bool,
+    pub(crate) ticks: Vec<(f64, String)>,
+}
+
+impl ValueAxis {
+    /// Returns an axis from zero, or a logarithmic one if the values differ by more than a factor of
+    /// [`LINEAR`]. Returns `None` without a positive value.
+    pub(crate) fn from_zero(values: &[f64]) -> Option<ValueAxis> {
+        let (lo, hi) = extremes(values)?;
+        if hi / lo > LINEAR {
+            return ValueAxis::logarithmic(values, value_ticks);
+        }
+        let (step, count) = linear_step(hi);
+        let at = |place: usize| step * place as f64;
+        Some(ValueAxis {
+            lo: 0.0,
+            hi: step * count,
+            is_logarithmic: false,
+            ticks: (0..=count as usize)
+                .map(|place| (at(place), format!("{}", (at(place) * 1e9).round() / 1e9)))
+                .collect(),
+        })
+    }
+
+    /// Returns an axis that small changes of the values fill, or a logarithmic one.
+    pub(crate) fn around(values: &[f64]) -> Option<ValueAxis> {
+        let (lo, hi) = extremes(values)?;
+        if hi / lo > LINEAR {
+            return ValueAxis::logarithmic(values, value_ticks);
+        }
+        let margin = (hi - lo).max(hi * 0.02) * 0.1;
+        let (lo, hi) = ((lo - margin).max(0.0), hi + margin);
+        let (places, texts) = linear_ticks(lo, hi);
+        Some(ValueAxis {
+            lo,
+            hi,
+            is_logarithmic: false,
+            ticks: places.into_iter().zip(texts).collect(),
+        })
+    }
+
+    /// Returns a logarithmic axis whose ticks this function makes.
+    pub(crate) fn logarithmic(
+        values: &[f64],
+        ticks: fn(f64, f64) -> (Vec<f64>, Vec<String>),
+    ) -> Option<ValueAxis> {
+        let (lo, hi) = extremes(values)?;
+        let (lo, hi) = (lo / 1.15, hi * 1.15);
+        let (places, texts) = ticks(lo, hi);
+        Some(ValueAxis {
+            lo,
+            hi,
+            is_logarithmic: true,
+            ticks: places.into_iter().zip(texts).collect(),
+        })
+    }
+
+    /// Returns the place of a value on the axis, from 0 to 1.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let [value, lo, hi] = [value, self.lo, self.hi].map(|value| match self.is_logarithmic {
+            true => libm::log(value),
+            false => value,
+        });
+        ((value - lo) / (hi - lo)).clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the smallest and the largest positive value.
+fn extremes(values: &[f64]) -> Option<(f64, f64)> {
+    let positive = values.iter().copied().filter(|value| *value > 0.0);
+    let (lo, hi) = positive.fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    (hi > 0.0).then_some((lo, hi))
+}
+
+/// Returns the step of a linear axis up to `most`, and the number of steps.
+pub(crate) fn linear_step(most: f64) -> (f64, f64) {
+    const MOST_STEPS: f64 = 6.0;
+    let power = 10f64.powf((most / MOST_STEPS).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+    let step = steps
+        .into_iter()
+        .find(|step| most / step <= MOST_STEPS)
+        .unwrap_or(steps[3]);
+    (step, (most / step).ceil().max(1.0))
+}
+
+/// Returns about five round values between two others, with their texts.
+fn linear_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+    let rough = (hi - lo) / 5.0;
+    let power = 10f64.powi(libm::floor(libm::log10(rough)) as i32);
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|step| *step >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    let first = libm::ceil(lo / step) as i64;
+    let last = libm::floor(hi / step) as i64;
+    let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
+    let decimals = (-libm::floor(libm::log10(step))).max(0.0) as usize;
+    let texts = ticks
+        .iter()
+        .map(|tick| format!("{tick:.decimals$}"))
+        .collect();
+    (ticks, texts)
+}
+
 /// Ratios that make good ticks.
 const RATIOS: [f64; 25] = [
     0.001,
@@ -212,5 +326,20 @@ mod tests {
             (ratio_text(0.1), ratio_text(0.8), ratio_text(20.0)),
             ("÷10".into(), "−20 %".into(), "×20".into())
         );
+    }
+
+    #[test]
+    fn axes_have_round_steps() {
+        assert_eq!(linear_step(412.0), (100.0, 5.0));
+        assert_eq!(linear_step(6.0), (1.0, 6.0));
+        assert_eq!(linear_step(0.07), (0.02, 4.0));
+        assert_eq!(linear_step(1.9), (0.5, 4.0));
+    }
+
+    #[test]
+    fn ticks_are_round_and_within_the_axis() {
+        assert_eq!(linear_ticks(93.0, 101.0).1, ["94", "96", "98", "100"]);
+        assert_eq!(linear_ticks(0.93, 1.01).1, ["0.94", "0.96", "0.98", "1.00"]);
+        assert_eq!(linear_ticks(0.0, 4.1).1, ["0", "1", "2", "3", "4"]);
     }
 }

@@ -162,7 +162,7 @@ fn paragraph(
 
 /// Returns the words of a command that sets these mount options.
 fn with_options(kind: &str, options: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).into();
+    let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).to_vec();
     if !options.is_empty() {
         words.extend(["-o".to_owned(), options.join(",")]);
     }

@@ -38,10 +38,14 @@ pub(crate) struct TableCell {
 
 impl Table {
     /// Returns a table without a foot, with heads that name no columns.
-    pub(crate) fn new(caption: impl Into<String>, head: Vec<String>, rows: Vec<TableRow>) -> Table {
+    pub(crate) fn new(
+        caption: impl Into<String>,
+        head: impl IntoIterator<Item: Into<String>>,
+        rows: Vec<TableRow>,
+    ) -> Table {
         Table {
             caption: caption.into(),
-            head,
+            head: head.into_iter().map(Into::into).collect(),
             rows,
             foot: None,
             heads_are_columns: false,
@@ -55,9 +59,7 @@ impl Table {
         names: &[String],
         rows: Vec<TableRow>,
     ) -> Table {
-        let head = std::iter::once(first.to_owned())
-            .chain(names.iter().cloned())
-            .collect();
+        let head = std::iter::once(first).chain(names.iter().map(String::as_str));
         Table {
             heads_are_columns: true,
             ..Table::new(caption, head, rows)
@@ -97,6 +99,14 @@ impl TableCell {
         TableCell {
             text: minus(&text.into()),
             ..TableCell::default()
+        }
+    }
+
+    /// Returns the cell with smaller text below its own.
+    pub(crate) fn with_small(self, small: impl Into<String>) -> TableCell {
+        TableCell {
+            small: small.into(),
+            ..self
         }
     }
 

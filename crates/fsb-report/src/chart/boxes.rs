@@ -66,9 +66,8 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
                   quartile with the median in it, whiskers to the smallest and the largest value. Logarithmic."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 

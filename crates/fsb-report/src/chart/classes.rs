@@ -53,9 +53,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             .iter()
             .map(|(column, _)| entry(view, *column))
             .collect(),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }]
 }
 

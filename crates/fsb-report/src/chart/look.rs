@@ -3,7 +3,7 @@
 use fsb_model::units::Bytes;
 use serde_json::{Value, json};
 
-use crate::axis::value_ticks;
+use crate::axis::{LINEAR, value_ticks};
 use crate::compare::detail::Fixed;
 use crate::escape::script_safe;
 use crate::screen::Names;
@@ -92,7 +92,7 @@ pub(super) fn size_text(bytes: u64) -> String {
 /// Returns an axis for values between `lo` and `hi`: linear from zero, or logarithmic if they
 /// differ by more than a factor of 8.
 pub(super) fn value_axis(unit: &str, lo: f64, hi: f64) -> Value {
-    if lo > 0.0 && hi / lo > 8.0 {
+    if lo > 0.0 && hi / lo > LINEAR {
         logarithmic(unit, lo / 1.15, hi * 1.15)
     } else {
         json!({ "title": { "text": unit }, "rangemode": "tozero", "zeroline": false })
@@ -109,6 +109,7 @@ pub(super) fn logarithmic(title: &str, lo: f64, hi: f64) -> Value {
 }
 
 /// A chart and the words that belong to it.
+#[derive(Default)]
 pub(crate) struct Chart {
     pub(crate) id: String,
     pub(crate) height: usize,

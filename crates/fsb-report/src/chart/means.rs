@@ -37,9 +37,8 @@ fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
             fixed.varies
         ),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 

@@ -69,9 +69,8 @@ fn chart(
         label: format!("{}: medians with quartiles by {what}", row.label),
         caption: format!("Medians by {what}, with bars from the first to the third quartile."),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }]
 }
 

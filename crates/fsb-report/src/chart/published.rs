@@ -59,9 +59,8 @@ fn chart(view: &View<'_>, published: &Published, rows: &[PublishedRow], id: Stri
              machines do."
         ),
         key: complete_key(view, published, &places),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 

@@ -36,9 +36,8 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
             percent(view.theta)
         ),
         key: key(view).into_iter().skip(1).collect(),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout(view, extremes)),
+        ..Chart::default()
     }]
 }
 

@@ -64,8 +64,6 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
             ),
         },
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(
             &traces
                 .into_iter()
@@ -73,6 +71,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
                 .collect::<Vec<_>>(),
             &layout,
         ),
+        ..Chart::default()
     })
 }
 

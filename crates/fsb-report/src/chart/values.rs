@@ -144,8 +144,7 @@ fn chart(view: &View<'_>, row: &Row<'_>, groups: &[&Group], id: String) -> Chart
         ),
         caption: "Absolute values, with 95 % intervals where they are judged.".to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }

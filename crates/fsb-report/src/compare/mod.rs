@@ -6,6 +6,7 @@ pub(crate) mod detail;
 mod method;
 pub(crate) mod sections;
 
+use fsb_stats::Resolution;
 use std::borrow::Cow;
 
 use between::{condition_text, power_of, remedy_of, unjudged_at, unjudged_of};
@@ -16,12 +17,12 @@ use fsb_stats::compare::{
 };
 use fsb_stats::{FEWEST_RUNS_JUDGED, RankingOutcome, Verdict};
 
-use crate::judged::{CountedOutcome, TallyWords, tally};
+use crate::answer::{CountedOutcome, RowAnswer, TallyWords, tally, unjudged_answer};
 use crate::mark;
 use crate::operation::{OperationRow, SetStatistics, is_about};
 use crate::releases::Releases;
 use crate::screen::Names;
-use crate::show::{capital, counted, listed, listed_or_counted, percent};
+use crate::show::{capital, counted, listed, listed_or_counted};
 use crate::view::{
     CellView, Detail, DetailLine, Row, RowData, View, Words, brief_legend, legend_of_marks,
 };
@@ -44,7 +45,7 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
     let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
     let mut rows = rows(selection);
     for row in &mut rows {
-        row.sentence = sentence(selection, row);
+        row.sentence = sentence(document, &names, row);
     }
     let findings: Vec<&Finding> = document
         .findings
@@ -58,32 +59,21 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
     let mut view = View {
         words: WORDS,
         title: title(&names),
-        answer: headline(selection, &rows),
-        overall: None,
+        answer: headline(selection, &names, &rows),
         rows,
         theta: document.settings.theta,
         unjudged: document.unjudged.as_deref(),
-        legend: Vec::new(),
-        explanation: None,
         in_detail: selection.detail.is_some(),
         findings: Some(findings).filter(|findings| !findings.is_empty()),
-        scaling: Vec::new(),
-        traced: Vec::new(),
-        explained: Vec::new(),
-        published: None,
-        claims: None,
         facts: facts(document, &sets),
-        notes: Vec::new(),
-        advice: None,
-        problems: &[],
-        trust: None,
         warnings: &document.warnings,
         urgent: document.urgent,
         conditions: document.conditions.iter().map(condition_text).collect(),
         method: method::paragraphs(selection),
+        names,
         group_size: 1,
         has_row_sections: true,
-        names,
+        ..View::default()
     };
     view.legend = legend(&view);
     view.explanation = explanation(&view);
@@ -144,11 +134,7 @@ fn legend(view: &View<'_>) -> Vec<String> {
     }
     let mut note = "Geometric means.".to_owned();
     if view.compares() {
-        let mut judged = view
-            .rows
-            .iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.judged);
+        let mut judged = view.cells().filter_map(|cell| cell.judged);
         let interval = match judged.any(|judged| judged.verdict != Verdict::NotJudged) {
             true if view.names.len() > 2 => ", 95 % interval of all pairs together",
             true => ", 95 % interval",
@@ -367,7 +353,7 @@ fn shorten_names<T>(map: &mut BySet<T>, releases: &Releases) {
 /// States the number of operations at which each set is fastest, the ties and the undecided ones.
 /// The pool of all operations does not count unless it is the only row, and the parts of a total
 /// count only in detail.
-pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
+fn headline(selection: Selection<'_>, names: &[String], all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let rows: Vec<&Row<'_>> = all
         .iter()
@@ -382,19 +368,19 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     } else {
         "operation"
     };
-    let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
     match rows.as_slice() {
         [] if sets.is_empty() => return "There is nothing to compare.".to_owned(),
         [] if sets.len() > 1 => {
             return "There is nothing to compare: the sets have no cell in common.".to_owned();
         }
         _ if document.unjudged.is_some() => {
-            let why = capital(document.unjudged.as_deref().unwrap_or_default());
-            let rows = counted(rows.len(), word);
-            return format!(
-                "{why}. {rows} of {}: numbers, nothing is judged.",
-                listed_or_counted(&names, "set")
+            let why = document.unjudged.as_deref().unwrap_or_default();
+            let scope = format!(
+                "{} of {}",
+                counted(rows.len(), word),
+                listed_or_counted(names, "set")
             );
+            return unjudged_answer(why, &scope);
         }
         _ if sets.len() < 2 => {
             let (rows, runs) = (counted(rows.len(), word), counted(sets[0].runs, "run"));
@@ -420,12 +406,12 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         })
         .collect();
     let words = TallyWords {
-        best: best(&sets),
+        best: if sets.len() == 2 { "faster" } else { "fastest" },
         row: word,
         alone: "in one set only",
         theta: document.settings.theta,
     };
-    let tally = tally(&names, &outcomes, words);
+    let tally = tally(names, &outcomes, words);
     let pairs = selection
         .operations()
         .flat_map(|operation| &operation.ranking.pairs);
@@ -458,11 +444,6 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     } else {
         format!("{tally} Left out, too few runs: {}.", listed(&few))
     }
-}
-
-/// Returns the comparative for two sets and the superlative for more.
-fn best(sets: &[&SetSummary]) -> &'static str {
-    if sets.len() == 2 { "faster" } else { "fastest" }
 }
 
 /// Describes rows with too few runs for verdicts: the direction of the numbers, and that nothing is
@@ -508,68 +489,43 @@ fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String 
 }
 
 /// Returns the conclusion that the data support at a row, in a sentence.
-fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
-    let (document, sets) = (selection.document, selection.sets());
-    let names = |places: &[usize]| {
-        listed(
-            &places
-                .iter()
-                .map(|place| sets[*place].name.as_str())
-                .collect::<Vec<_>>(),
-        )
-    };
-    let at = &row.label;
-    if let Some(why) = &document.unjudged {
-        return format!("Not judged at {at}: {why}.");
-    }
-    let start = match &row.outcome {
-        RankingOutcome::Winner(winner) => match sets.as_slice() {
-            [_, _] => format!(
-                "{} is faster than {} at {at}",
-                names(&[*winner]),
-                names(&[1 - *winner])
-            ),
-            _ => format!("{} is fastest at {at}", names(&[*winner])),
-        },
-        RankingOutcome::Tie(tied) => {
-            let all = if tied.len() == 2 { "" } else { "all " };
-            format!(
-                "{} are {all}equivalent at {at}, within {}",
-                names(tied),
-                percent(document.settings.theta)
-            )
-        }
-        RankingOutcome::Undecided(open) => {
-            format!(
-                "Undecided at {at}: {} are not significantly different",
-                names(open)
-            )
-        }
-        RankingOutcome::NotJudged if document.withheld => format!("Not judged at {at}"),
-        RankingOutcome::NotJudged => match operation(row)
-            .and_then(unjudged_at)
-            .or_else(|| unjudged_of(document))
-        {
-            Some(why) => format!("Not judged at {at}, {why}"),
-            None => format!("Not judged at {at}, too few blocks or runs"),
-        },
-        RankingOutcome::Alone(only) => {
-            return format!("Only {} has values at {at}.", names(&[*only]));
-        }
-        RankingOutcome::Nothing => return format!("No value at {at}."),
-    };
-    let changes: Vec<String> = (1..sets.len())
-        .filter_map(|set| change(&sets[set].name, row, set))
+fn sentence(document: &Document, names: &[String], row: &Row<'_>) -> String {
+    let changes: Vec<String> = (1..names.len())
+        .filter_map(|set| change(&names[set], row, set))
         .collect();
-    if changes.is_empty() {
-        format!("{start}.")
-    } else {
-        format!(
-            "{start}. Against {}: {}.",
-            document.baseline,
-            changes.join("; ")
-        )
+    let details = match &row.outcome {
+        _ if document.unjudged.is_some() || changes.is_empty() => String::new(),
+        _ => format!(". Against {}: {}", document.baseline, changes.join("; ")),
+    };
+    let unjudged = match (&document.unjudged, document.withheld) {
+        (Some(why), _) => format!(": {why}"),
+        (None, true) => String::new(),
+        (None, false) => {
+            let why = operation(row)
+                .and_then(unjudged_at)
+                .or_else(|| unjudged_of(document));
+            format!(
+                ", {}",
+                why.unwrap_or_else(|| "too few blocks or runs".to_owned())
+            )
+        }
+    };
+    RowAnswer {
+        at: &row.label,
+        names,
+        outcome: match document.unjudged {
+            Some(_) => &RankingOutcome::NotJudged,
+            None => &row.outcome,
+        },
+        resolution: match row.outcome {
+            RankingOutcome::Tie(_) => Some(Resolution::EqualWithin(document.settings.theta)),
+            _ => None,
+        },
+        is_pair: names.len() == 2,
+        unjudged,
+        details,
     }
+    .sentence()
 }
 
 /// Returns the change of a set with its verdict: `ext4 +12 % [+9 +16], faster`. Returns `None` if

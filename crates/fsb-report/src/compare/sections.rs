@@ -168,7 +168,7 @@ fn all_operations(view: &View<'_>) -> Option<Section> {
             "Classic: all values of each operation pooled, in {}",
             scale.name
         ),
-        head.collect(),
+        head,
         rows,
     );
     let note = "All operations in one table, as figure 5.3 of Beňas 2011 has them. The sections of the operations have the \
@@ -626,9 +626,7 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         )
     });
     let caption = "Latencies of all runs together; – where fewer than 100 operations lie beyond";
-    let head = std::iter::once("Set".to_owned())
-        .chain(quantiles.iter().map(|q| quantile_name(*q)))
-        .collect();
+    let head = std::iter::once("Set".to_owned()).chain(quantiles.iter().map(|q| quantile_name(*q)));
     (!quantiles.is_empty()).then(|| Table::new(caption, head, rows.collect()))
 }
 
@@ -655,9 +653,7 @@ fn timelines_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         ))
     };
     let rows: Vec<TableRow> = view.names.iter().enumerate().filter_map(row).collect();
-    let head = ["Set", "Runs", "Intervals", "Lowest", "Highest"]
-        .map(str::to_owned)
-        .to_vec();
+    let head = ["Set", "Runs", "Intervals", "Lowest", "Highest"];
     (!rows.is_empty()).then(|| Table::new("Intervals of all runs", head, rows))
 }
 
@@ -780,9 +776,7 @@ fn sets_table(sets: &[&SetSummary]) -> Table {
         ];
         TableRow::of_column(place, &set.name, cells)
     };
-    let head = ["Set", "Tool", "Runs", "Command", "Files"]
-        .map(str::to_owned)
-        .into();
+    let head = ["Set", "Tool", "Runs", "Command", "Files"];
     Table::new(
         "What was read",
         head,

@@ -226,11 +226,7 @@ pub(crate) fn point(
 }
 
 fn explanation(view: &View<'_>) -> String {
-    let mut judged = view
-        .rows
-        .iter()
-        .flat_map(|row| &row.cells)
-        .filter_map(|cell| cell.judged);
+    let mut judged = view.cells().filter_map(|cell| cell.judged);
     let intervals = match judged.any(|judged| judged.judged_interval().is_some()) {
         true if view.names.len() > 2 => "lines: 95 % intervals of all pairs of a case together. ",
         true => "lines: 95 % intervals. ",

@@ -117,13 +117,7 @@ fn conclusion(
         screen.line(&warning, &more);
     }
     let mut facts = view.facts.clone();
-    if is_single
-        && view
-            .rows
-            .iter()
-            .flat_map(|row| &row.cells)
-            .any(|cell| cell.verdict().is_some())
-    {
+    if is_single && view.cells().any(|cell| cell.verdict().is_some()) {
         let is_less_better = view.rows.iter().any(|row| row.better == Better::Lower);
         let less = is_less_better.then(|| "less is better".to_owned());
         let level = if view.names.len() > 2 {
@@ -543,7 +537,7 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
             names,
             COLUMNS.map(|(_, title)| title.to_owned()),
         ));
-        for (target, cell) in summary.targets.iter().zip(&row.cells) {
+        for (target, cell) in summary.cells_of(row) {
             if cell.estimate.is_some() {
                 let texts = COLUMNS.map(|(metric, _)| {
                     cell.beside(metric).map_or_else(

@@ -42,9 +42,12 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
 
 fn table(summary: &Summary, one: &BesideBackground) -> Table {
     let unit = summary.cases[one.alone].unit;
-    let ratio = |text: String, comparison: &Comparison| TableCell {
-        small: format!("{} ×{}", factor(comparison.ratio), interval(comparison)),
-        ..TableCell::new(text)
+    let ratio = |text: String, comparison: &Comparison| {
+        TableCell::new(text).with_small(format!(
+            "{} ×{}",
+            factor(comparison.ratio),
+            interval(comparison)
+        ))
     };
     let row = |(place, slowdown): (usize, &Option<Slowdown>)| {
         let Slowdown {
@@ -73,14 +76,12 @@ fn table(summary: &Summary, one: &BesideBackground) -> Table {
             quantile(quantiles.first()),
             quantile(quantiles.get(1)),
             TableCell::new(longest.map_or_else(|| "–".to_owned(), seconds)),
-            TableCell {
-                small: background.as_ref().map(share_text).unwrap_or_default(),
-                ..TableCell::new(
-                    background
-                        .as_ref()
-                        .map_or_else(|| "–".to_owned(), rate_text),
-                )
-            },
+            TableCell::new(
+                background
+                    .as_ref()
+                    .map_or_else(|| "–".to_owned(), rate_text),
+            )
+            .with_small(background.as_ref().map(share_text).unwrap_or_default()),
         ];
         Some(TableRow::of_column(
             place,

@@ -15,7 +15,7 @@ use crate::summary::latency::{self, quantile_name};
 use crate::summary::timeline::{FEWEST, interval_text};
 use crate::summary::{
     BlockGroup, Measured, Published, PublishedClaim, PublishedLayout, PublishedRow, Summary,
-    TargetSummary, Workload, roles, samples,
+    Workload, roles, samples,
 };
 use crate::table::{Table, TableCell, TableRow};
 use crate::view::{CellView, Row, View};
@@ -133,7 +133,7 @@ fn claims(summary: &Summary) -> Option<Section> {
             .iter()
             .map(|claim| TableRow::new(&claim.test, cells(claim)))
             .collect();
-        let head = ["Test", "published", "here"].map(str::to_owned).to_vec();
+        let head = ["Test", "published", "here"];
         Block::table("published", Table::new(group, head, rows))
     };
     let blocks = std::iter::once(Block::text("", &claims.title)).chain(claims.groups().map(table));
@@ -226,7 +226,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
 /// that are not stationary.
 fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     let reference = summary.reference_name();
-    let cells = summary.targets.iter().zip(&workload.cells);
+    let cells = summary.cells_of(workload);
     let scatter = cells.clone().filter_map(|(target, cell)| {
         let found = cell.scatter?;
         let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
@@ -264,7 +264,7 @@ fn brief(share: f64) -> String {
 /// same reason are counted.
 fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> {
     let mut lines = Vec::new();
-    for (target, cell) in summary.targets.iter().zip(&workload.cells) {
+    for (target, cell) in summary.cells_of(workload) {
         match (cell.absence(), cell.reason()) {
             (Some(kind), Some(reason)) => lines.push(format!("{}: {kind}: {reason}", target.name)),
             _ if group_size > 1 => {
@@ -341,7 +341,7 @@ fn total(summary: &Summary) -> Option<TableRow> {
 }
 
 fn names(summary: &Summary) -> Vec<String> {
-    summary.targets.iter().map(TargetSummary::label).collect()
+    summary.labels()
 }
 
 /// Returns the table of every statistic of one workload, with one row per target.
@@ -391,10 +391,7 @@ fn statistics(
             ""
         };
         let small = format!("p {}", p_value(trend.p_value));
-        TableCell {
-            small,
-            ..TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0))
-        }
+        TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0)).with_small(small)
     });
     let show = |value| workload.unit.show(value);
     let range = format!("{} – {}", show(estimate.min), show(estimate.max));
@@ -404,14 +401,8 @@ fn statistics(
     };
     cells.extend([
         TableCell::new(estimate.n.to_string()),
-        TableCell {
-            small: range,
-            ..TableCell::new(show(estimate.median))
-        },
-        TableCell {
-            small: outliers,
-            ..TableCell::new(percent((estimate.cv * 1e3).round() / 1e3))
-        },
+        TableCell::new(show(estimate.median)).with_small(range),
+        TableCell::new(percent((estimate.cv * 1e3).round() / 1e3)).with_small(outliers),
         trend,
     ]);
     cells
@@ -485,8 +476,7 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
     ];
     let head = head
         .into_iter()
-        .chain(quantiles.iter().map(|q| quantile_name(*q)))
-        .collect();
+        .chain(quantiles.iter().map(|q| quantile_name(*q)));
     let caption = format!(
         "Latency of {operation}, all trials together; – where fewer than 100 operations lie beyond"
     );
@@ -531,10 +521,7 @@ fn cost(cell: &Measured, name: &str) -> TableCell {
     let small = found
         .interval
         .map(|i| format!("[{}, {}]", show(i.lo.max(0.0)), show(i.hi)));
-    TableCell {
-        small: small.unwrap_or_default(),
-        ..TableCell::new(show(found.description.mean))
-    }
+    TableCell::new(show(found.description.mean)).with_small(small.unwrap_or_default())
 }
 
 /// Returns the readable name of a metric, such as `cpu_per_operation`.
@@ -583,14 +570,7 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
         for point in &cell.trials {
             let small = if point.outlier { "outlier" } else { "" };
             let shown = TableCell::new(workload.unit.show(point.value));
-            put(
-                point.block,
-                column,
-                TableCell {
-                    small: small.to_owned(),
-                    ..shown
-                },
-            );
+            put(point.block, column, shown.with_small(small.to_owned()));
         }
     }
     let rows = rows
@@ -620,14 +600,11 @@ fn block_groups_table(summary: &Summary, workload: &Workload, size: u32) -> Tabl
                 min,
                 max,
                 ..
-            }) => TableCell {
-                small: format!(
-                    "{n}: {} to {}",
-                    workload.unit.show(*min),
-                    workload.unit.show(*max)
-                ),
-                ..TableCell::new(workload.unit.show(*median))
-            },
+            }) => TableCell::new(workload.unit.show(*median)).with_small(format!(
+                "{n}: {} to {}",
+                workload.unit.show(*min),
+                workload.unit.show(*max)
+            )),
             None => TableCell::new("–"),
         };
         let first = number * size + 1;
@@ -668,11 +645,7 @@ fn environment_table(table: &EnvironmentTable) -> Table {
     } else {
         &["What", "Observed"]
     };
-    Table::new(
-        &table.title,
-        head.iter().map(|text| (*text).to_owned()).collect(),
-        rows.collect(),
-    )
+    Table::new(&table.title, head.iter().copied(), rows.collect())
 }
 
 /// Returns the table of measured and published values.
@@ -741,9 +714,7 @@ fn configurations(summary: &Summary, published: &Published) -> Table {
         TableRow::new(format!("{}, {whose}", one.name), cells.collect())
     });
     let tests = published.rows.iter().map(|row| row.workload.clone());
-    let head = std::iter::once("File system".to_owned())
-        .chain(tests)
-        .collect();
+    let head = std::iter::once("File system".to_owned()).chain(tests);
     Table::new(
         "minutes and seconds, arithmetic means",
         head,
@@ -771,10 +742,7 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
             };
             let worst = longest.map_or_else(
                 || TableCell::new("–"),
-                |stall| TableCell {
-                    small: stall.meanwhile(),
-                    ..TableCell::new(show_seconds(stall.lasted))
-                },
+                |stall| TableCell::new(show_seconds(stall.lasted)).with_small(stall.meanwhile()),
             );
             let typical = format!("{}/s", show_count(timeline.typical()));
             let cells = vec![

@@ -44,7 +44,6 @@ fn table(
         .iter()
         .copied()
         .chain([&*found.baseline, &*found.candidate, "Difference"]);
-    let head = head.map(str::to_owned).collect();
     (!rows.is_empty()).then(|| Table::new(caption, head, rows))
 }
 
@@ -70,9 +69,7 @@ fn classes(found: &TracedExplanation) -> Table {
         &found.baseline,
         &found.candidate,
         "Difference",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    ];
     let caption = format!(
         "Time per operation by class, in {} of traced samples, with intervals that hold together",
         counted(found.blocks as usize, "block")
@@ -93,10 +90,7 @@ fn classes(found: &TracedExplanation) -> Table {
                 let interval = cause
                     .interval
                     .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
-                let difference = TableCell {
-                    small: interval.unwrap_or_default(),
-                    ..difference
-                };
+                let difference = difference.with_small(interval.unwrap_or_default());
                 TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
             })
             .collect(),
@@ -115,14 +109,8 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
             size.into_iter().chain(time).collect::<Vec<_>>().join(", ")
         };
         let [baseline, candidate, difference] = cells(rate.count, show_count);
-        let baseline = TableCell {
-            small: each(|both| both.baseline),
-            ..baseline
-        };
-        let candidate = TableCell {
-            small: each(|both| both.candidate),
-            ..candidate
-        };
+        let baseline = baseline.with_small(each(|both| both.baseline));
+        let candidate = candidate.with_small(each(|both| both.candidate));
         TableRow::new(rate.kind.name(), vec![baseline, candidate, difference])
     });
     let commits = work
@@ -157,14 +145,8 @@ fn locks(found: &TracedExplanation) -> Option<Table> {
     let rows = found.work.as_ref()?.locks.iter().flatten().map(|lock| {
         let [baseline, candidate, difference] = cells(lock.seconds, show_seconds);
         let counted = |count: f64| format!("{} contended", show_count(count));
-        let baseline = TableCell {
-            small: counted(lock.count.baseline),
-            ..baseline
-        };
-        let candidate = TableCell {
-            small: counted(lock.count.candidate),
-            ..candidate
-        };
+        let baseline = baseline.with_small(counted(lock.count.baseline));
+        let candidate = candidate.with_small(counted(lock.count.candidate));
         let function = if lock.function.is_empty() {
             "–"
         } else {

@@ -13,8 +13,8 @@ use crate::show::{capital, counted};
 use crate::summary::causes::Explanation;
 use crate::summary::traced::TracedExplanation;
 use crate::summary::{
-    Measured, Summary, TargetSummary, TrustLevel, Workload, costs, group_size, headline,
-    neighbours, samples, scaling,
+    Measured, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, samples,
+    scaling,
 };
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
@@ -42,13 +42,12 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         title: summary.name.clone(),
         answer: summary.answer.clone(),
         overall: summary.overall_answer.clone(),
-        names: summary.targets.iter().map(TargetSummary::label).collect(),
+        names: summary.labels(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
         legend: legend(summary, &rows),
         explanation: explanation(summary, &rows),
         rows,
-        in_detail: false,
         findings: summary
             .findings
             .as_ref()
@@ -69,10 +68,10 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         }),
         warnings: &summary.warnings,
         urgent: summary.urgent,
-        conditions: Vec::new(),
         method: summary.method.clone(),
         group_size: group_size(&summary.cases),
         has_row_sections: summary.matrix.is_none() || summary.cases.len() <= MOST_SECTIONS,
+        ..View::default()
     }
 }
 
@@ -127,7 +126,7 @@ fn with_places(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
 }
 
 fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
-    let cells = summary.targets.iter().zip(&workload.cells);
+    let cells = summary.cells_of(workload);
     let cells = cells.map(|(target, measured)| CellView {
         unranked: target.unjudged.is_some(),
         ..cell(summary, workload, measured)
@@ -187,7 +186,7 @@ pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
 
 /// Explains the table for a screen: shortened names, the baseline, marks.
 fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
-    let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let labels: Vec<String> = summary.labels();
     let names = Names::new(labels.iter().map(String::as_str));
     let mut legend = names.legend();
     let marks = brief_legend(rows, summary.theta);
@@ -196,10 +195,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
         // One or two blocks give no interval.
         if summary
-            .cases
-            .iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.estimate.as_ref())
+            .estimates()
             .any(|estimate| estimate.interval.is_some() && estimate.is_judged())
         {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
@@ -226,13 +222,7 @@ fn baseline(
     name: &str,
     marks: Option<String>,
 ) -> Option<String> {
-    let compared = || {
-        summary
-            .cases
-            .iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.against.as_ref())
-    };
+    let compared = || summary.cells().filter_map(|cell| cell.against.as_ref());
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
     let interval = match (is_judged, rows.len(), summary.targets.len()) {

@@ -46,17 +46,13 @@ fn flushed(summary: &Numbers) -> Option<String> {
                 .find(|latency| latency.operation == case.operation);
             own.and_then(|latency| latency.at(0.99))
         };
-        let lines = summary
-            .targets
-            .iter()
-            .zip(&case.cells)
-            .filter_map(|(target, cell)| {
-                Some(format!(
-                    "{} {}",
-                    target.label(),
-                    fsb_model::units::show_seconds(p99(cell)?)
-                ))
-            });
+        let lines = summary.cells_of(case).filter_map(|(target, cell)| {
+            Some(format!(
+                "{} {}",
+                target.label(),
+                fsb_model::units::show_seconds(p99(cell)?)
+            ))
+        });
         let lines: Vec<String> = lines.collect();
         // A partial list would suggest that the other targets do not flush.
         (lines.len() == measured().count())
@@ -191,18 +187,14 @@ fn round_trips(summary: &Numbers) -> Option<String> {
         .cases
         .iter()
         .filter_map(|case| {
-            let named = summary
-                .targets
-                .iter()
-                .zip(&case.cells)
-                .filter_map(|(target, cell)| {
-                    let found = cell.beside(RPCS_PER_OPERATION.name)?;
-                    Some(format!(
-                        "{} {}",
-                        target.label(),
-                        found.unit.show(found.description.mean)
-                    ))
-                });
+            let named = summary.cells_of(case).filter_map(|(target, cell)| {
+                let found = cell.beside(RPCS_PER_OPERATION.name)?;
+                Some(format!(
+                    "{} {}",
+                    target.label(),
+                    found.unit.show(found.description.mean)
+                ))
+            });
             let named: Vec<String> = named.collect();
             (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
         })
@@ -239,11 +231,7 @@ fn differing(
     is_meant: impl Fn(&Measured) -> bool,
 ) -> Vec<(String, String)> {
     let of_case = |case: &Workload| {
-        let cells = summary
-            .targets
-            .iter()
-            .zip(&case.cells)
-            .filter(|(_, cell)| is_meant(cell));
+        let cells = summary.cells_of(case).filter(|(_, cell)| is_meant(cell));
         let named = cells.filter_map(|(target, cell)| {
             let comparison = significant(cell, |metric| metric == cost)?;
             Some(format!(
@@ -271,7 +259,7 @@ pub(crate) fn deferred_line(summary: &Numbers) -> Option<String> {
         .cases
         .iter()
         .filter_map(|case| {
-            let cells = summary.targets.iter().zip(&case.cells);
+            let cells = summary.cells_of(case);
             let named = cells.filter_map(|(target, cell)| {
                 Some(format!(
                     "{} {}",

@@ -11,7 +11,7 @@ use super::model::{Numbers, TargetSummary, Workload};
 use super::report_trial::ReportTrial;
 use super::withheld::Withheld;
 use super::{interference, neighbours, risks};
-use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
+use crate::answer::{CountedOutcome, RowAnswer, TallyWords, bound, tally, unjudged_answer};
 use crate::show::{
     Change, Paragraph, TOO_WIDE, capital, counted, listed, listed_or_counted, some_cases,
 };
@@ -45,7 +45,13 @@ fn headline(summary: &Numbers) -> String {
         );
     }
     if let Some(why) = &summary.unjudged {
-        return unjudged_headline(summary, why);
+        let scope = format!(
+            "{} in {} on {}",
+            counted(total, "workload"),
+            counted(summary.blocks as usize, "block"),
+            listed_or_counted(&names(summary), "target")
+        );
+        return unjudged_answer(why, &scope);
     }
     if !summary.is_comparison() {
         let workloads = counted(total, "workload");
@@ -86,8 +92,6 @@ fn headline(summary: &Numbers) -> String {
     if let Some(answer) = risks::only_safe(summary) {
         return answer;
     }
-    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let outcomes: Vec<CountedOutcome<'_>> = summary
         .cases
         .iter()
@@ -102,7 +106,7 @@ fn headline(summary: &Numbers) -> String {
         alone: "on one target only",
         theta: summary.theta,
     };
-    let answer = tally(&names, &outcomes, words);
+    let answer = tally(&names(summary), &outcomes, words);
     let faster = risks::faster(summary);
     format!(
         "{}{}{faster}.",
@@ -247,82 +251,58 @@ fn simulated(summary: &Numbers) -> Option<String> {
 
 /// Writes each case's finding.
 pub(crate) fn add_findings(summary: &mut Numbers) {
+    let names = names(summary);
     let findings: Vec<String> = summary
         .cases
         .iter()
-        .map(|case| finding(summary, case))
+        .map(|case| finding(summary, &names, case))
         .collect();
     for (case, finding) in summary.cases.iter_mut().zip(findings) {
         case.finding = finding;
     }
 }
 
-fn finding(summary: &Numbers, case: &Workload) -> String {
-    let name = |target: &usize| summary.targets[*target].label();
-    let names = |targets: &[usize]| risks::names(summary, targets);
+fn names(summary: &Numbers) -> Vec<String> {
+    summary.labels()
+}
+
+fn finding(summary: &Numbers, names: &[String], case: &Workload) -> String {
     let faster = risks::faster_at(summary, case);
     let at = &case.workload;
-    match &case.ranking.outcome {
-        RankingOutcome::Winner(winner) => {
-            format!(
-                "{} is fastest at {at}{}{faster}.",
-                name(winner),
-                margin(summary, case, *winner)
-            )
-        }
-        RankingOutcome::Tie(tied) => {
-            let verb = if tied.len() == 2 { "are" } else { "are all" };
-            let said = case
-                .resolution
-                .map_or_else(|| "equivalent".to_owned(), resolution_text);
-            format!(
-                "{} {verb} {said} at {at}{}{faster}.",
-                names(tied),
-                losers(summary, case, tied)
-            )
-        }
+    let details = match &case.ranking.outcome {
+        RankingOutcome::Winner(winner) => margin(summary, case, *winner),
+        RankingOutcome::Tie(tied) => losers(summary, case, tied),
         RankingOutcome::Undecided(open) => {
-            let start = match case.resolution {
-                Some(found) => format!(
-                    "{} at {at} between {}",
-                    capital(&resolution_text(found)),
-                    names(open)
-                ),
-                None => format!("{} are not significantly different at {at}", names(open)),
-            };
-            let reach = match case.resolution {
-                Some(Resolution::Undecided(change)) => format!(", up to {}", bound(change)),
-                _ => String::new(),
-            };
-            format!(
-                "{start}{reach}{}{}{faster}.",
-                directions(summary, case, open),
-                losers(summary, case, open)
-            )
+            directions(summary, case, open) + &losers(summary, case, open)
         }
-        RankingOutcome::NotJudged if summary.unjudged.is_some() => {
-            format!(
-                "Not judged at {at}: {}.",
-                summary.unjudged.as_deref().unwrap_or_default()
-            )
-        }
-        RankingOutcome::NotJudged if summary.is_comparison() => match &case.withheld {
-            Some(why) => format!("Not judged at {at}: {}; {}.", why.to_text(), why.remedy()),
-            None => format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common."),
-        },
         RankingOutcome::Alone(only) if barred_have_values(summary, case) => {
-            format!(
-                "{} is the only safe target at {at}{}{faster}.",
-                name(only),
-                losers(summary, case, &[*only])
-            )
+            let losers = losers(summary, case, &[*only]);
+            return format!(
+                "{} is the only safe target at {at}{losers}{faster}.",
+                names[*only]
+            );
         }
-        RankingOutcome::Alone(only) if summary.is_comparison() => {
-            format!("Only {} has values at {at}.", name(only))
+        RankingOutcome::Alone(only) if !summary.is_comparison() => return alone(case, *only),
+        RankingOutcome::NotJudged if !summary.is_comparison() && summary.unjudged.is_none() => {
+            return format!("No value at {at}.");
         }
-        RankingOutcome::Alone(only) => alone(case, *only),
-        RankingOutcome::NotJudged | RankingOutcome::Nothing => format!("No value at {at}."),
+        _ => String::new(),
+    };
+    let unjudged = match (&summary.unjudged, &case.withheld) {
+        (Some(why), _) => format!(": {why}"),
+        (None, Some(why)) => format!(": {}; {}", why.to_text(), why.remedy()),
+        (None, None) => format!(": fewer than {FEWEST_JUDGED} blocks in common"),
+    };
+    RowAnswer {
+        at,
+        names,
+        outcome: &case.ranking.outcome,
+        resolution: case.resolution,
+        is_pair: false,
+        unjudged,
+        details: details + &faster,
     }
+    .sentence()
 }
 
 /// Names the contenders that are probably or perhaps faster than another one.
@@ -456,7 +436,7 @@ fn losers(summary: &Numbers, case: &Workload, contenders: &[usize]) -> String {
 
 /// Returns whether a target that may not win was measured at this case.
 fn barred_have_values(summary: &Numbers, case: &Workload) -> bool {
-    let cells = summary.targets.iter().zip(&case.cells);
+    let cells = summary.cells_of(case);
     cells
         .into_iter()
         .any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
@@ -551,20 +531,6 @@ pub(crate) fn strip_verdicts(cases: &mut [Workload]) {
     }
 }
 
-/// Returns the headline.
-fn unjudged_headline(summary: &Numbers, why: &str) -> String {
-    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
-    let (workloads, blocks) = (
-        counted(summary.cases.len(), "workload"),
-        counted(summary.blocks as usize, "block"),
-    );
-    let targets = listed_or_counted(&names, "target");
-    format!(
-        "{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.",
-        capital(why)
-    )
-}
-
 /// Returns the paragraph on the reason, for the methods.
 pub(crate) fn unjudged_method(summary: &Numbers, why: &str) -> Paragraph {
     let more = if summary.emulated {
@@ -605,37 +571,5 @@ pub(crate) mod samples {
         };
         record.media = [("raid0:loop+loop".to_owned(), medium)].into();
         (record, trials)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_are_never_rounded_down() {
-        for (change, text) in [
-            (0.06, "6 %"),
-            (0.0601, "7 %"),
-            (0.0123, "2 %"),
-            (0.01, "1 %"),
-            (0.0081, "0.9 %"),
-            (0.0, "0 %"),
-        ] {
-            assert_eq!(bound(change), text);
-        }
-    }
-
-    #[test]
-    fn only_rows_without_a_difference_say_so() {
-        let said = [
-            Resolution::NoDifferenceAbove(0.06),
-            Resolution::NoMoreThan(0.06),
-            Resolution::Undecided(0.4),
-        ];
-        assert_eq!(
-            said.map(|found| resolution_text(found).contains("no difference")),
-            [true, false, false]
-        );
     }
 }

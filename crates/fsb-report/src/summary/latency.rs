@@ -101,6 +101,19 @@ pub(crate) fn quantile_name(q: f64) -> String {
     format!("p{}", (q * 1e6).round() / 1e4)
 }
 
+/// Returns the position of a quantile on an axis: equal steps for each additional nine (90 %, 99 %,
+/// 99.9 %).
+pub(crate) fn stretched(q: f64) -> f64 {
+    -(1.0 - q).log10()
+}
+
+/// Returns the quantiles that an axis up to this position has ticks for.
+pub(crate) fn quantile_ticks(far: f64) -> Vec<f64> {
+    let mut ticks = vec![0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
+    ticks.retain(|q| stretched(*q) <= far + 1e-9);
+    ticks
+}
+
 /// Returns the quantiles that tables have columns for.
 pub(crate) fn columns() -> &'static [f64] {
     &QUANTILES

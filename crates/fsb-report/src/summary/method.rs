@@ -83,11 +83,7 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
 }
 
 fn rounds(summary: &Numbers) -> Option<Paragraph> {
-    let known = summary
-        .cases
-        .iter()
-        .flat_map(|row| &row.cells)
-        .any(|cell| cell.scatter.is_some());
+    let known = summary.cells().any(|cell| cell.scatter.is_some());
     known.then(|| Paragraph {
         title: "Rounds and blocks",
         text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \

@@ -19,7 +19,7 @@ use super::causes::Explanation;
 use super::claims::PublishedClaims;
 use super::cycles::Cycles;
 use super::environment::EnvironmentTable;
-use super::latency::Latency;
+use super::latency::{Latency, Quantile};
 use super::published::Published;
 use super::timeline::{JoinedTimeline, WarmUps};
 use super::traced::TracedExplanation;
@@ -494,10 +494,30 @@ impl Numbers {
 
     /// Returns whether any cell has a value.
     pub(crate) fn has_values(&self) -> bool {
-        self.cases
-            .iter()
-            .flat_map(|case| &case.cells)
-            .any(|cell| cell.estimate.is_some())
+        self.cells().any(|cell| cell.estimate.is_some())
+    }
+
+    /// Returns the label of each target.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.targets.iter().map(TargetSummary::label).collect()
+    }
+
+    /// Returns the cells of all cases.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Measured> {
+        self.cases.iter().flat_map(|case| &case.cells)
+    }
+
+    /// Returns the cells of a case, each with its target.
+    pub(crate) fn cells_of<'a>(
+        &'a self,
+        case: &'a Workload,
+    ) -> impl Iterator<Item = (&'a TargetSummary, &'a Measured)> + Clone {
+        self.targets.iter().zip(&case.cells)
+    }
+
+    /// Returns the estimates of all cells that have values.
+    pub(crate) fn estimates(&self) -> impl Iterator<Item = &Estimate> {
+        self.cells().filter_map(|cell| cell.estimate.as_ref())
     }
 
     /// Returns whether there are several targets.
@@ -549,6 +569,15 @@ impl Measured {
                 },
             )
             .collect()
+    }
+
+    /// Returns the curve of an operation's latencies; empty if they are not known.
+    pub(crate) fn latency_curve(&self, operation: &str) -> &[Quantile] {
+        let found = self
+            .latency
+            .iter()
+            .find(|latency| latency.operation == operation);
+        found.map_or(&[], |latency| &latency.curve)
     }
 
     /// Returns a metric beside the one that targets are compared by.

@@ -7,7 +7,7 @@ use fsb_stats::RankingOutcome;
 use super::model::{Numbers, Workload};
 use super::report_trial::is_durable;
 use super::risks;
-use crate::judged::resolution_text;
+use crate::answer::resolution_text;
 
 /// A role of a machine.
 #[derive(Debug)]

@@ -91,7 +91,7 @@ pub(crate) fn total_time_line(summary: &Numbers) -> Option<String> {
         .iter()
         .filter(|_| summary.compares())
         .filter_map(|case| {
-            let cells = summary.targets.iter().zip(&case.cells).skip(1);
+            let cells = summary.cells_of(case).skip(1);
             let named = cells.filter_map(|(target, cell)| {
                 let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
                 let (total, usual) = (
@@ -209,7 +209,7 @@ fn sustained_cases(summary: &Numbers, told: &dyn Fn(&Measured) -> Option<String>
         .cases
         .iter()
         .filter_map(|case| {
-            let cells = summary.targets.iter().zip(&case.cells);
+            let cells = summary.cells_of(case);
             let cells = cells
                 .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
             let cells: Vec<String> = cells.collect();

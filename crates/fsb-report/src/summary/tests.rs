@@ -174,15 +174,10 @@ fn zeros_and_nonsense_are_no_measurements() {
     trials[1].metrics[0].value = f64::NAN;
     trials[2].metrics.clear();
     let summary = Summary::of_run(&record, &trials);
-    let lost: Vec<&Lost> = summary
-        .cases
-        .iter()
-        .flat_map(|case| &case.cells)
-        .flat_map(|cell| &cell.lost)
-        .collect();
+    let lost: Vec<&Lost> = summary.cells().flat_map(|cell| &cell.lost).collect();
     assert_eq!(lost.len(), 3);
     assert!(lost[0].reason.contains("0 is not a measurement"));
-    let cells = summary.cases.iter().flat_map(|case| &case.cells);
+    let cells = summary.cells();
     assert!(
         cells
             .filter_map(|cell| cell.estimate.as_ref())

@@ -479,7 +479,9 @@ mod tests {
     }
 
     fn explained((record, trials): (RunRecord, Vec<Trial>)) -> Vec<TracedExplanation> {
-        Summary::of_run(&record, &trials).numbers.traced_explanations
+        Summary::of_run(&record, &trials)
+            .numbers
+            .traced_explanations
     }
 
     #[test]

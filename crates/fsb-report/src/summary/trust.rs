@@ -153,13 +153,7 @@ fn fair(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Re
     found.extend(reasons(interference::warning_of_some(trials), DOCTOR));
     found.extend(reasons(spoilt(summary), DOCTOR));
     found.extend(reasons(lost(trials).map(words_of_lost), NOTES));
-    let estimates = || {
-        summary
-            .cases
-            .iter()
-            .flat_map(|case| &case.cells)
-            .filter_map(|cell| cell.estimate.as_ref())
-    };
+    let estimates = || summary.estimates();
     let cells = counted(estimates().count(), "cell");
     let unreliable = || estimates().filter(|estimate| estimate.noise() == Noise::Unreliable);
     let largest = unreliable().map(|estimate| estimate.cv).reduce(f64::max);

@@ -208,9 +208,7 @@ pub(super) fn problems(summary: &Numbers) -> Vec<String> {
 fn cells(summary: &Numbers) -> impl Iterator<Item = (String, &Workload, &Measured)> {
     summary.cases.iter().flat_map(|case| {
         summary
-            .targets
-            .iter()
-            .zip(&case.cells)
+            .cells_of(case)
             .map(move |(target, cell)| (target.label(), case, cell))
     })
 }
