@@ -50,46 +50,47 @@ pub(crate) struct Single<'a> {
 /// Returns the lines over file sizes for each record size of the row at `place`, with a value of
 /// each set in `names`.
 pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
-    let Some(operation) = row.operation().map(|found| found.operation) else {
-        return Vec::new();
-    };
-    operation
-        .by_record_size
-        .iter()
-        .map(|slice| Fixed {
-            id: format!("{place}-record-{}", slice.bytes),
-            title: format!("{}, records of {}", row.label, Bytes(slice.bytes)),
-            varies: "file size",
-            operation,
-            lines: lines(operation, names, |cell| {
-                (cell.record_size == Some(slice.bytes))
-                    .then_some(cell.file_size)
-                    .flatten()
-            }),
-        })
-        .collect()
+    fixed(row, place, names, ["record", "file"], |cell| {
+        (cell.record_size, cell.file_size)
+    })
 }
 
 /// Returns the lines over record sizes for each file size of the row.
 pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
+    fixed(row, place, names, ["file", "record"], |cell| {
+        (cell.file_size, cell.record_size)
+    })
+}
+
+/// `sizes` returns the size of a cell that is fixed, and the one that varies.
+fn fixed<'a>(
+    row: &Row<'a>,
+    place: usize,
+    names: &[String],
+    [what, varies]: [&'static str; 2],
+    sizes: fn(&Cell) -> (Option<u64>, Option<u64>),
+) -> Vec<Fixed<'a>> {
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
-    operation
-        .by_file_size
-        .iter()
-        .map(|slice| Fixed {
-            id: format!("{place}-file-{}", slice.bytes),
-            title: format!("{}, files of {}", row.label, Bytes(slice.bytes)),
-            varies: "record size",
+    let (slices, varies) = match varies {
+        "file" => (&operation.by_record_size, "file size"),
+        _ => (&operation.by_file_size, "record size"),
+    };
+    let mut all = Vec::new();
+    for slice in slices {
+        all.push(Fixed {
+            id: format!("{place}-{what}-{}", slice.bytes),
+            title: format!("{}, {what}s of {}", row.label, Bytes(slice.bytes)),
+            varies,
             operation,
-            lines: lines(operation, names, |cell| {
-                (cell.file_size == Some(slice.bytes))
-                    .then_some(cell.record_size)
-                    .flatten()
+            lines: lines(operation, names, |cell| match sizes(cell) {
+                (Some(size), varying) if size == slice.bytes => varying,
+                _ => None,
             }),
-        })
-        .collect()
+        });
+    }
+    all
 }
 
 /// Returns the cells that `varying` gives a size for, in the order of that size.
@@ -98,27 +99,17 @@ fn lines<'a>(
     names: &[String],
     varying: impl Fn(&Cell) -> Option<u64>,
 ) -> Vec<SizeLine<'a>> {
-    let singles = |cell: &'a Cell| {
-        names
-            .iter()
-            .map(|name| {
-                cell.values
-                    .get(name)
-                    .and_then(|values| Single::from_values(values))
-            })
-            .collect()
-    };
-    let mut lines: Vec<SizeLine<'a>> = operation
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            Some(SizeLine {
-                bytes: varying(cell)?,
+    let mut lines = Vec::new();
+    for cell in &operation.cells {
+        if let Some(bytes) = varying(cell) {
+            let values = names.iter().map(|name| cell.values.get(name));
+            lines.push(SizeLine {
+                bytes,
                 classic: cell.classic.as_ref(),
-                sets: singles(cell),
-            })
-        })
-        .collect();
+                sets: values.map(|values| Single::from_values(values?)).collect(),
+            });
+        }
+    }
     lines.sort_by_key(|line| line.bytes);
     lines
 }

@@ -9,8 +9,9 @@ use fsb_stats::{
     BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval,
 };
 
+use super::cell_sentence::ReportedCells;
 use super::model::{Measured, Numbers, Secondary, Workload};
-use crate::show::{Change, counted, describe_cases, listed, some_cases};
+use crate::show::{Change, counted, listed, some_cases};
 
 /// Returns the lines below the table.
 pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
@@ -144,13 +145,7 @@ fn wear(summary: &Numbers) -> Option<String> {
 /// Returns a sentence such as `Space that the files take differs: xfs +13 % [+12 +14] at create 4K
 /// files, durable.`
 fn space(summary: &Numbers) -> Option<String> {
-    let cases = differing(summary, SPACE, |_| true);
-    (!cases.is_empty()).then(|| {
-        format!(
-            "Space that the files take differs: {}.",
-            describe_cases(&cases)
-        )
-    })
+    differing(summary, SPACE, |_| true).sentence("Space that the files take differs")
 }
 
 /// Returns a sentence such as `No device I/O in the timed part: read 1M, warm; rename 4K files.`
@@ -183,95 +178,42 @@ fn in_memory(summary: &Numbers) -> Option<String> {
 /// Returns a sentence such as `Round trips to the NFS server per operation: nfs 3.20 at create 4K
 /// files, durable.` Calls are counted, not timed, so they are the same on emulated processors.
 fn round_trips(summary: &Numbers) -> Option<String> {
-    let cases: Vec<(String, String)> = summary
-        .cases
-        .iter()
-        .filter_map(|case| {
-            let named = summary.cells_of(case).filter_map(|(target, cell)| {
-                let found = cell.beside(RPCS_PER_OPERATION.name)?;
-                Some(format!(
-                    "{} {}",
-                    target.label(),
-                    found.unit.show(found.description.mean)
-                ))
-            });
-            let named: Vec<String> = named.collect();
-            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-        })
-        .collect();
-    (!cases.is_empty()).then(|| {
-        format!(
-            "Round trips to the NFS server per operation: {}.",
-            describe_cases(&cases)
-        )
+    ReportedCells::new(summary, |_, cell| {
+        let found = cell.beside(RPCS_PER_OPERATION.name)?;
+        Some(found.unit.show(found.description.mean))
     })
+    .sentence("Round trips to the NFS server per operation")
 }
 
 /// Returns a sentence such as `CPU time per operation differs where speed does not: xfs +12 % [+8
 /// +16] at read 1M, warm.`
 fn processors(summary: &Numbers) -> Option<String> {
-    let cases = differing(summary, CPU, |cell| {
+    differing(summary, CPU, |cell| {
         cell.against
             .as_ref()
             .is_some_and(|against| !against.verdict.is_sure())
-    });
-    (!cases.is_empty()).then(|| {
-        format!(
-            "CPU time per operation differs where speed does not: {}.",
-            describe_cases(&cases)
-        )
     })
+    .sentence("CPU time per operation differs where speed does not")
 }
 
 /// Returns the changes of a cost against the baseline that are significant and larger than the
 /// smallest ratio that matters, with the names of their cases.
-fn differing(
-    summary: &Numbers,
-    cost: &str,
-    is_meant: impl Fn(&Measured) -> bool,
-) -> Vec<(String, String)> {
-    let of_case = |case: &Workload| {
-        let cells = summary.cells_of(case).filter(|(_, cell)| is_meant(cell));
-        let named = cells.filter_map(|(target, cell)| {
-            let comparison = significant(cell, |metric| metric == cost)?;
-            Some(format!(
-                "{} {}",
-                target.label(),
-                Change::from_comparison(comparison).text()
-            ))
-        });
-        let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-    };
-    summary
-        .cases
-        .iter()
-        .filter(|_| summary.compares())
-        .filter_map(of_case)
-        .collect()
+fn differing(summary: &Numbers, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> ReportedCells {
+    ReportedCells::new(summary, |_, cell| {
+        if !summary.compares() || !is_meant(cell) {
+            return None;
+        }
+        let comparison = significant(cell, |metric| metric == cost)?;
+        Some(Change::from_comparison(comparison).text())
+    })
 }
 
 /// Returns a sentence such as `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3]
 /// at delete 4K files, durable.` It lists the speeds that deferred work changes significantly and
 /// by more than the smallest ratio that matters.
 pub(crate) fn deferred_line(summary: &Numbers) -> Option<String> {
-    let cases: Vec<(String, String)> = summary
-        .cases
-        .iter()
-        .filter_map(|case| {
-            let cells = summary.cells_of(case);
-            let named = cells.filter_map(|(target, cell)| {
-                Some(format!(
-                    "{} {}",
-                    target.label(),
-                    deferred_change(cell, case.better)?
-                ))
-            });
-            let named: Vec<String> = named.collect();
-            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-        })
-        .collect();
-    (!cases.is_empty()).then(|| format!("Including deferred work: {}.", describe_cases(&cases)))
+    ReportedCells::new(summary, |case, cell| deferred_change(cell, case.better))
+        .sentence("Including deferred work")
 }
 
 /// Returns the change of a cell's speed if deferred work counts. Returns `None` if it is not

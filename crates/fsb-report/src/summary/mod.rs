@@ -5,6 +5,7 @@ mod advice;
 mod assemble;
 mod cases;
 pub(crate) mod causes;
+mod cell_sentence;
 pub(crate) mod claims;
 pub(crate) mod costs;
 mod cycles;

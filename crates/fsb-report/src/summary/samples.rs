@@ -7,9 +7,10 @@ use fsb_model::metric::{BEFORE_STEADY, JOURNAL_TURNS, STEADY_DRIFT};
 use fsb_model::{Better, Metric, Unit};
 use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
+use super::cell_sentence::ReportedCells;
 use super::model::{Measured, Numbers, Workload};
 use super::report_trial::{self, ReportTrial};
-use crate::show::{Change, describe_cases, listed, percent, some_cases, some_of};
+use crate::show::{Change, percent, some_of};
 
 /// Returns the logarithms of the rates of all rounds, by block, on the scale of the trials' own
 /// values. Every sample does the same work, so its time determines its rate.
@@ -86,25 +87,13 @@ pub(crate) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
 /// Returns a sentence such as `By total time: xfs +38 % instead of +42 % at write 1M, durable.` A
 /// geometric mean of samples hides a few that take very long.
 pub(crate) fn total_time_line(summary: &Numbers) -> Option<String> {
-    let cases: Vec<(String, String)> = summary
-        .cases
-        .iter()
-        .filter(|_| summary.compares())
-        .filter_map(|case| {
-            let cells = summary.cells_of(case).skip(1);
-            let named = cells.filter_map(|(target, cell)| {
-                let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
-                let (total, usual) = (
-                    Change::between(total, None).text(),
-                    Change::between(usual, None).text(),
-                );
-                (total != usual).then(|| format!("{} {total} instead of {usual}", target.label()))
-            });
-            let named: Vec<String> = named.collect();
-            (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
-        })
-        .collect();
-    (!cases.is_empty()).then(|| format!("By total time: {}.", describe_cases(&cases)))
+    ReportedCells::new(summary, |case, cell| {
+        let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
+        let [total, usual] = [total, usual].map(|ratio| Change::between(ratio, None).text());
+        let is_told = summary.compares() && total != usual;
+        is_told.then(|| format!("{total} instead of {usual}"))
+    })
+    .sentence("By total time")
 }
 
 /// Returns the ratio of speeds by the total time of all samples in common blocks, and the ratio of
@@ -145,77 +134,47 @@ pub(crate) fn sustained_lines(summary: &Numbers) -> Vec<String> {
 /// Returns a sentence such as `Rates before the steady state differed: ext4 +38 % at make and
 /// delete 4K files, sustained.`
 fn slower_than_before(summary: &Numbers) -> Option<String> {
-    let told = |cell: &Measured| {
-        let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
-        (change.abs() > summary.theta).then(|| format!("{:+.0} %", change * 100.0))
-    };
-    let cases = sustained_cases(summary, &told);
-    (!cases.is_empty()).then(|| {
-        format!(
-            "Rates before the steady state differed: {}.",
-            some_cases(&cases)
-        )
+    ReportedCells::new(summary, |_, cell| {
+        drift(cell, BEFORE_STEADY.name, summary.theta)
     })
+    .sentence_of_each("Rates before the steady state differed")
+}
+
+/// Returns the change that a ratio among a cell's metrics stands for, if it is larger than that.
+fn drift(cell: &Measured, metric: &str, least: f64) -> Option<String> {
+    let change = cell.beside(metric)?.description.mean - 1.0;
+    (change.abs() > least).then(|| format!("{:+.0} %", change * 100.0))
 }
 
 /// Returns a sentence such as `The journal was written less than once during the work: ext4 0.2
 /// times at rename 4K files, sustained.`
 fn unwritten(summary: &Numbers) -> Option<String> {
-    let told = |cell: &Measured| {
+    ReportedCells::new(summary, |_, cell| {
         let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
         (turns < 1.0).then(|| format!("{turns:.1} times"))
-    };
-    let cases = sustained_cases(summary, &told);
-    (!cases.is_empty()).then(|| {
-        format!(
-            "The journal was written less than once during the work: {}.",
-            some_cases(&cases)
-        )
     })
+    .sentence_of_each("The journal was written less than once during the work")
 }
 
 /// Returns a sentence such as `Time constant of the cache's warm-up: ext4 64.0 MiB, 812 ms at
 /// random warm up read 4K, cold.`
 pub(crate) fn warm_up_line(summary: &Numbers) -> Option<String> {
-    let cases = sustained_cases(summary, &|cell| Some(cell.warm_up.as_ref()?.describe()));
-    (!cases.is_empty()).then(|| {
-        format!(
-            "Time constant of the cache's warm-up: {}.",
-            some_cases(&cases)
-        )
-    })
+    ReportedCells::new(summary, |_, cell| Some(cell.warm_up.as_ref()?.describe()))
+        .sentence_of_each("Time constant of the cache's warm-up")
 }
 
 /// Returns the warning of cells whose rate still changed.
 pub(crate) fn unsteady_warning(summary: &Numbers) -> Option<String> {
     /// The largest difference between the halves of a steady part.
     const STEADY: f64 = 0.1;
-    let told = |cell: &Measured| {
-        let change = cell.beside(STEADY_DRIFT.name)?.description.mean - 1.0;
-        (change.abs() > STEADY).then(|| format!("{:+.0} %", change * 100.0))
-    };
-    let cases = sustained_cases(summary, &told);
+    let cases =
+        ReportedCells::new(summary, |_, cell| drift(cell, STEADY_DRIFT.name, STEADY)).each();
     (!cases.is_empty()).then(|| {
         format!(
             "the rate still changed between the two halves: {}; use a longer 'sample_time' in the plan",
             some_of(&cases, 3)
         )
     })
-}
-
-/// Returns the texts on cells, case by case.
-fn sustained_cases(summary: &Numbers, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
-    summary
-        .cases
-        .iter()
-        .filter_map(|case| {
-            let cells = summary.cells_of(case);
-            let cells = cells
-                .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
-            let cells: Vec<String> = cells.collect();
-            (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), case.workload))
-        })
-        .collect()
 }
 
 #[cfg(test)]
