@@ -180,18 +180,6 @@ fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
         .collect()
 }
 
-fn baseline(summary: &Summary) -> Option<&str> {
-    summary
-        .targets
-        .get(summary.reference)
-        .filter(|_| summary.is_comparison())
-        .map(|target| &*target.name)
-}
-
-fn trust_name(summary: &Summary) -> Option<String> {
-    summary.trust.as_ref().map(|trust| trust.level.to_string())
-}
-
 /// Returns the line of a workload that the budget left out.
 fn left_out<'a>(
     summary: &'a Summary,
@@ -205,7 +193,11 @@ fn left_out<'a>(
         unit: Unit::Count,
         better: Better::Higher,
         target: &target.name,
-        baseline: baseline(summary),
+        baseline: summary
+            .targets
+            .get(summary.reference)
+            .filter(|_| summary.is_comparison())
+            .map(|target| &*target.name),
         n: None,
         estimate: None,
         interval: None,
@@ -218,7 +210,7 @@ fn left_out<'a>(
         causes: mark::causes(&target.risks),
         unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
         mark: String::new(),
-        trust: trust_name(summary),
+        trust: summary.trust.as_ref().map(|trust| trust.level.to_string()),
     }
 }
 
@@ -239,13 +231,10 @@ fn of_cell<'a>(
         verdict: found.verdict,
     });
     SummaryLine {
-        label: Cow::Borrowed(&row.workload),
         operation: &row.operation,
         metric: &row.metric,
         unit: row.unit,
         better: row.better,
-        target: &target.name,
-        baseline: baseline(summary),
         n: estimate.map(|found| found.n),
         estimate: estimate.map(|found| found.value),
         interval: estimate
@@ -257,10 +246,8 @@ fn of_cell<'a>(
         leads: leads(&row.ranking.outcome, place),
         withheld: row.withheld.as_ref().map(|found| found.name()),
         state: state_name(&cell.state),
-        causes: mark::causes(&target.risks),
-        unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
         mark: mark_of(summary, cell),
-        trust: trust_name(summary),
+        ..left_out(summary, &row.workload, target)
     }
 }
 

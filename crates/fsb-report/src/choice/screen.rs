@@ -241,19 +241,9 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     if raced.is_empty() {
         return;
     }
-    let longest = raced
-        .iter()
-        .map(|candidate| candidate.label().chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(NAME);
+    let longest = widest(raced.iter().map(|candidate| candidate.label())).min(NAME);
     let numbers = |candidate: &Candidate| numbers(choice, candidate);
-    let wide = raced
-        .iter()
-        .map(|candidate| numbers(candidate).chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(NUMBERS);
+    let wide = widest(raced.iter().map(|candidate| numbers(candidate))).max(NUMBERS);
     lines.push(String::new());
     lines.push(
         format!(
@@ -316,6 +306,11 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
 }
 
+fn widest(texts: impl Iterator<Item = impl AsRef<str>>) -> usize {
+    let widths = texts.map(|text| text.as_ref().chars().count());
+    widths.max().unwrap_or(0)
+}
+
 /// Returns the ratio of a candidate to the baseline: with its interval while it may win, and with
 /// the bound that dropped it otherwise. Its interval against the baseline may contain 1, although
 /// it was slower than the leader.
@@ -357,13 +352,7 @@ fn effect_lines(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     lines.push(
         "What each option contributes, averaged over the others, by the first stage:".to_owned(),
     );
-    let longest = choice
-        .effects
-        .iter()
-        .map(|effect| effect.option.chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(NAME);
+    let longest = widest(choice.effects.iter().map(|effect| &effect.option)).min(NAME);
     for effect in &choice.effects {
         let change = Change::between(effect.ratio, Some(effect.interval)).text();
         lines.push(format!("  {:<longest$}  {change}", effect.option));

@@ -284,48 +284,37 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     if releases.is_empty() {
         return (Cow::Borrowed(summary), releases);
     }
-    let shorten = |text: &mut String| *text = releases.shorten(text);
     let mut summary = summary.clone();
-    shorten(&mut summary.numbers.name);
-    shorten(&mut summary.headline);
-    shorten(&mut summary.answer);
-    summary.overall_answer.iter_mut().for_each(shorten);
-    for target in &mut summary.numbers.targets {
-        shorten(&mut target.name);
-    }
-    summary
-        .numbers
-        .cases
+    let Summary {
+        numbers,
+        headline,
+        answer,
+        overall_answer,
+        advice,
+        stopped,
+        trust,
+        warnings,
+        problems,
+        published,
+        method,
+        findings,
+        ..
+    } = &mut summary;
+    let trust = trust
         .iter_mut()
-        .for_each(|row| shorten(&mut row.finding));
-    summary
-        .findings
+        .flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help));
+    let published = published
         .iter_mut()
-        .flatten()
-        .for_each(|found| shorten(&mut found.text));
-    summary
-        .advice
-        .iter_mut()
-        .chain(&mut summary.stopped)
-        .for_each(shorten);
-    summary
-        .trust
-        .iter_mut()
-        .flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help))
-        .for_each(shorten);
-    summary
-        .warnings
-        .iter_mut()
-        .chain(&mut summary.problems)
-        .for_each(shorten);
-    summary
-        .published
-        .iter_mut()
-        .flat_map(|published| &mut published.unavailable)
-        .for_each(shorten);
-    summary
-        .method
-        .iter_mut()
-        .for_each(|paragraph| shorten(&mut paragraph.text));
+        .flat_map(|found| &mut found.unavailable);
+    let findings = findings.iter_mut().flatten().map(|found| &mut found.text);
+    [&mut numbers.name, headline, answer]
+        .into_iter()
+        .chain(overall_answer.iter_mut().chain(advice).chain(stopped))
+        .chain(numbers.targets.iter_mut().map(|target| &mut target.name))
+        .chain(numbers.cases.iter_mut().map(|case| &mut case.finding))
+        .chain(warnings.iter_mut().chain(problems))
+        .chain(method.iter_mut().map(|paragraph| &mut paragraph.text))
+        .chain(trust.chain(published).chain(findings))
+        .for_each(|text| *text = releases.shorten(text));
     (Cow::Owned(summary), releases)
 }

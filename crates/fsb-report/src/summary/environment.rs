@@ -247,50 +247,43 @@ fn medium_table(text: &str, medium: &MediumRecord) -> Option<EnvironmentTable> {
     rows.table(format!("Medium {text}"))
 }
 
-fn device(rows: &mut Rows, prefix: &str, device_found: &DeviceManifest) {
-    let size = (device_found.size_bytes > 0)
-        .then(|| format!(", {}", show_bytes(device_found.size_bytes as f64)));
-    rows.seen(
-        &format!("{prefix}device"),
-        format!("{}{}", device_found.name, size.unwrap_or_default()),
-    );
-    rows.seen_if(&format!("{prefix}model"), device_found.model.as_deref());
-    rows.seen_if(&format!("{prefix}serial"), device_found.serial.as_deref());
-    rows.seen_if(
-        &format!("{prefix}controller"),
-        device_found.controller.as_deref(),
-    );
-    rows.seen_if(
-        &format!("{prefix}interface"),
-        device_found.interface.as_deref(),
-    );
-    let rotations = device_found
-        .rotations_per_minute
-        .map(|number| format!("{number} per minute"));
-    rows.seen_if(&format!("{prefix}rotations"), rotations);
-    rows.seen_if(
-        &format!("{prefix}buffer"),
-        device_found
-            .buffer_bytes
-            .map(|bytes| show_bytes(bytes as f64)),
-    );
-    rows.seen_if(
-        &format!("{prefix}partition starts at sector"),
-        device_found.partition_start.map(|s| s.to_string()),
-    );
-    let place = device_found
-        .partition_start
-        .and(device_found.partition_place());
-    rows.seen_if(
-        &format!("{prefix}position on its disk"),
-        place.map(|place| place_text(&place)),
-    );
-    rows.seen_if(
-        &format!("{prefix}backed by"),
-        device_found.backing.as_deref(),
-    );
-    rows.seen_map(&format!("{prefix}queue/"), &device_found.queue);
-    for beneath in &device_found.beneath {
+fn device(rows: &mut Rows, prefix: &str, found: &DeviceManifest) {
+    let size = match found.size_bytes {
+        0 => String::new(),
+        bytes => format!(", {}", show_bytes(bytes as f64)),
+    };
+    let place = found.partition_start.and(found.partition_place());
+    let facts = [
+        ("device", Some(format!("{}{size}", found.name))),
+        ("model", found.model.clone()),
+        ("serial", found.serial.clone()),
+        ("controller", found.controller.clone()),
+        ("interface", found.interface.clone()),
+        (
+            "rotations",
+            found
+                .rotations_per_minute
+                .map(|number| format!("{number} per minute")),
+        ),
+        (
+            "buffer",
+            found.buffer_bytes.map(|bytes| show_bytes(bytes as f64)),
+        ),
+        (
+            "partition starts at sector",
+            found.partition_start.map(|sector| sector.to_string()),
+        ),
+        (
+            "position on its disk",
+            place.map(|place| place_text(&place)),
+        ),
+        ("backed by", found.backing.clone()),
+    ];
+    for (what, text) in facts {
+        rows.seen_if(&format!("{prefix}{what}"), text);
+    }
+    rows.seen_map(&format!("{prefix}queue/"), &found.queue);
+    for beneath in &found.beneath {
         device(rows, &format!("{prefix}beneath: "), beneath);
     }
 }

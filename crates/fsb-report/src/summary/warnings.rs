@@ -292,99 +292,83 @@ fn warm_up(trials: &[ReportTrial]) -> Option<String> {
 
 /// Returns a warning on trials whose targets were still busy with something else.
 fn restless(trials: &[ReportTrial]) -> Option<String> {
-    let named: Vec<String> = trials
+    let mut named = Vec::new();
+    for trial in trials
         .iter()
         .filter(|trial| trial.counts() && !trial.at_rest)
-        .map(|trial| {
-            format!(
-                "{} at {}, block {}",
-                trial.what.target, trial.what.workload, trial.block
-            )
-        })
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "{} on targets that were not idle within 10 s: {}; their remaining writes may be part of the numbers",
-            counted(named.len(), "trial"),
-            some_of(&named, NAMED)
-        )
-    })
+    {
+        let (target, workload) = (&trial.what.target, &trial.what.workload);
+        named.push(format!("{target} at {workload}, block {}", trial.block));
+    }
+    let end = "; their remaining writes may be part of the numbers";
+    counted_warning(
+        &named,
+        "trial",
+        "on targets that were not idle within 10 s",
+        end,
+    )
 }
 
-fn noise(summary: &Numbers) -> Vec<String> {
+/// Returns `2 cells drifted: xfs at read 1M and 1 more; see the trials`. Returns `None` if nothing
+/// is named.
+fn counted_warning(named: &[String], noun: &str, what: &str, end: &str) -> Option<String> {
+    let some = some_of(named, NAMED);
+    (!named.is_empty()).then(|| format!("{} {what}: {some}{end}", counted(named.len(), noun)))
+}
+
+fn noise(summary: &Numbers) -> impl Iterator<Item = String> {
     let named = |wanted: Noise| -> Vec<String> {
-        let mut found: Vec<(f64, String)> = cells(summary)
-            .filter_map(|(target, case, cell)| {
-                let estimate = cell
-                    .estimate
-                    .as_ref()
-                    .filter(|estimate| estimate.noise() == wanted)?;
-                Some((
-                    estimate.cv,
-                    format!(
-                        "{target} at {}, CV {:.0} %",
-                        case.workload,
-                        estimate.cv * 100.0
-                    ),
-                ))
-            })
-            .collect();
+        let mut found: Vec<(f64, String)> = Vec::new();
+        for (target, case, cell) in cells(summary) {
+            if let Some(estimate) = &cell.estimate
+                && estimate.noise() == wanted
+            {
+                let cv = estimate.cv;
+                let text = format!("{target} at {}, CV {:.0} %", case.workload, cv * 100.0);
+                found.push((cv, text));
+            }
+        }
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         found.into_iter().map(|(_, text)| text).collect()
     };
-    let (unreliable, noisy) = (named(Noise::Unreliable), named(Noise::Noisy));
-    let mut warnings = Vec::new();
-    if !unreliable.is_empty() {
-        let cells = counted(unreliable.len(), "cell");
-        warnings.push(format!(
-            "{cells} unreliable, CV above 10 %: {}; fsb doctor shows other load on the machine",
-            some_of(&unreliable, NAMED)
-        ));
-    }
-    if !noisy.is_empty() {
-        warnings.push(format!(
-            "{} noisy, CV above 5 %: {}; more blocks narrow the intervals",
-            counted(noisy.len(), "cell"),
-            some_of(&noisy, NAMED)
-        ));
-    }
-    warnings
+    let load = "; fsb doctor shows other load on the machine";
+    let blocks = "; more blocks narrow the intervals";
+    [
+        (Noise::Unreliable, "unreliable, CV above 10 %", load),
+        (Noise::Noisy, "noisy, CV above 5 %", blocks),
+    ]
+    .into_iter()
+    .filter_map(move |(noise, what, end)| counted_warning(&named(noise), "cell", what, end))
 }
 
 /// Returns a warning on cells whose number averages over several states.
 fn not_stationary(summary: &Numbers) -> Option<String> {
-    let named: Vec<String> = cells(summary)
-        .filter_map(|(target, case, cell)| {
-            let words = samples::words(cell.not_stationary.as_ref()?, case.unit, case.better);
-            Some(format!("{target} at {}, {words}", case.workload))
-        })
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "~ {} not stationary: {}",
-            counted(named.len(), "cell"),
-            some_of(&named, NAMED)
-        )
-    })
+    let mut named = Vec::new();
+    for (target, case, cell) in cells(summary) {
+        if let Some(found) = &cell.not_stationary {
+            let words = samples::words(found, case.unit, case.better);
+            named.push(format!("{target} at {}, {words}", case.workload));
+        }
+    }
+    counted_warning(&named, "cell", "not stationary", "").map(|text| format!("~ {text}"))
 }
 
 fn trends(summary: &Numbers) -> Option<String> {
-    let named: Vec<String> = cells(summary)
-        .filter_map(|(target, case, cell)| {
-            let trend = cell.estimate.as_ref()?.significant_trend()?;
+    let mut named = Vec::new();
+    for (target, case, cell) in cells(summary) {
+        if let Some(trend) = cell
+            .estimate
+            .as_ref()
+            .and_then(|found| found.significant_trend())
+        {
             let change = (trend.change - 1.0) * 100.0;
-            Some(format!(
+            named.push(format!(
                 "{target} at {}, {change:+.0} % from first to last",
                 case.workload
-            ))
-        })
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "{} drifted over the run (Mann-Kendall, p < 0.01): {}; blocks cancel what all targets share, but see the \
-             trials in run order",
-            counted(named.len(), "cell"),
-            some_of(&named, NAMED)
-        )
-    })
+            ));
+        }
+    }
+    let what = "drifted over the run (Mann-Kendall, p < 0.01)";
+    let end = "; blocks cancel what all targets share, but see the trials in run order";
+    counted_warning(&named, "cell", what, end)
 }
