@@ -154,15 +154,15 @@ impl<'a> Selection<'a> {
 
 /// A unit for tables and axes, with the number of base units in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scale {
+pub(crate) struct UnitScale {
     pub(crate) divisor: f64,
     pub(crate) name: &'static str,
 }
 
-impl Scale {
+impl UnitScale {
     /// Returns the unit of operations that are shown together: MiB/s for rates in bytes, as in
     /// published tables, and for times a unit that suits the smallest median.
-    pub(crate) fn fit<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Scale {
+    pub(crate) fn fit<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> UnitScale {
         let mut operations = operations.into_iter().peekable();
         let unit = operations
             .peek()
@@ -171,17 +171,17 @@ impl Scale {
             .flat_map(|operation| operation.classic.sets.values().flatten())
             .map(|pooled| pooled.median);
         match unit {
-            Unit::BytesPerSecond => Scale {
+            Unit::BytesPerSecond => UnitScale {
                 divisor: 1048576.0,
                 name: "MiB/s",
             },
-            Unit::OperationsPerSecond => Scale {
+            Unit::OperationsPerSecond => UnitScale {
                 divisor: 1.0,
                 name: "operations/s",
             },
             other => {
                 let found = axis::unit(other, medians.fold(f64::MAX, f64::min));
-                Scale {
+                UnitScale {
                     divisor: found.divisor,
                     name: found.name,
                 }
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn numbers_have_two_digits_after_the_point_and_small_ones_four_in_all() {
-        let scale = Scale {
+        let scale = UnitScale {
             divisor: 1048576.0,
             name: "MiB/s",
         };

@@ -2,9 +2,9 @@
 
 use fsb_stats::describe;
 
-use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
+use crate::screen::{CellPart, ScreenColumn, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
-use crate::summary::{Measured, Summary, Workload};
+use crate::summary::{MeasuredCell, Summary, Workload};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case,
 /// for other targets the mean change against it, each with the standard deviation between runs.
@@ -22,9 +22,9 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
         }
     }
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
-    let columns: Vec<Column> = (0..first.targets.len())
+    let columns: Vec<ScreenColumn> = (0..first.targets.len())
         .map(|target| {
-            Column::new(
+            ScreenColumn::new(
                 &first.targets[target].label(),
                 rows.iter()
                     .map(|row| {
@@ -49,7 +49,7 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
 
 /// Returns text such as `819 MiB/s, sd 3.1 %` or `+12 %, sd 2.0 %`.
 fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
-    let value = |cell: &Measured| match target {
+    let value = |cell: &MeasuredCell| match target {
         0 => cell.estimate.as_ref().map(|estimate| estimate.value),
         _ => cell.against.as_ref().map(|against| against.ratio),
     };

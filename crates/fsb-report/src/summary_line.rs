@@ -12,7 +12,7 @@ use crate::compare::{Selection, rows};
 use crate::mark;
 use crate::report::Report;
 use crate::run::view::mark as mark_of;
-use crate::summary::{Measured, State, Summary, TargetSummary, Workload};
+use crate::summary::{CellState, MeasuredCell, Summary, TargetSummary, Workload};
 use crate::view::Row;
 
 /// One target at one case, or one set at one operation.
@@ -68,7 +68,7 @@ pub(crate) enum Value<'a> {
 }
 
 /// A column of the summary table.
-pub(crate) struct Column {
+pub(crate) struct SummaryColumn {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) value: for<'l> fn(&'l SummaryLine<'_>) -> Value<'l>,
@@ -76,12 +76,12 @@ pub(crate) struct Column {
 
 macro_rules! columns {
     ($($name:literal $about:literal |$line:ident| $value:expr;)*) => {
-        &[$(Column { name: $name, about: $about, value: |$line| $value }),*]
+        &[$(SummaryColumn { name: $name, about: $about, value: |$line| $value }),*]
     };
 }
 
 /// The columns. Readers find them by name; new ones are added at the end.
-pub(crate) static COLUMNS: &[Column] = columns! {
+pub(crate) static COLUMNS: &[SummaryColumn] = columns! {
     "label" "label of the case" |line| Value::Text(&line.label);
     "operation" "operation on a file" |line| Value::Text(line.operation);
     "metric" "metric that targets are compared by" |line| Value::Text(line.metric);
@@ -220,7 +220,7 @@ fn of_cell<'a>(
     place: usize,
     target: &'a TargetSummary,
 ) -> SummaryLine<'a> {
-    let cell: &Measured = &row.cells[place];
+    let cell: &MeasuredCell = &row.cells[place];
     let estimate = cell.estimate.as_ref();
     let against = cell.against.as_ref().map(|found| Against {
         ratio: found.ratio,
@@ -355,13 +355,13 @@ fn outcome_name(outcome: &RankingOutcome) -> &'static str {
 }
 
 /// Returns the code of a state, as in JSON.
-fn state_name(state: &State) -> &'static str {
+fn state_name(state: &CellState) -> &'static str {
     match state {
-        State::Measured => "measured",
-        State::NotApplicable(_) => "not_applicable",
-        State::Unavailable(_) => "unavailable",
-        State::Failed(_) => "failed",
-        State::Invalid(_) => "invalid",
-        State::Missing(_) => "missing",
+        CellState::Measured => "measured",
+        CellState::NotApplicable(_) => "not_applicable",
+        CellState::Unavailable(_) => "unavailable",
+        CellState::Failed(_) => "failed",
+        CellState::Invalid(_) => "invalid",
+        CellState::Missing(_) => "missing",
     }
 }

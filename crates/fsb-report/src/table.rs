@@ -199,3 +199,10 @@ fn sign(verdict: Verdict) -> &'static str {
         | Verdict::NotJudged => "",
     }
 }
+
+impl From<Option<String>> for TableCell {
+    /// Returns the text, or a dash without one.
+    fn from(text: Option<String>) -> TableCell {
+        TableCell::new(text.unwrap_or_else(|| "–".to_owned()))
+    }
+}

@@ -4,7 +4,7 @@ use fsb_model::Unit;
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic, plain, short};
-use crate::operation::{OperationRow, Scale};
+use crate::operation::{OperationRow, UnitScale};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -40,7 +40,7 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
 }
 
 fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {
-    let scale = Scale::fit(rows.iter().map(|(_, found)| found.operation));
+    let scale = UnitScale::fit(rows.iter().map(|(_, found)| found.operation));
     let all = || {
         rows.iter()
             .flat_map(|(_, found)| &found.sets)
@@ -76,7 +76,7 @@ fn trace(
     view: &View<'_>,
     rows: &[(&Row<'_>, &OperationRow<'_>)],
     set: usize,
-    scale: Scale,
+    scale: UnitScale,
 ) -> Value {
     let present: Vec<_> = rows
         .iter()

@@ -1,4 +1,4 @@
-//! What the charts of a page have in common: marks, axes, keys.
+//! The marks, axes and keys that the charts of a page have in common.
 
 use fsb_model::units::Bytes;
 use serde_json::{Value, json};

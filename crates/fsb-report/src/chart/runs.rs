@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::look::{
     Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis,
 };
-use crate::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -20,7 +20,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let [cell] = operation.cells.as_slice() else {
         return Vec::new();
     };
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let (mut lo, mut hi, mut last) = (f64::MAX, 0.0f64, 1);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {

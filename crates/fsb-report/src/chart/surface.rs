@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, short, size_text};
 use crate::escape::script_safe;
-use crate::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -43,7 +43,7 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
 }
 
 fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let files: Vec<u64> = operation
         .by_file_size
         .iter()

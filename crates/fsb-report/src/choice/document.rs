@@ -58,7 +58,7 @@ pub struct Candidate {
     /// The target.
     pub name: String,
     /// Whether it may still be the fastest.
-    pub state: State,
+    pub state: CandidateState,
     /// The speed as a ratio to the speed of the baseline.
     pub ratio: Option<f64>,
     /// The interval of that ratio. The intervals of all candidates hold together at all interim
@@ -94,7 +94,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CandidateState {
     /// The fastest so far.
     Fastest,
     /// Not significantly different from the fastest.
@@ -169,10 +169,10 @@ impl Choice {
         for (place, known) in current.candidates.iter().enumerate() {
             let beside = race.candidates.get(place).cloned().unwrap_or_default();
             let state = match &known.out {
-                Some(Out::Failed) => State::NotRaced,
-                Some(Out::Slower { .. }) => State::Slower,
-                None if current.leader == Some(place) => State::Fastest,
-                None => State::NotToldApart,
+                Some(Out::Failed) => CandidateState::NotRaced,
+                Some(Out::Slower { .. }) => CandidateState::Slower,
+                None if current.leader == Some(place) => CandidateState::Fastest,
+                None => CandidateState::NotToldApart,
             };
             let target = &plan.targets[place];
             let recipe = record
@@ -205,7 +205,7 @@ impl Choice {
         }
         let refused = race.refused.iter().map(|refused| Candidate {
             name: refused.name.clone(),
-            state: State::NotRaced,
+            state: CandidateState::NotRaced,
             ratio: None,
             interval: None,
             dropped: None,
@@ -228,7 +228,12 @@ impl Choice {
         let answer: Vec<String> = match current.leader {
             Some(_) => candidates
                 .iter()
-                .filter(|candidate| matches!(candidate.state, State::Fastest | State::NotToldApart))
+                .filter(|candidate| {
+                    matches!(
+                        candidate.state,
+                        CandidateState::Fastest | CandidateState::NotToldApart
+                    )
+                })
                 .map(|candidate| candidate.name.clone())
                 .collect(),
             None => Vec::new(),

@@ -5,7 +5,7 @@ mod document;
 mod replay;
 mod screen;
 
-pub use document::{Candidate, Choice, Dropped, Effect, SCHEMA, State};
+pub use document::{Candidate, CandidateState, Choice, Dropped, Effect, SCHEMA};
 pub use replay::Replay;
 pub use screen::{screen, standing};
 

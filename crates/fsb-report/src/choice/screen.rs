@@ -1,6 +1,6 @@
 //! The text of a result: the answer, the commands to use it, and the results of all candidates.
 
-use super::document::{Candidate, Choice, Dropped, State};
+use super::document::{Candidate, CandidateState, Choice, Dropped};
 use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, listed_or_counted, percent};
 use crate::{mark, visible};
@@ -46,7 +46,7 @@ pub fn standing(choice: &Choice) -> String {
     let all = choice
         .candidates
         .iter()
-        .filter(|candidate| candidate.state != State::NotRaced)
+        .filter(|candidate| candidate.state != CandidateState::NotRaced)
         .count();
     let Some(leader) = leader(choice) else {
         return format!("{} to race", counted(all, "candidate"));
@@ -66,7 +66,7 @@ fn leader(choice: &Choice) -> Option<&Candidate> {
     choice
         .candidates
         .iter()
-        .find(|candidate| candidate.state == State::Fastest)
+        .find(|candidate| candidate.state == CandidateState::Fastest)
 }
 
 fn change(candidate: &Candidate, ratio: f64) -> String {
@@ -173,7 +173,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 /// leader.
 fn advised(choice: &Choice) -> Option<&Candidate> {
     let may_win = || {
-        let states = [State::Fastest, State::NotToldApart];
+        let states = [CandidateState::Fastest, CandidateState::NotToldApart];
         choice
             .candidates
             .iter()
@@ -258,10 +258,10 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     for candidate in &raced {
         let numbers = numbers(candidate);
         let sign = match candidate.state {
-            State::Fastest => "*",
-            State::NotToldApart if leader(choice).is_none() => " ",
-            State::NotToldApart => "?",
-            State::Slower | State::NotRaced => " ",
+            CandidateState::Fastest => "*",
+            CandidateState::NotToldApart if leader(choice).is_none() => " ",
+            CandidateState::NotToldApart => "?",
+            CandidateState::Slower | CandidateState::NotRaced => " ",
         };
         risky |= candidate.risk.is_some();
         let risk = if candidate.risk.is_some() { "!" } else { "" };
@@ -365,7 +365,7 @@ fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let out: Vec<&Candidate> = choice
         .candidates
         .iter()
-        .filter(|candidate| candidate.state == State::NotRaced)
+        .filter(|candidate| candidate.state == CandidateState::NotRaced)
         .collect();
     if out.is_empty() {
         return;

@@ -158,7 +158,7 @@ fn a_dropped_candidate_shows_the_bound_that_dropped_it() {
         .iter()
         .find(|one| one.name == "ext4,barrier=0")
         .unwrap();
-    assert_eq!(dropped.state, State::Slower, "{text}");
+    assert_eq!(dropped.state, CandidateState::Slower, "{text}");
     let bound = dropped.dropped.as_ref().unwrap();
     assert!(
         bound.at_most < 1.0 && bound.race_rounds <= 3 && bound.than != dropped.name,

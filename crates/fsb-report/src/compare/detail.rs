@@ -4,7 +4,7 @@ use fsb_model::units::Bytes;
 use fsb_stats::compare::{Cell, CellValue, Classic, Operation};
 use fsb_stats::{describe, t_interval};
 
-use crate::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{CellView, Detail, DetailLine, Row};
 
 /// The level of the classic intervals.
@@ -133,7 +133,7 @@ pub(super) fn run_details<'v>(
     operation: &'v Operation,
     names: &'v [String],
 ) -> impl Iterator<Item = Detail> + 'v {
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
     files.dedup();
@@ -176,7 +176,7 @@ fn value_lines(
     operation: &Operation,
     file: Option<u64>,
     names: &[String],
-    scale: Scale,
+    scale: UnitScale,
 ) -> Vec<DetailLine> {
     let runs = runs(operation);
     let mut cells: Vec<_> = operation

@@ -8,7 +8,9 @@ use fsb_stats::{Method, Verdict};
 use crate::chart;
 use crate::compare::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
 use crate::compare::{cell, is_judged, line};
-use crate::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, p_value, t_word};
+use crate::operation::{
+    OperationRow, Selection, SetStatistics, UnitScale, is_about, p_value, t_word,
+};
 use crate::page::{Block, DataFile, FigureGroup, FigureLine, Figures, Opening, Section};
 use crate::show::{capital, counted};
 use crate::summary::latency::quantile_name;
@@ -137,11 +139,9 @@ fn all_operations(view: &View<'_>) -> Option<Section> {
         .iter()
         .position(|(_, found)| found.operation.operation == ALL)?;
     found[..=pool].rotate_right(1);
-    let scale = Scale::fit(found.iter().map(|(_, found)| found.operation));
+    let scale = UnitScale::fit(found.iter().map(|(_, found)| found.operation));
     let row = |head: String, of: &dyn Fn(&OperationRow<'_>) -> Option<String>| {
-        let cells = found
-            .iter()
-            .map(|(_, found)| TableCell::new(of(found).unwrap_or_else(|| "–".to_owned())));
+        let cells = found.iter().map(|(_, found)| TableCell::from(of(found)));
         TableRow::new(head, cells.collect())
     };
     let mut rows: Vec<TableRow> = Vec::new();
@@ -297,7 +297,7 @@ fn classic_figures(
     slices: &[Slice],
     size: &'static str,
 ) -> Option<Figures> {
-    let scale = Scale::fit([row.operation]);
+    let scale = UnitScale::fit([row.operation]);
     let group = |slice: &Slice| {
         let lines = view.names.iter().enumerate().filter_map(|(set, name)| {
             let found = SetStatistics::of_slice(slice, name);
@@ -347,7 +347,7 @@ fn against_heads(statistics: &[(&str, Against)]) -> impl Iterator<Item = String>
 
 /// Returns the statistics of 2011 and every value at one fixed size.
 fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
-    let scale = Scale::fit([fixed.operation]);
+    let scale = UnitScale::fit([fixed.operation]);
     let runs = fixed
         .lines
         .iter()
@@ -497,9 +497,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
                 grid.uncertain,
             ]
         });
-        cells.extend((0..5).map(|count| {
-            counts.map_or_else(dash, |counts| TableCell::new(counts[count].to_string()))
-        }));
+        cells.extend((0..5).map(|count| counts.map(|counts| counts[count].to_string()).into()));
     }
     cells
 }
@@ -617,10 +615,11 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
             quantiles
                 .iter()
                 .map(|q| {
-                    of_set(name).iter().find(|found| found.q == *q).map_or_else(
-                        || TableCell::new("–"),
-                        |found| TableCell::new(Unit::Seconds.show(found.seconds)),
-                    )
+                    of_set(name)
+                        .iter()
+                        .find(|found| found.q == *q)
+                        .map(|found| Unit::Seconds.show(found.seconds))
+                        .into()
                 })
                 .collect(),
         )
@@ -660,7 +659,7 @@ fn timelines_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
 /// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic
 /// and one column per set.
 fn classic_table(view: &View<'_>, found: &OperationRow<'_>) -> Table {
-    let scale = Scale::fit([found.operation]);
+    let scale = UnitScale::fit([found.operation]);
     let mut rows: Vec<TableRow> = POOLED
         .iter()
         .map(|(name, of)| TableRow::new(*name, of_each(found, |set| Some(of(set.pooled?, scale)))))
@@ -689,12 +688,12 @@ fn of_each(
     found
         .sets
         .iter()
-        .map(|set| TableCell::new(of(set).unwrap_or_else(|| "–".to_owned())))
+        .map(|set| TableCell::from(of(set)))
         .collect()
 }
 
 /// A statistic of a set, and of a set beside the baseline.
-type OfSet = fn(&Pooled, Scale) -> String;
+type OfSet = fn(&Pooled, UnitScale) -> String;
 type Against = fn(&PooledAgainst) -> String;
 
 /// Statistics of a set, in the order of the figure of 2011.

@@ -31,14 +31,14 @@ pub(crate) fn applies(view: &View<'_>) -> bool {
 }
 
 /// Logarithms of ratios on the axis.
-pub(crate) struct Scale {
+pub(crate) struct RatioScale {
     lo: f64,
     hi: f64,
     area: Area,
 }
 
-impl Scale {
-    fn fit(view: &View<'_>, area: Area) -> Scale {
+impl RatioScale {
+    fn fit(view: &View<'_>, area: Area) -> RatioScale {
         let found: Vec<Ratio> = view
             .rows
             .iter()
@@ -50,13 +50,13 @@ impl Scale {
                     .collect()
             })
             .collect();
-        Scale::around(&found, view.theta, area)
+        RatioScale::around(&found, view.theta, area)
     }
 
     /// Returns a scale that contains all points. Ends of intervals extend it at most by the range
     /// of the points, or by the median length of an interval, so that one very wide interval does
     /// not compress the others.
-    pub(crate) fn around(found: &[Ratio], theta: f64, area: Area) -> Scale {
+    pub(crate) fn around(found: &[Ratio], theta: f64, area: Area) -> RatioScale {
         let theta = 1.5 * theta.ln_1p();
         let logs = found.iter().map(|(ratio, _)| ratio.ln());
         let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
@@ -73,7 +73,7 @@ impl Scale {
             )
         });
         let margin = 0.04 * (hi - lo);
-        Scale {
+        RatioScale {
             lo: lo - margin,
             hi: hi + margin,
             area,
@@ -142,7 +142,7 @@ pub(crate) fn draw(view: &View<'_>) -> Scene {
         view.rows.iter().map(|row| row.label.as_str()),
         texts.iter().flatten().map(String::as_str),
     );
-    let scale = Scale::fit(view, area);
+    let scale = RatioScale::fit(view, area);
     let compared = listed_or_counted(&view.names[1..], view.words.column);
     let mut plot = Plot::new(&format!("{compared} against {}", view.baseline()));
     plot.legend(&view.names, 1..view.names.len());
@@ -196,7 +196,7 @@ pub(crate) fn draw(view: &View<'_>) -> Scene {
 
 pub(crate) fn point(
     plot: &mut Plot,
-    scale: &Scale,
+    scale: &RatioScale,
     column: usize,
     [y, radius]: [f64; 2],
     (ratio, interval): Ratio,

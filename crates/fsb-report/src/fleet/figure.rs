@@ -5,7 +5,7 @@ use fsb_stats::{Interval, RandomEffects};
 
 use super::document::{Fleet, FleetComparison};
 use super::text::{change, speed, speed_interval, summary_text};
-use crate::figure::forest::{Ratio, Scale, point};
+use crate::figure::forest::{Ratio, RatioScale, point};
 use crate::figure::plot::{Area, INK, MUTED, Plot, SMALL};
 use crate::figure::scene::{Anchor, Item, Scene, color};
 use crate::figure::{make_names_unique, plain};
@@ -73,7 +73,7 @@ fn of_all_comparisons(fleet: &Fleet) -> Scene {
         .iter()
         .map(|(one, mean)| widest(mean, one.better))
         .collect();
-    let scale = Scale::around(&points, SMALLEST, area);
+    let scale = RatioScale::around(&points, SMALLEST, area);
     let target = shown
         .first()
         .filter(|_| !several)
@@ -152,7 +152,7 @@ fn of_hosts(fleet: &Fleet, comparison: &FleetComparison) -> Scene {
         .map(|host| ratio((host.ratio, host.interval)))
         .collect();
     let of_mean = together.iter().map(|mean| widest(mean, *better));
-    let scale = Scale::around(
+    let scale = RatioScale::around(
         &points.iter().copied().chain(of_mean).collect::<Vec<_>>(),
         SMALLEST,
         area,
@@ -237,7 +237,7 @@ fn widest(mean: &RandomEffects, better: Better) -> Ratio {
 }
 
 /// Adds the line of equality.
-fn zero(plot: &mut Plot, scale: &Scale, top: f64, height: f64) {
+fn zero(plot: &mut Plot, scale: &RatioScale, top: f64, height: f64) {
     plot.line(
         [scale.x(0.0), top],
         [scale.x(0.0), top + height],
@@ -247,7 +247,7 @@ fn zero(plot: &mut Plot, scale: &Scale, top: f64, height: f64) {
 }
 
 /// Adds a mean with its interval and the prediction interval.
-fn diamond(plot: &mut Plot, scale: &Scale, y: f64, mean: &RandomEffects, better: Better) {
+fn diamond(plot: &mut Plot, scale: &RatioScale, y: f64, mean: &RandomEffects, better: Better) {
     let ends = |interval: Interval| {
         let Interval { lo, hi } = speed_interval(interval, better);
         [scale.x(lo.ln()), scale.x(hi.ln())]

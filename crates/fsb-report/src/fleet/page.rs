@@ -10,17 +10,17 @@ use crate::show::counted;
 /// The input of the template.
 #[derive(Template)]
 #[template(path = "fleet.html")]
-struct Page<'a> {
+struct FleetPage<'a> {
     fleet: &'a Fleet,
     title: String,
     /// The figure of all comparisons, as SVG.
     overview: String,
-    sections: Vec<Section<'a>>,
+    sections: Vec<FleetSection<'a>>,
     unmatched: Vec<String>,
 }
 
 /// A comparison.
-struct Section<'a> {
+struct FleetSection<'a> {
     comparison: &'a FleetComparison,
     summary: String,
     explanation: Option<String>,
@@ -45,7 +45,7 @@ pub fn page(fleet: &Fleet) -> String {
         counted(fleet.hosts.len(), "host"),
         fleet.baseline
     );
-    let page = Page {
+    let page = FleetPage {
         fleet,
         title,
         overview,
@@ -58,7 +58,7 @@ pub fn page(fleet: &Fleet) -> String {
 fn section<'a>(
     comparison: &'a FleetComparison,
     figures: &mut impl Iterator<Item = String>,
-) -> Section<'a> {
+) -> FleetSection<'a> {
     let forest = if comparison.hosts.is_empty() {
         String::new()
     } else {
@@ -68,7 +68,7 @@ fn section<'a>(
         .hosts
         .iter()
         .map(|host| change(host.ratio, Some(host.interval), comparison.better));
-    Section {
+    FleetSection {
         comparison,
         summary: comparison
             .together

@@ -7,7 +7,7 @@ use super::member::Format;
 use crate::compare;
 use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
-use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
+use crate::screen::{CellPart, Names, ScreenColumn, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{TOO_WIDE, counted, percent};
 use crate::summary::{
     Published, PublishedClaim, PublishedLayout, PublishedRow, Secondary, Workload,
@@ -300,9 +300,9 @@ impl Lines {
         title: impl Fn(usize) -> &'t str,
     ) {
         let width = rows.first().map_or(0, |cells| cells.len());
-        let columns: Vec<Column> = (0..width)
+        let columns: Vec<ScreenColumn> = (0..width)
             .map(|place| {
-                Column::new(
+                ScreenColumn::new(
                     title(place),
                     rows.iter().map(|cells| set(&cells[place])).collect(),
                 )
@@ -311,7 +311,7 @@ impl Lines {
         self.columns(labels, &columns);
     }
 
-    pub(super) fn columns(&mut self, labels: &[&str], columns: &[Column]) {
+    pub(super) fn columns(&mut self, labels: &[&str], columns: &[ScreenColumn]) {
         let lines = tables(labels, columns, self.width, self.color);
         self.lines.extend(
             lines
@@ -400,7 +400,7 @@ fn claims_of(screen: &mut Lines, view: &View<'_>) {
         screen.say(&format!("{group}:"), "", "");
         let labels: Vec<&str> = rows.iter().map(|claim| claim.test.as_str()).collect();
         let column = |title: &str, text: &dyn Fn(&PublishedClaim) -> String| {
-            Column::new(
+            ScreenColumn::new(
                 title,
                 rows.iter()
                     .map(|claim| (CellPart::Value(text(claim), String::new()), None))
@@ -425,17 +425,17 @@ fn published_tests(
 ) {
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
-        Column::new(
+        ScreenColumn::new(
             title,
             rows.iter()
                 .map(|row| (CellPart::Value(text(row), String::new()), None))
                 .collect(),
         )
     };
-    let ours: Vec<Column> = (0..view.names.len())
+    let ours: Vec<ScreenColumn> = (0..view.names.len())
         .map(|target| column(names.shown(target), &|row| row.show(row.ours[target])))
         .collect();
-    let theirs: Vec<Column> = published
+    let theirs: Vec<ScreenColumn> = published
         .file_systems
         .iter()
         .enumerate()
@@ -481,12 +481,12 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
             .iter()
             .map(|configuration| configuration.name)
             .collect();
-        let columns: Vec<Column> = published
+        let columns: Vec<ScreenColumn> = published
             .rows
             .iter()
             .enumerate()
             .map(|(at, row)| {
-                Column::new(
+                ScreenColumn::new(
                     &row.workload,
                     part.iter()
                         .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))

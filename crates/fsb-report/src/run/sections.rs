@@ -14,7 +14,7 @@ use crate::summary::environment::EnvironmentTable;
 use crate::summary::latency::{self, quantile_name};
 use crate::summary::timeline::{FEWEST, interval_text};
 use crate::summary::{
-    BlockGroup, Measured, Published, PublishedClaim, PublishedLayout, PublishedRow, Summary,
+    BlockGroup, MeasuredCell, Published, PublishedClaim, PublishedLayout, PublishedRow, Summary,
     Workload, roles, samples,
 };
 use crate::table::{Table, TableCell, TableRow};
@@ -368,7 +368,7 @@ fn numbers_table(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table
 fn statistics(
     summary: &Summary,
     workload: &Workload,
-    measured: &Measured,
+    measured: &MeasuredCell,
     cell: &CellView,
     best: bool,
 ) -> Vec<TableCell> {
@@ -458,11 +458,11 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
             TableCell::new(grouped(latency.n as f64)),
             TableCell::new(show(latency.mean)),
         ];
-        cells.extend(quantiles.iter().map(|q| {
-            latency
-                .at(*q)
-                .map_or_else(|| TableCell::new("–"), |s| TableCell::new(show(s)))
-        }));
+        cells.extend(
+            quantiles
+                .iter()
+                .map(|q| latency.at(*q).map(|s| show(s)).into()),
+        );
         rows.push(TableRow::of_column(
             target,
             &summary.targets[target].label(),
@@ -507,7 +507,7 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Quantity", &names(summary), rows))
 }
 
-fn cost(cell: &Measured, name: &str) -> TableCell {
+fn cost(cell: &MeasuredCell, name: &str) -> TableCell {
     let Some(found) = cell.beside(name) else {
         return TableCell::new("–");
     };

@@ -13,7 +13,7 @@ use crate::show::{capital, counted};
 use crate::summary::causes::Explanation;
 use crate::summary::traced::TracedExplanation;
 use crate::summary::{
-    Measured, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, samples,
+    MeasuredCell, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, samples,
     scaling,
 };
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
@@ -142,7 +142,7 @@ fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
     }
 }
 
-fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView {
+fn cell(summary: &Summary, workload: &Workload, measured: &MeasuredCell) -> CellView {
     let absence = measured.absence().unwrap_or_default();
     let Some(estimate) = &measured.estimate else {
         return CellView {
@@ -170,7 +170,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 
 /// Returns letters and signs if there are three targets or more, and else one sign; `~` marks
 /// samples that differ among themselves.
-pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
+pub(crate) fn mark(summary: &Summary, measured: &MeasuredCell) -> String {
     let against = measured.against.as_ref();
     let mut signs = match summary.targets.len() {
         2 => against

@@ -11,7 +11,7 @@ use fsb_stats::{
 };
 
 use super::model::{
-    Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload,
+    CellState, Lost, MeasuredCell, Overall, Secondary, TargetSummary, TrialPoint, Workload,
 };
 use super::report_trial::{MetricKind, NoValue, ReportTrial, last_attempts, value};
 use super::timeline::{JoinedTimeline, WarmUps};
@@ -150,7 +150,10 @@ pub fn case_states(record: &RunRecord, trials: &[Trial]) -> Vec<CaseNow> {
 }
 
 /// Returns the metric that a case is compared by, and its cells with their rounds, one per target.
-fn cells(record: &RunRecord, case: &CaseTrials<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
+fn cells(
+    record: &RunRecord,
+    case: &CaseTrials<'_>,
+) -> (Metric, Vec<(MeasuredCell, Vec<RoundLogs>)>) {
     let primary = case
         .trials
         .iter()
@@ -178,7 +181,7 @@ fn cells(record: &RunRecord, case: &CaseTrials<'_>) -> (Metric, Vec<(Measured, V
 
 fn summarize(record: &RunRecord, case: &CaseTrials<'_>) -> Workload {
     let (primary, cells) = cells(record, case);
-    let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
+    let (mut cells, rounds): (Vec<MeasuredCell>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
     for (index, cell) in cells.iter_mut().enumerate() {
         let spread = ranking.pairs.iter().find_map(|pair| {
@@ -221,7 +224,7 @@ fn nothing_measured() -> Metric {
 }
 
 /// Returns the values of each target. A target that is not judged has none.
-fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
+fn samples(record: &RunRecord, cells: &[&MeasuredCell]) -> Vec<Vec<BlockValue>> {
     let ranked = record
         .plan
         .targets
@@ -234,7 +237,7 @@ fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
         .collect()
 }
 
-fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
+fn rank(record: &RunRecord, cells: &[MeasuredCell], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
     // Cells hold only values that are finite and above zero, so the error cannot occur. If it does,
     // the case is not ranked.
@@ -285,7 +288,7 @@ pub(super) fn cell(
     trials: &[&ReportTrial],
     primary: &Metric,
     target: Option<&TargetRecord>,
-) -> Measured {
+) -> MeasuredCell {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
@@ -326,11 +329,11 @@ pub(super) fn cell(
         .copied()
         .filter(|trial| trial.outcome == Outcome::Ok)
         .collect();
-    Measured {
+    MeasuredCell {
         state: if points.is_empty() {
             state_of(first_lost, target)
         } else {
-            State::Measured
+            CellState::Measured
         },
         estimate,
         against: None,
@@ -350,23 +353,23 @@ pub(super) fn cell(
 }
 
 /// Returns the state of a cell without values, of whose trials the first had none for this reason.
-fn state_of(first_lost: Option<NoValue>, target: Option<&TargetRecord>) -> State {
+fn state_of(first_lost: Option<NoValue>, target: Option<&TargetRecord>) -> CellState {
     if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
-        return State::Unavailable(why.clone());
+        return CellState::Unavailable(why.clone());
     }
     if let Some(why) = first_lost {
         let text = why.to_text();
         // The state names the outcome.
         let cause = why.cause.unwrap_or(text);
         return match why.outcome {
-            Outcome::NotApplicable => State::NotApplicable(cause),
-            Outcome::Failed => State::Failed(cause),
-            Outcome::Invalid | Outcome::Ok => State::Invalid(cause),
+            Outcome::NotApplicable => CellState::NotApplicable(cause),
+            Outcome::Failed => CellState::Failed(cause),
+            Outcome::Invalid | Outcome::Ok => CellState::Invalid(cause),
         };
     }
     match target.and_then(|target| target.failed.as_ref()) {
-        Some(reason) => State::Failed(reason.clone()),
-        None => State::Missing("no block reached it".to_owned()),
+        Some(reason) => CellState::Failed(reason.clone()),
+        None => CellState::Missing("no block reached it".to_owned()),
     }
 }
 

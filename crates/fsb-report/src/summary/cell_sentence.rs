@@ -1,15 +1,15 @@
 //! Sentences on single cells: for each case, the targets that have something to report.
 
-use super::model::{Measured, Numbers, Workload};
+use super::model::{MeasuredCell, Numbers, Workload};
 use crate::show::{describe_cases, listed, some_cases};
 
-/// What `text` reports of the cells of each case, and the label of the case.
+/// The texts on the cells of each case, and the label of the case.
 pub(crate) struct ReportedCells(Vec<(String, String)>);
 
 impl ReportedCells {
     pub(crate) fn new(
         summary: &Numbers,
-        text: impl Fn(&Workload, &Measured) -> Option<String>,
+        text: impl Fn(&Workload, &MeasuredCell) -> Option<String>,
     ) -> ReportedCells {
         let mut cases = Vec::new();
         for case in &summary.cases {

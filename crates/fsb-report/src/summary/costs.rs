@@ -10,7 +10,7 @@ use fsb_stats::{
 };
 
 use super::cell_sentence::ReportedCells;
-use super::model::{Measured, Numbers, Secondary, Workload};
+use super::model::{MeasuredCell, Numbers, Secondary, Workload};
 use crate::show::{Change, counted, listed, some_cases};
 
 /// Returns the lines below the table.
@@ -40,7 +40,7 @@ fn flushed(summary: &Numbers) -> Option<String> {
         }) {
             return None;
         }
-        let p99 = |cell: &Measured| {
+        let p99 = |cell: &MeasuredCell| {
             let own = cell
                 .latency
                 .iter()
@@ -72,7 +72,7 @@ fn wear(summary: &Numbers) -> Option<String> {
     /// The endurance in TBW that manufacturers state for consumer disks of 1 TB.
     const RATED: f64 = 600.0;
     // A case counts only if all targets have it, so that all means are of the same work.
-    fn points(cell: &Measured) -> Option<&[BlockValue]> {
+    fn points(cell: &MeasuredCell) -> Option<&[BlockValue]> {
         Some(&cell.beside(WRITE_AMPLIFICATION.name)?.points)
     }
     let cases: Vec<Vec<&[BlockValue]>> = summary
@@ -198,7 +198,11 @@ fn processors(summary: &Numbers) -> Option<String> {
 
 /// Returns the changes of a cost against the baseline that are significant and larger than the
 /// smallest ratio that matters, with the names of their cases.
-fn differing(summary: &Numbers, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> ReportedCells {
+fn differing(
+    summary: &Numbers,
+    cost: &str,
+    is_meant: impl Fn(&MeasuredCell) -> bool,
+) -> ReportedCells {
     ReportedCells::new(summary, |_, cell| {
         if !summary.compares() || !is_meant(cell) {
             return None;
@@ -218,7 +222,7 @@ pub(crate) fn deferred_line(summary: &Numbers) -> Option<String> {
 
 /// Returns the change of a cell's speed if deferred work counts. Returns `None` if it is not
 /// significant.
-fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
+fn deferred_change(cell: &MeasuredCell, better: Better) -> Option<String> {
     let comparison = significant(cell, |metric| metric.ends_with(WITH_DEFERRED))?;
     let speed = if better == Better::Higher {
         comparison.clone()
@@ -359,7 +363,10 @@ fn samples(
 
 /// Returns the comparison of a metric of a cell, or `None` if it is not significant or not larger
 /// than the smallest ratio that matters.
-pub(crate) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> Option<&Comparison> {
+pub(crate) fn significant(
+    cell: &MeasuredCell,
+    is_meant: impl Fn(&str) -> bool,
+) -> Option<&Comparison> {
     let found = cell
         .secondary
         .iter()

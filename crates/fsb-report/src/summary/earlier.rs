@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fsb_model::RunRecord;
 
-use super::model::{CellChange, CellValue, EarlierRun, Measured, Numbers, Workload};
+use super::model::{CellChange, CellValue, EarlierRun, MeasuredCell, Numbers, Workload};
 
 /// Compares the cases that have the same units and values in both runs; `None` without any.
 pub(super) fn compare_earlier(
@@ -54,7 +54,7 @@ pub(super) fn compare_earlier(
     })
 }
 
-fn compared_value(summary: &Numbers, case: &Workload, cell: &Measured) -> Option<CellValue> {
+fn compared_value(summary: &Numbers, case: &Workload, cell: &MeasuredCell) -> Option<CellValue> {
     if summary.is_comparison() {
         return cell
             .against

@@ -2,7 +2,7 @@
 
 use fsb_model::Unit;
 
-use super::model::{Measured, Numbers, TargetSummary};
+use super::model::{MeasuredCell, Numbers, TargetSummary};
 use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
 
 /// Matches by workload label, metric and file-system name. Cases that the run did not measure are
@@ -47,7 +47,7 @@ pub(super) fn beside(summary: &Numbers, table: &PublishedTable) -> Published {
             .cases
             .iter()
             .find(|row| row.workload == known.workload)?;
-        let ours = |cell: &Measured| match (&known.metric, &known.rate) {
+        let ours = |cell: &MeasuredCell| match (&known.metric, &known.rate) {
             (None, Some(rate)) => {
                 let time = cell
                     .estimate

@@ -45,9 +45,9 @@ pub(crate) use device::{bottom_device, disk_kind};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use model::{
-    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost,
-    Measured, Numbers, Overall, QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State,
-    Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellState, CellValue,
+    EarlierRun, Lost, MeasuredCell, Numbers, Overall, QuantileSlowdown, RateAlone, Scaling,
+    Secondary, Slowdown, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
 pub(crate) use model::{BlockGroup, MOST_TRIALS, group_size};
 pub use published::{

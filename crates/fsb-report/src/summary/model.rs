@@ -249,7 +249,7 @@ pub struct Workload {
     /// The direction that is good.
     pub better: Better,
     /// One cell per target, in their order.
-    pub cells: Vec<Measured>,
+    pub cells: Vec<MeasuredCell>,
     /// Every pair, letters and the outcome.
     pub ranking: Ranking,
     /// The size of the difference that remains possible; absent if a target wins.
@@ -265,9 +265,9 @@ pub struct Workload {
 /// One target at one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Measured {
+pub struct MeasuredCell {
     /// Whether it has values, and why not.
-    pub state: State,
+    pub state: CellState,
     /// The estimate, if there are values.
     pub estimate: Option<Estimate>,
     /// The comparison with the baseline; absent for the baseline itself.
@@ -304,7 +304,7 @@ pub struct Measured {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", content = "reason", rename_all = "snake_case")]
-pub enum State {
+pub enum CellState {
     /// The cell has values.
     Measured,
     /// The workload does not apply to this target.
@@ -503,7 +503,7 @@ impl Numbers {
     }
 
     /// Returns the cells of all cases.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = &Measured> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &MeasuredCell> {
         self.cases.iter().flat_map(|case| &case.cells)
     }
 
@@ -511,7 +511,7 @@ impl Numbers {
     pub(crate) fn cells_of<'a>(
         &'a self,
         case: &'a Workload,
-    ) -> impl Iterator<Item = (&'a TargetSummary, &'a Measured)> + Clone {
+    ) -> impl Iterator<Item = (&'a TargetSummary, &'a MeasuredCell)> + Clone {
         self.targets.iter().zip(&case.cells)
     }
 
@@ -549,7 +549,7 @@ impl Workload {
     }
 }
 
-impl Measured {
+impl MeasuredCell {
     /// Returns the values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
         self.trials
@@ -591,24 +591,24 @@ impl Measured {
     /// `failed`.
     pub fn absence(&self) -> Option<&'static str> {
         match self.state {
-            State::Measured => None,
-            State::NotApplicable(_) => Some("not applicable"),
-            State::Unavailable(_) => Some(NOT_HERE),
-            State::Failed(_) => Some("failed"),
-            State::Invalid(_) => Some("invalid"),
-            State::Missing(_) => Some("not measured"),
+            CellState::Measured => None,
+            CellState::NotApplicable(_) => Some("not applicable"),
+            CellState::Unavailable(_) => Some(NOT_HERE),
+            CellState::Failed(_) => Some("failed"),
+            CellState::Invalid(_) => Some("invalid"),
+            CellState::Missing(_) => Some("not measured"),
         }
     }
 
     /// Returns the reason for a missing value, in full.
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
-            State::Measured => None,
-            State::NotApplicable(reason)
-            | State::Unavailable(reason)
-            | State::Failed(reason)
-            | State::Invalid(reason)
-            | State::Missing(reason) => Some(reason),
+            CellState::Measured => None,
+            CellState::NotApplicable(reason)
+            | CellState::Unavailable(reason)
+            | CellState::Failed(reason)
+            | CellState::Invalid(reason)
+            | CellState::Missing(reason) => Some(reason),
         }
     }
 }

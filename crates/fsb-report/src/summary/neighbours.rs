@@ -17,7 +17,7 @@ use fsb_stats::{BlockValue, Comparison, Verdict, hold_groups_over_page};
 use super::costs::Compared;
 use super::latency::quantile_name;
 use super::model::{
-    AloneAndBeside, BackgroundRate, BesideBackground, Measured, Numbers, QuantileSlowdown,
+    AloneAndBeside, BackgroundRate, BesideBackground, MeasuredCell, Numbers, QuantileSlowdown,
     RateAlone, Slowdown, Workload,
 };
 use super::report_trial::{ReportTrial, last_attempts};
@@ -179,7 +179,7 @@ fn unjudged(comparison: Comparison) -> Comparison {
 /// Returns the time of an operation in each block, up to a factor that is the same for the case
 /// alone and beside its background. Both are measured on the same slice in a block, so the slice
 /// cancels out.
-fn times(cell: &Measured, better: Better) -> Vec<BlockValue> {
+fn times(cell: &MeasuredCell, better: Better) -> Vec<BlockValue> {
     cell.values()
         .iter()
         .map(|value| {

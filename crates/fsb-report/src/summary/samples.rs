@@ -8,7 +8,7 @@ use fsb_model::{Better, Metric, Unit};
 use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
 use super::cell_sentence::ReportedCells;
-use super::model::{Measured, Numbers, Workload};
+use super::model::{MeasuredCell, Numbers, Workload};
 use super::report_trial::{self, ReportTrial};
 use crate::show::{Change, percent, some_of};
 
@@ -99,7 +99,7 @@ pub(crate) fn total_time_line(summary: &Numbers) -> Option<String> {
 /// Returns the ratio of speeds by the total time of all samples in common blocks, and the ratio of
 /// geometric means. Returns `None` unless the two differ by more than half of what matters. All
 /// samples of a cell do the same work.
-fn total_time_ratio(case: &Workload, cell: &Measured, theta: f64) -> Option<(f64, f64)> {
+fn total_time_ratio(case: &Workload, cell: &MeasuredCell, theta: f64) -> Option<(f64, f64)> {
     let against = cell
         .against
         .as_ref()
@@ -140,8 +140,8 @@ fn slower_than_before(summary: &Numbers) -> Option<String> {
     .sentence_of_each("Rates before the steady state differed")
 }
 
-/// Returns the change that a ratio among a cell's metrics stands for, if it is larger than that.
-fn drift(cell: &Measured, metric: &str, least: f64) -> Option<String> {
+/// Returns the change of a ratio among a cell's metrics, if it is larger than that.
+fn drift(cell: &MeasuredCell, metric: &str, least: f64) -> Option<String> {
     let change = cell.beside(metric)?.description.mean - 1.0;
     (change.abs() > least).then(|| format!("{:+.0} %", change * 100.0))
 }

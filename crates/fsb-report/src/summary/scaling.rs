@@ -8,7 +8,7 @@ use fsb_model::units::{parse_duration, show_seconds};
 use fsb_model::{Better, Params};
 use fsb_stats::{Estimate, Knee, knee};
 
-use super::model::{By, Measured, Numbers, Scaling, TargetSummary, Workload};
+use super::model::{By, MeasuredCell, Numbers, Scaling, TargetSummary, Workload};
 use super::report_trial::ReportTrial;
 use crate::show::listed;
 
@@ -109,7 +109,7 @@ fn knee_of(curve: &Scaling, cases: &[Workload], target: usize, theta: f64) -> Op
     {
         return None;
     }
-    let cells: Vec<&Measured> = curve
+    let cells: Vec<&MeasuredCell> = curve
         .cases
         .iter()
         .map(|case| &cases[*case].cells[target])

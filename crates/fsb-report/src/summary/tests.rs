@@ -8,9 +8,9 @@ use crate::report::Report;
 use crate::sample;
 use crate::summary::earlier::compare_earlier;
 use crate::summary::method;
-use crate::summary::{Measured, State, Summary, Workload};
+use crate::summary::{CellState, MeasuredCell, Summary, Workload};
 
-fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
+fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a MeasuredCell {
     &summary
         .cases
         .iter()
@@ -136,7 +136,7 @@ fn inapplicable_cells_are_reported_as_such() {
     let cold = cell(&summary, "read 1M, cold", 1);
     assert_eq!(
         cold.state,
-        State::NotApplicable("tmpfs is never cold".to_owned())
+        CellState::NotApplicable("tmpfs is never cold".to_owned())
     );
     assert_eq!(
         (cold.absence(), cold.mark.as_str()),
@@ -163,7 +163,7 @@ fn a_target_that_failed_is_said_once() {
     assert_eq!(summary.problems, ["xfs: failed: mkfs.xfs: not found"]);
     assert_eq!(
         cell(&summary, "read 1M, cold", 1).state,
-        State::Failed("mkfs.xfs: not found".to_owned())
+        CellState::Failed("mkfs.xfs: not found".to_owned())
     );
 }
 
@@ -575,10 +575,10 @@ fn the_state_of_a_cell_has_the_whole_cause() {
     let (failed, lost) = state(Some("write: it is full: ENOSPC"));
     assert_eq!(
         failed,
-        State::Failed("write: it is full: ENOSPC".to_owned())
+        CellState::Failed("write: it is full: ENOSPC".to_owned())
     );
     assert_eq!(lost.reason, "failed: write: it is full: ENOSPC");
-    assert_eq!(state(None).0, State::Failed("failed".to_owned()));
+    assert_eq!(state(None).0, CellState::Failed("failed".to_owned()));
 }
 
 #[test]

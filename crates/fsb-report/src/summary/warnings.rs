@@ -6,12 +6,12 @@ use fsb_model::workload::REUSE;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
-use super::model::{Measured, Numbers};
+use super::model::{MeasuredCell, Numbers};
 use super::report_trial::ReportTrial;
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
-use crate::summary::{State, Workload};
+use crate::summary::{CellState, Workload};
 
 /// A warning names at most this number of cells.
 const NAMED: usize = 3;
@@ -205,7 +205,7 @@ pub(super) fn problems(summary: &Numbers) -> Vec<String> {
     problems
 }
 
-fn cells(summary: &Numbers) -> impl Iterator<Item = (String, &Workload, &Measured)> {
+fn cells(summary: &Numbers) -> impl Iterator<Item = (String, &Workload, &MeasuredCell)> {
     summary.cases.iter().flat_map(|case| {
         summary
             .cells_of(case)
@@ -235,7 +235,8 @@ fn unjudged(summary: &Numbers) -> Vec<String> {
 fn lost(summary: &Numbers) -> Option<String> {
     let mut total = 0;
     let mut named = Vec::new();
-    for (target, case, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured)
+    for (target, case, cell) in
+        cells(summary).filter(|(_, _, cell)| cell.state == CellState::Measured)
     {
         total += cell.lost.len();
         if let Some(first) = cell.lost.first() {
