@@ -47,6 +47,8 @@ check:  ## format, lints, licences, documentation, wording, generated files, dep
 	$(XTASK) cycles
 	$(XTASK) constants
 	$(XTASK) prose
+	$(XTASK) style
+	$(XTASK) unstable
 	$(XTASK) generate --check
 	@scripts/component fmt --all --check
 	@scripts/component clippy --workspace --all-targets --locked -- -D warnings

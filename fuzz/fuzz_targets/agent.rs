@@ -29,7 +29,7 @@ fn request(method: Method) -> MeasureRequest {
 }
 
 fn sequential() -> Method {
-    Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None }
+    Method::SequentialTrial { amount: Amount::new(1, 1), until_seconds: None, sustain: None }
 }
 
 fn rounds() -> Method {

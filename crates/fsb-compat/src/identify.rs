@@ -94,7 +94,7 @@ const fn detailed(
 /// reads. The first whose test holds is the kind of a file.
 #[rustfmt::skip] // a table reads as one
 static KINDS: &[KnownKind] = &[
-    read("a trace of fsb", "fsb trace show", |head| head.starts_with(b"FSBTRACE")),
+    read("a trace of fsb", "fsb trace show", |head| head.get(..8).is_some_and(|magic| magic.eq_ignore_ascii_case(b"fsbtrace"))),
     read("a page of 'fsb publish'", "fsb report", |head| holds(head, b"application/vnd.fsbench.run+gzip")),
     read("the record of a run of fsb", "fsb report DIRECTORY", is_run_record),
     unread("compressed by gzip", "decompress it: zcat FILE > NEW", |head| head.starts_with(&[0x1f, 0x8b])),
@@ -389,7 +389,7 @@ mod tests {
                 "set location /srv\nset number 500\nrun\n",
                 Some("fsb postmark"),
             ),
-            ("FSBTRACE\u{1}", Some("fsb trace show")),
+            ("fsbtrace\u{1}", Some("fsb trace show")),
             ("fio version 2 iolog\nf add\n", Some("fsb trace import")),
             (
                 "100 1700000000.001000 openat(AT_FDCWD, \"f\", O_RDONLY) = 3 <0.000020>\n",
@@ -404,7 +404,7 @@ mod tests {
                 Some("fsb run"),
             ),
             (
-                "{\n  \"schema\": \"fsbench/run/2\",\n",
+                "{\n  \"schema\": \"fsbench/run/1\",\n",
                 Some("fsb report DIRECTORY"),
             ),
             ("hello, world\n", None),

@@ -10,9 +10,10 @@ use fsb_model::run::{Placement, TargetRecord};
 use fsb_model::set::{GapReason, Run};
 use fsb_model::trial::Phase;
 use fsb_model::units::show_bytes;
-use fsb_model::{Better, Outcome, RunRecord, Target, Trial};
+use fsb_model::{Better, Outcome, RunRecord, Target};
 use fsb_report::incomplete_text;
 use fsb_stats::{AnalysisError, Interval, RunVariation, Verdict, change_points, ratio_of_means};
+use fsb_store::journal::{CompactTrial, MetricKind, TrialCell, last_attempts};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{
@@ -45,7 +46,7 @@ fn parameters(value: &impl Serialize) -> String {
 /// or its journal lacks blocks.
 pub fn entry_of_run(
     record: &RunRecord,
-    trials: &[Trial],
+    trials: &[CompactTrial],
     source: &Path,
     labels: Labels,
 ) -> Result<Entry, String> {
@@ -57,8 +58,11 @@ pub fn entry_of_run(
         return Err(why);
     }
     // Two short runs may begin in one second, and their first trials in one millisecond, but not
-    // with equal times.
-    let trial = trials.first().map(|trial| (&trial.started, &trial.workers));
+    // with equal values.
+    let trial = trials.first().map(|trial| {
+        let values: Vec<f64> = trial.metrics().map(|metric| metric.value).collect();
+        (trial.started, values, trial.timed_ns.to_vec())
+    });
     let identity = (
         &first.boot_id,
         &first.started,
@@ -90,20 +94,22 @@ pub fn entry_of_run(
         }
         let mut found: BTreeMap<SeriesKey, Vec<f64>> = BTreeMap::new();
         let mut failed: BTreeSet<&str> = BTreeSet::new();
-        for trial in last_attempts(trials, &target.name) {
+        let counted =
+            (trials.iter()).filter(|trial| trial.counts() && trial.what.target == target.name);
+        for trial in last_attempts(counted) {
             match trial
                 .primary()
                 .filter(|metric| metric.value.is_finite() && metric.value > 0.0)
             {
                 Some(metric) => {
                     found
-                        .entry(key_of_trial(record, target, trial, metric))
+                        .entry(key_of_trial(record, target, &trial.what, metric.kind))
                         .or_default()
                         .push(metric.value.ln());
                 }
                 None if trial.outcome == Outcome::NotApplicable => {}
                 None => {
-                    failed.insert(&trial.workload);
+                    failed.insert(&trial.what.workload);
                 }
             }
         }
@@ -134,41 +140,25 @@ pub fn entry_of_run(
 
 const OWN_TOOL: &str = "fsb";
 
-/// Returns the trials of a target. Of a retried trial, returns the last attempt, whatever its
-/// outcome.
-fn last_attempts<'t>(trials: &'t [Trial], target: &str) -> impl Iterator<Item = &'t Trial> {
-    let mut last: BTreeMap<(&str, u32), &Trial> = BTreeMap::new();
-    for trial in trials
-        .iter()
-        .filter(|trial| trial.counts() && trial.target == target)
-    {
-        let held = last.entry((&trial.workload, trial.block)).or_insert(trial);
-        if (trial.attempt, trial.order) >= (held.attempt, held.order) {
-            *held = trial;
-        }
-    }
-    last.into_values()
-}
-
 fn key_of_trial(
     record: &RunRecord,
     target: &Target,
-    trial: &Trial,
-    metric: &fsb_model::Metric,
+    cell: &TrialCell,
+    metric: &MetricKind,
 ) -> SeriesKey {
     // In rounds, a trial measures units of the work.
-    let mut work = trial.params.clone();
+    let mut work = cell.params.clone();
     work.extend(
         record
             .units
-            .get(&trial.workload)
+            .get(&cell.workload)
             .cloned()
             .unwrap_or_default(),
     );
     SeriesKey {
         tool: OWN_TOOL.to_owned(),
-        case: trial.workload.clone(),
-        operation: trial.operation.clone(),
+        case: cell.workload.clone(),
+        operation: cell.operation.clone(),
         target: target.to_string(),
         metric: metric.name.clone(),
         unit: metric.unit.name().to_owned(),

@@ -62,7 +62,7 @@ macro_rules! error_codes {
 }
 
 /// Makes fields from pairs of a name and a value.
-pub fn fields<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+pub fn fields<'n>(pairs: impl IntoIterator<Item = (&'n str, Value)>) -> Map<String, Value> {
     pairs
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

@@ -198,7 +198,7 @@ pub struct VmKernel {
     pub image: String,
     /// The name of its initramfs, which is a hash of the content.
     pub initramfs: String,
-    /// The first 128 bits of the image's SHA-256, in hexadecimal digits. Empty in older records.
+    /// The first 128 bits of the image's SHA-256, in hexadecimal digits.
     pub image_hash: String,
     /// The first 128 bits of the SHA-256 of each module in the initramfs, by name.
     pub module_hashes: BTreeMap<String, String>,

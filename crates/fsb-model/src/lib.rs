@@ -27,6 +27,7 @@ pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod set;
+pub mod setting;
 pub mod shape;
 pub mod shell;
 pub mod stop;
@@ -45,6 +46,7 @@ pub use geometry::Geometry;
 pub use metric::{Better, Metric, Unit};
 pub use plan::{Identity, Place, Plan, Race, Repetition};
 pub use run::RunRecord;
+pub use setting::Settings;
 pub use stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
 pub use target::{ENCRYPT, FileSystemSpec, Medium, Target, TargetKind};
 pub use trial::{Interference, Outcome, Phase, Trial};

@@ -11,7 +11,7 @@ use crate::traced::Traced;
 /// The observations of a trial: the evidence for its validity, and what it cost. A field is absent
 /// where nothing was observed.
 ///
-/// Fields of other schema versions are kept as found.
+/// Fields of newer minor versions are kept as found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -56,10 +56,10 @@ pub struct Observed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_seconds: Option<f64>,
     /// Whether the target was idle each time the clock started.
-    #[serde(alias = "settled", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<bool>,
     /// Seconds until the target was idle, all repetitions together.
-    #[serde(alias = "settle_seconds", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiesce_seconds: Option<f64>,
     /// Parts of the worker's confinement that the kernel refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -74,7 +74,7 @@ pub struct Observed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetitions_left_out: Option<u32>,
     /// Rounds that were retried because this target moved data during a sample of another target.
-    #[serde(alias = "rounds_not_at_rest", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds_not_idle: Option<u32>,
     /// The end of what a command printed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub struct Observed {
     /// absent for other trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub barrier: Option<BarrierSkew>,
-    /// Fields of other schema versions, kept as found.
+    /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -305,7 +305,7 @@ pub struct Spent {
     /// Preparing, all repetitions together.
     pub prepare: f64,
     /// Remounting, quiescing, starting workers, warming up.
-    pub settle: f64,
+    pub set_up: f64,
     /// Between start and result.
     pub measure: f64,
     /// Removing what was made.
@@ -315,7 +315,7 @@ pub struct Spent {
 impl Spent {
     /// Returns the sum of all phases.
     pub fn total(&self) -> f64 {
-        self.prepare + self.settle + self.measure + self.cleanup
+        self.prepare + self.set_up + self.measure + self.cleanup
     }
 }
 

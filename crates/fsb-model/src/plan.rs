@@ -1,12 +1,15 @@
 //! A plan: targets × suite × controls × repetition, as data.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::LARGE_DISK;
+use crate::setting::{self, Settings};
+pub use crate::setting::{BLOCK_LIMIT, LONGEST_BUDGET};
 use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::{BackgroundLimit, WorkloadSpec};
@@ -54,10 +57,6 @@ pub struct VmSize {
 pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
 /// The maximum number of blocks that `--budget` alone makes.
 pub const MOST_BLOCKS: u32 = 30;
-/// The maximum number of blocks that can be requested.
-pub const BLOCK_LIMIT: u32 = 10_000;
-/// Seconds of the longest budget.
-pub const LONGEST_BUDGET: f64 = 30.0 * 86_400.0;
 
 /// The shortest duration, in seconds, of work that continues until a journal was written: two
 /// commits of journals that commit every five seconds.
@@ -66,6 +65,41 @@ pub const SUSTAINED: f64 = 10.0;
 /// The duration, in seconds, of a sample of a sequential trial that reaches the device. The first
 /// tenths of a second of durable writes run at half speed.
 pub const VISIT: f64 = 2.0;
+
+impl Default for Plan {
+    /// Returns a plan without targets and workloads. Settings have the defaults of
+    /// [`SETTINGS`](crate::setting::SETTINGS); the seed is 0.
+    fn default() -> Plan {
+        Plan {
+            name: String::new(),
+            targets: Vec::new(),
+            workloads: Vec::new(),
+            controls: BTreeMap::new(),
+            repetition: Repetition::Budget {
+                seconds: setting::BUDGET,
+            },
+            sample_time: None,
+            seed: 0,
+            one_at_a_time: false,
+            keep_affected: false,
+            race: None,
+            risky: false,
+            mkfs_defaults: false,
+            like_disk: large_disk(),
+            explain: false,
+            size: setting::IMAGE,
+            scale: full_scale(),
+            dir: PathBuf::from("."),
+            theta: setting::THETA,
+            wipe: Vec::new(),
+            identity: Identity::default(),
+            place: Place::Host,
+            kernels: Vec::new(),
+            vm: None,
+            root: None,
+        }
+    }
+}
 
 fn full_scale() -> f64 {
     1.0
@@ -133,7 +167,6 @@ pub struct Plan {
     /// trials instead of rounds. If absent, it is [`VISIT`] for sequential trials that reach the
     /// device, and shorter for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "stretch")]
     pub sample_time: Option<f64>,
     /// The seed, which decides the order of everything and every byte of data.
     pub seed: u64,
@@ -197,6 +230,42 @@ fn large_disk() -> Bytes {
 }
 
 impl Plan {
+    /// Returns whether two plans request the same measurements; seeds and lengths of budgets may
+    /// differ. A race requests others each time.
+    pub fn requests_the_same(&self, other: &Plan) -> bool {
+        self.race.is_none()
+            && other.race.is_none()
+            && self.targets == other.targets
+            && self.workloads == other.workloads
+            && self.controls == other.controls
+            && discriminant(&self.repetition) == discriminant(&other.repetition)
+            && match (serde_json::to_value(self), serde_json::to_value(other)) {
+                (Ok(one), Ok(other)) => setting::same_work(&one, &other),
+                _ => false,
+            }
+    }
+
+    /// Returns the plan with the values that `settings` gives, and with the defaults of settings
+    /// that it does not give. Values that the resolver computes from several settings stay.
+    ///
+    /// # Errors
+    ///
+    /// The plan cannot hold a value.
+    pub fn with_settings(&self, settings: &Settings) -> Result<Plan, serde_json::Error> {
+        let mut stored = serde_json::to_value(self)?;
+        settings.store(&mut stored);
+        serde_json::from_value(stored)
+    }
+
+    /// Returns the settings of a plan file that resolve to the values of this plan.
+    ///
+    /// # Errors
+    ///
+    /// The plan is not JSON.
+    pub fn settings(&self) -> Result<Settings, serde_json::Error> {
+        Ok(Settings::from_stored(&serde_json::to_value(self)?))
+    }
+
     /// Returns the number of targets in a block: all of them, or as many as a race round has slots.
     pub fn at_once(&self) -> usize {
         let places = self

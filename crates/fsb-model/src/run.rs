@@ -13,10 +13,10 @@ use crate::stop::{Analyses, StopReason, StoppingRule};
 use crate::storage::StorageLayer;
 use crate::target::Target;
 use crate::warning::Warning;
-use crate::workload::{Amount, Cell, Params, REUSE, REUSED_DIRECTORY};
+use crate::workload::{Amount, Cell, Params};
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/run/2";
+pub const SCHEMA: &str = "fsbench/run/1";
 
 /// Everything about a run except its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// The rule by which the run ends; absent until warm-up fixes it.
     #[serde(default)]
     pub stopping_rule: Option<StoppingRule>,
-    /// Whether targets are measured side by side; absent in records of versions without slices.
+    /// Whether targets are measured side by side; absent in the record of an MPI job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     /// The rounds of each cell that is measured in rounds, by label; empty until warm-up fixes
@@ -54,7 +54,6 @@ pub struct RunRecord {
     /// The numbers of blocks after which results are analysed, fixed before the first block. A cell
     /// may end at an interim analysis. Empty if the number of blocks is fixed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "looks")]
     pub interim_analyses: Vec<u32>,
     /// The order of each block begun.
     #[serde(default)]
@@ -108,7 +107,7 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// The reason why no more blocks were made; absent until the run is complete.
-    #[serde(default, alias = "finished")]
+    #[serde(default)]
     pub stop_reason: Option<StopReason>,
     /// The devices that the plan's names led to when this process resolved them, once. They are not
     /// stored, because device numbers are valid for one boot.
@@ -144,7 +143,7 @@ pub struct BlockOrder {
     pub cells: Vec<String>,
     /// The slice of the medium that each target has, in the order of `targets`; empty if each has
     /// the whole medium.
-    #[serde(default, rename = "parts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<u32>,
 }
 
@@ -165,24 +164,20 @@ pub enum Placement {
     /// All at once, each on its slice of the medium or in its directory.
     SideBySide {
         /// Equal slices that targets rotate over; 0 if the targets have no medium to divide.
-        #[serde(rename = "parts")]
         slices: u32,
         /// Bytes of a slice, or of the image if there are no slices.
-        #[serde(rename = "part_bytes")]
         slice_bytes: u64,
     },
     /// One after the other, each on the whole medium.
     InTurn {
         /// The reason why they are not measured side by side.
-        #[serde(alias = "why")]
         reason: PlacementReason,
     },
 }
 
 /// The reason why the targets of a run are not measured side by side.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
-/// instead.
+/// It is an object with the tag `kind` in `run.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -214,9 +209,6 @@ pub enum PlacementReason {
     TooManyTargets,
     /// There are no targets.
     NoTargets,
-    /// The sentence of a record that was written with schema version 1.
-    #[serde(untagged)]
-    Text(String),
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -323,14 +315,42 @@ impl MemoryTouched {
     }
 }
 
-/// Moves the value of a label to another one.
-fn rename<T>(map: &mut BTreeMap<String, T>, old: &str, new: &str) {
-    if let Some(value) = map.remove(old) {
-        map.insert(new.to_owned(), value);
-    }
-}
-
 impl RunRecord {
+    /// Returns the record of a run that begins with a segment. The plan has its targets.
+    pub fn new(plan: Plan, segment: Segment) -> RunRecord {
+        RunRecord {
+            schema: SCHEMA.to_owned(),
+            name: plan.name.clone(),
+            plan,
+            cells: Vec::new(),
+            amounts: BTreeMap::new(),
+            blocks_planned: None,
+            stopping_rule: None,
+            placement: None,
+            rounds: BTreeMap::new(),
+            units: BTreeMap::new(),
+            interim_analyses: Vec::new(),
+            order: Vec::new(),
+            segments: vec![segment],
+            host: HostManifest::default(),
+            media: BTreeMap::new(),
+            devices_probed: BTreeMap::new(),
+            large_disk: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            controls: BTreeMap::new(),
+            memory: None,
+            memory_cells: Vec::new(),
+            warnings: Vec::new(),
+            on: None,
+            vm: None,
+            ranks: None,
+            emulated: false,
+            stop_reason: None,
+            devices: BTreeMap::new(),
+            extra: Map::new(),
+        }
+    }
+
     /// Returns the interim analyses of this run and how it ended.
     pub fn analyses(&self) -> Analyses {
         let last_block = self
@@ -367,41 +387,6 @@ impl RunRecord {
                 .map_or(1, |amount| amount.repetitions),
         };
         runs > 1 && cell.workload.repeats_in_one_directory()
-    }
-
-    /// Gives commands of versions without the parameter `reuse` that repeated in one directory the
-    /// label and the parameter that they have today. Returns the labels of the record with today's
-    /// ones.
-    pub fn name_reused_directories(&mut self) -> BTreeMap<String, String> {
-        let today = |cell: &Cell| {
-            (
-                cell.label.clone(),
-                format!("{}{REUSED_DIRECTORY}", cell.label),
-            )
-        };
-        let names: BTreeMap<String, String> = self
-            .cells
-            .iter()
-            .filter(|cell| {
-                !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell)
-            })
-            .map(today)
-            .collect();
-        for (old, new) in &names {
-            for cell in self.cells.iter_mut().filter(|cell| cell.label == *old) {
-                cell.label.clone_from(new);
-                cell.workload.params.insert(REUSE.to_owned(), true.into());
-            }
-            rename(&mut self.rounds, old, new);
-            rename(&mut self.units, old, new);
-            rename(&mut self.amounts, old, new);
-            let orders = self.order.iter_mut().flat_map(|order| &mut order.cells);
-            orders
-                .chain(&mut self.memory_cells)
-                .filter(|label| *label == old)
-                .for_each(|label| label.clone_from(new));
-        }
-        names
     }
 
     /// Returns the memory that was touched, if it was too little for this cell: its first use of a

@@ -46,7 +46,7 @@ pub struct Run {
     /// The block, for runs of fsb.
     pub block: Option<u32>,
     /// The slice of the medium that the target had in that block, if targets exchange slices.
-    #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// The sessions (boot and UTC day) in which it was made; empty if unknown. Runs of one session
     /// share the state of the machine.

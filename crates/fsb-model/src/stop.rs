@@ -9,8 +9,7 @@ use crate::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 
 /// The rule by which a run ends. It is fixed after warm-up, before the first measured block.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
-/// instead.
+/// It is an object with the tag `kind` in `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -70,9 +69,6 @@ pub enum StoppingRule {
         /// The probability of a wrong answer at most.
         error: f64,
     },
-    /// The sentence of a record that was written with schema version 1.
-    #[serde(untagged)]
-    Text(String),
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -142,8 +138,7 @@ impl WidestInterval {
 
 /// The reason why a run ended, with the number of blocks (of a race: rounds) that were made.
 ///
-/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence
-/// instead.
+/// It is an object with the tag `kind` in `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -234,9 +229,6 @@ pub enum StopReason {
         /// The reason.
         reason: RaceEnd,
     },
-    /// The sentence of a record that was written with schema version 1.
-    #[serde(untagged)]
-    Text(String),
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -257,7 +249,7 @@ impl StopReason {
             | StopReason::BudgetCut { blocks, .. }
             | StopReason::Hopeless { blocks, .. }
             | StopReason::NoValues { blocks } => Some(*blocks),
-            StopReason::Race { .. } | StopReason::Text(_) | StopReason::Unknown(_) => None,
+            StopReason::Race { .. } | StopReason::Unknown(_) => None,
         }
     }
 
@@ -275,7 +267,6 @@ impl StopReason {
             | StopReason::Hopeless { .. }
             | StopReason::NoValues { .. }
             | StopReason::Race { .. }
-            | StopReason::Text(_)
             | StopReason::Unknown(_) => false,
         }
     }
@@ -339,7 +330,6 @@ mod tests {
                 rounds: 7,
                 reason: RaceEnd::OthersSlower,
             },
-            StopReason::Text("5 blocks as planned".to_owned()),
             StopReason::Imprecise {
                 blocks: 9,
                 shortfall: Some(Shortfall {

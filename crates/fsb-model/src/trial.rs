@@ -14,7 +14,7 @@ use crate::timeline::Timeline;
 use crate::workload::Params;
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/trial/4";
+pub const SCHEMA: &str = "fsbench/trial/1";
 
 error_codes! {
     NOT_COLD = "trial/not-cold", code::TRIALS, "A cold trial found data in memory, or its device read too little.", "Measure a file system that fsb makes: the files of a directory may be read by others.";
@@ -153,8 +153,7 @@ pub struct WorkerSpan {
     pub start_ns: u64,
     /// CLOCK_MONOTONIC after the last timed call of the last repetition.
     pub stop_ns: u64,
-    /// Nanoseconds of its samples, all repetitions together; 0 in records without this value.
-    #[serde(default)]
+    /// Nanoseconds of its samples, all repetitions together.
     pub timed_ns: u64,
     /// Operations finished, all repetitions together.
     pub operations: u64,
@@ -166,8 +165,7 @@ pub struct WorkerSpan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
-    /// Always [`SCHEMA`] in records of this version. Version 1 had no slices and no samples of
-    /// rounds.
+    /// Always [`SCHEMA`] in records of this version.
     pub schema: String,
     /// Unique in the run: `b3.xfs.read 1M, cold`, with the attempt where it is not the first.
     pub id: String,
@@ -220,7 +218,7 @@ pub struct Trial {
     #[serde(default)]
     pub observed: Observed,
     /// The interference that affected it.
-    #[serde(default, alias = "disturbed")]
+    #[serde(default)]
     pub interference: Vec<Interference>,
     /// Whether it is never analysed: it was retried because of interference, a resume repeated its
     /// interrupted block, or the budget ended before it did.
@@ -228,11 +226,10 @@ pub struct Trial {
     pub superseded: bool,
     /// The slice of the medium that the target had, counted over all segments of the run, because
     /// each segment makes its medium anew. Absent if the target had the whole medium.
-    #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// The samples of a trial in rounds; absent for a sequential trial.
     #[serde(default, skip_serializing_if = "Samples::is_empty")]
-    #[serde(rename = "stretches")]
     pub samples: Samples,
     /// One timeline per repetition; absent for a repetition of less than a fifth of a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -331,8 +328,7 @@ impl Trial {
 
 /// Interference with a trial from outside: something other than the run used what the trial needed.
 ///
-/// It is an object with the tag `kind` in `trials.jsonl`. Records of trial schema versions 1 and 2
-/// hold words instead.
+/// It is an object with the tag `kind` in `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -362,9 +358,6 @@ pub enum Interference {
         /// The number of processes.
         processes: f64,
     },
-    /// The words of a record that was written with trial schema version 1 or 2.
-    #[serde(untagged)]
-    Text(String),
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -379,38 +372,8 @@ impl Interference {
             Interference::OtherDiskIo { bytes_per_second } => *bytes_per_second,
             Interference::ThermalThrottling { events } => *events,
             Interference::Stopped { processes } => *processes,
-            Interference::Text(_) | Interference::Unknown(_) => 0.0,
+            Interference::Unknown(_) => 0.0,
         }
-    }
-
-    /// Replaces the words of trial schema versions 1 and 2 by the interference that they describe.
-    /// Returns words that are not known unchanged.
-    #[must_use]
-    pub fn upgraded(self) -> Interference {
-        let Interference::Text(text) = &self else {
-            return self;
-        };
-        let number = |before: &str, after: &str| -> Option<f64> {
-            text.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
-        };
-        let found = (number("CPU steal ", " %").map(|percent| Interference::CpuSteal {
-            share: percent / 100.0,
-        }))
-        .or_else(|| {
-            let share = number("other processes' CPU ", " %")? / 100.0;
-            Some(Interference::OtherProcesses { share })
-        })
-        .or_else(|| {
-            let bytes_per_second =
-                number("others' I/O on the disk ", " MiB/s")? * f64::from(1 << 20);
-            Some(Interference::OtherDiskIo { bytes_per_second })
-        })
-        .or_else(|| {
-            Some(Interference::ThermalThrottling {
-                events: number("processors throttled by heat, events ", "")?,
-            })
-        });
-        found.unwrap_or(self)
     }
 }
 
@@ -420,48 +383,18 @@ mod tests {
 
     #[test]
     fn each_form_survives_a_round_trip() {
-        for (interference, text) in [
-            (
-                Interference::CpuSteal { share: 0.5 },
-                r#"{"kind":"cpu_steal","share":0.5}"#,
-            ),
-            (Interference::Text("words".to_owned()), r#""words""#),
-        ] {
-            assert_eq!(serde_json::to_string(&interference).expect("JSON"), text);
-            assert_eq!(
-                serde_json::from_str::<Interference>(text).expect("interference"),
-                interference
-            );
-        }
+        let (interference, text) = (
+            Interference::CpuSteal { share: 0.5 },
+            r#"{"kind":"cpu_steal","share":0.5}"#,
+        );
+        assert_eq!(serde_json::to_string(&interference).expect("JSON"), text);
+        assert_eq!(
+            serde_json::from_str::<Interference>(text).expect("interference"),
+            interference
+        );
         let newer = r#"{"kind":"full_moon","phase":1}"#;
         let found: Interference = serde_json::from_str(newer).expect("interference");
         assert!(matches!(found, Interference::Unknown(_)), "{found:?}");
         assert_eq!(serde_json::to_string(&found).expect("JSON"), newer);
-    }
-
-    #[test]
-    fn words_of_older_versions_become_data() {
-        let upgraded = |text: &str| Interference::Text(text.to_owned()).upgraded();
-        assert_eq!(
-            upgraded("CPU steal 58 %"),
-            Interference::CpuSteal { share: 0.58 }
-        );
-        assert_eq!(
-            upgraded("other processes' CPU 2 %"),
-            Interference::OtherProcesses { share: 0.02 }
-        );
-        let mib = f64::from(1 << 20);
-        assert_eq!(
-            upgraded("others' I/O on the disk 4.5 MiB/s"),
-            Interference::OtherDiskIo {
-                bytes_per_second: 4.5 * mib
-            }
-        );
-        let hot = Interference::ThermalThrottling { events: 2.0 };
-        assert_eq!(upgraded("processors throttled by heat, events 2"), hot);
-        assert_eq!(
-            upgraded("CPU steal: much"),
-            Interference::Text("CPU steal: much".to_owned())
-        );
     }
 }

@@ -183,6 +183,55 @@ pub fn parse_percent(text: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// The smallest and the largest scale.
+const SCALES: std::ops::RangeInclusive<f64> = 1.0 / 1024.0..=16.0;
+
+/// Reads a factor of sizes: `1/8`, `0.125` or `12.5%`.
+pub fn parse_scale(text: &str) -> Result<f64, String> {
+    let bad = || format!("scale '{text}': write a fraction such as 1/8, 0.125 or 12.5%");
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| bad());
+    let scale = match (text.split_once('/'), text.trim().strip_suffix('%')) {
+        (Some((above, below)), None) => number(above)? / number(below)?,
+        (None, Some(percent)) => number(percent)? / 100.0,
+        (None, None) => number(text)?,
+        _ => return Err(bad()),
+    };
+    if !scale.is_finite() || scale <= 0.0 {
+        return Err(bad());
+    }
+    if !SCALES.contains(&scale) {
+        return Err(format!(
+            "scale '{text}': give between 1/{:.0} and {}",
+            1.0 / SCALES.start(),
+            SCALES.end()
+        ));
+    }
+    Ok(scale)
+}
+
+/// Returns a share as text that [`parse_percent`] reads back as the same number: `3%`.
+pub fn percent_text(share: f64) -> String {
+    let percent = share * 100.0;
+    // 0.07 × 100 is 7.000000000000001.
+    let rounded = (percent * 1e6).round() / 1e6;
+    let shown = if rounded / 100.0 == share {
+        rounded
+    } else {
+        percent
+    };
+    format!("{shown}%")
+}
+
+/// Returns a length of time in the largest unit that needs no fraction: `5m`, `90s`.
+pub fn short_duration(seconds: f64) -> String {
+    for (unit, length) in [("h", 3600.0), ("m", 60.0), ("s", 1.0)] {
+        if seconds >= length && seconds % length == 0.0 {
+            return format!("{}{unit}", seconds / length);
+        }
+    }
+    format!("{}ms", seconds * 1e3)
+}
+
 /// Returns a duration as text: `850 ms`, `4.2 s`, `4 min 31 s`, `2 h 05 min`.
 pub fn show_duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
@@ -344,6 +393,40 @@ mod tests {
             let _ = text.parse::<Bytes>();
             let _ = parse_duration(&text);
             let _ = parse_percent(&text);
+        }
+    }
+
+    #[test]
+    fn a_scale_is_a_fraction_a_number_or_a_percentage() {
+        for (text, scale) in [
+            ("1/8", 0.125),
+            ("0.125", 0.125),
+            ("12.5%", 0.125),
+            ("1", 1.0),
+            (" 3 / 4 ", 0.75),
+        ] {
+            assert_eq!(parse_scale(text), Ok(scale), "{text}");
+        }
+        for text in [
+            "", "eighth", "0", "-1", "1/0", "1/8%", "nan", "1/2048", "17",
+        ] {
+            assert!(parse_scale(text).is_err(), "{text}");
+        }
+        assert!(
+            parse_scale("1/2048")
+                .unwrap_err()
+                .contains("between 1/1024 and 16")
+        );
+    }
+
+    #[test]
+    fn shares_and_times_read_back_as_they_were() {
+        for (share, text) in [(0.03, "3%"), (0.07, "7%"), (0.125, "12.5%")] {
+            assert_eq!(percent_text(share), text);
+            assert_eq!(parse_percent(text), Ok(share));
+        }
+        for (seconds, text) in [(300.0, "5m"), (90.0, "90s"), (7200.0, "2h"), (0.05, "50ms")] {
+            assert_eq!(short_duration(seconds), text);
         }
     }
 }

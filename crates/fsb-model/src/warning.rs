@@ -10,8 +10,7 @@ use crate::storage::StorageFlaw;
 /// A condition of a run that its reader must know.
 ///
 /// It is an object with the tag `kind` in `run.json`. A kind of a newer minor version is kept as
-/// [`Warning::Unknown`]. Records of schema version 1 hold sentences instead, which are read as
-/// [`Warning::Text`]; [`Warning::upgraded`] finds the conditions that change verdicts in them.
+/// [`Warning::Unknown`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -42,12 +41,6 @@ pub enum Warning {
         target: String,
         /// The flaw of the storage.
         flaw: StorageFlaw,
-    },
-    /// A directory is in memory, so its files are never cold and never durable. Earlier versions
-    /// wrote it; this one writes `storage`.
-    DirectoryInMemory {
-        /// The directory.
-        path: PathBuf,
     },
     /// A tmpfs may grow beyond the memory that is available.
     LargeTmpfs {
@@ -168,9 +161,6 @@ pub enum Warning {
         /// The ledger's entry and the error.
         entry: String,
     },
-    /// A sentence of a record that was written with schema version 1.
-    #[serde(untagged)]
-    Text(String),
     /// A kind of a newer minor version, kept as found.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
@@ -202,53 +192,6 @@ pub enum UnbackedMemory {
         /// The file that cannot be written.
         file: PathBuf,
     },
-    /// The sentence of a record that was written with schema version 1.
-    Described {
-        /// The cause in words.
-        text: String,
-    },
-}
-
-/// The beginning of the sentence about concurrent runs in schema version 1.
-const CONCURRENT_1: &str = "not alone: ";
-/// The beginning of the sentence about unbacked memory in schema version 1.
-const UNBACKED_1: &str = "unreliable: ";
-/// The beginning of the sentence about media in schema version 1.
-const DIFFERENT_MEDIA_1: &str = "the targets are on different media";
-
-impl Warning {
-    /// Replaces a sentence of schema version 1 by the condition that it describes, if that
-    /// condition changes a verdict or the level of trust. Returns every other warning unchanged.
-    #[must_use]
-    pub fn upgraded(self) -> Warning {
-        let Warning::Text(text) = self else {
-            return self;
-        };
-        if let Some(rest) = text.strip_prefix(CONCURRENT_1) {
-            let named = rest
-                .split_once(" measured at the same time")
-                .map_or(rest, |(run, _)| run);
-            let several = named
-                .strip_suffix(" more")
-                .and_then(|named| named.rsplit_once(" and "));
-            let several = several.and_then(|(run, more)| Some((run, more.parse().ok()?)));
-            let (run, more) = several.unwrap_or((named, 0));
-            return Warning::Concurrent {
-                run: run.to_owned(),
-                more,
-            };
-        }
-        if let Some(cause) = text.strip_prefix(UNBACKED_1) {
-            let text = cause.split(';').next().unwrap_or(cause).to_owned();
-            return Warning::UnbackedMemory {
-                cause: UnbackedMemory::Described { text },
-            };
-        }
-        if text.starts_with(DIFFERENT_MEDIA_1) {
-            return Warning::DifferentMedia;
-        }
-        Warning::Text(text)
-    }
 }
 
 #[cfg(test)]
@@ -271,7 +214,6 @@ mod tests {
             Warning::UnbackedMemory {
                 cause: UnbackedMemory::Reported { file: path },
             },
-            Warning::Text("a sentence".to_owned()),
         ] {
             let text = serde_json::to_string(&warning).expect("JSON");
             assert_eq!(read(&text), warning, "{text}");
@@ -288,44 +230,5 @@ mod tests {
         let warning = read(text);
         assert!(matches!(warning, Warning::Unknown(_)), "{warning:?}");
         assert_eq!(serde_json::to_string(&warning).expect("JSON"), text);
-    }
-
-    #[test]
-    fn sentences_of_version_1_that_change_verdicts_become_conditions() {
-        let upgraded = |text: &str| Warning::Text(text.to_owned()).upgraded();
-        let tail = "measured at the same time; the runs measured each other";
-        assert_eq!(
-            upgraded(&format!("not alone: process 7 (fsb run ext4) {tail}")),
-            Warning::Concurrent {
-                run: "process 7 (fsb run ext4)".to_owned(),
-                more: 0
-            }
-        );
-        assert_eq!(
-            upgraded(&format!(
-                "not alone: process 7 (fsb run ext4) and 3 more {tail}"
-            )),
-            Warning::Concurrent {
-                run: "process 7 (fsb run ext4)".to_owned(),
-                more: 3
-            }
-        );
-        let cause = UnbackedMemory::Described {
-            text: "guest memory was left as it was".to_owned(),
-        };
-        assert_eq!(
-            upgraded("unreliable: guest memory was left as it was; rates can be off"),
-            Warning::UnbackedMemory { cause }
-        );
-        assert_eq!(
-            upgraded(
-                "the targets are on different media: file system and medium are compared together"
-            ),
-            Warning::DifferentMedia
-        );
-        assert_eq!(
-            upgraded("/dev/sdb can discard"),
-            Warning::Text("/dev/sdb can discard".to_owned())
-        );
     }
 }

@@ -22,7 +22,6 @@ pub struct WorkloadSpec {
     /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload
     /// is measured in sequential trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(alias = "stretch")]
     pub sample_time: Option<Seconds>,
     /// The number of times that the target's journal is written before the workload ends. Only the
     /// rate in the steady state counts, which begins when a quarter of these writes is done.
@@ -42,10 +41,9 @@ pub const REUSE: &str = "reuse";
 pub const REUSED_DIRECTORY: &str = ", reused directory";
 
 impl WorkloadSpec {
-    /// Returns whether all runs of a command in a trial share one directory. Records without the
-    /// parameter are of versions that had no other way.
+    /// Returns whether all runs of a command in a trial share one directory.
     pub fn repeats_in_one_directory(&self) -> bool {
-        self.name == "command" && self.params.get(REUSE).is_none_or(|reuse| *reuse == true)
+        self.name == "command" && self.params.get(REUSE).is_some_and(|reuse| *reuse == true)
     }
 
     /// Returns a workload that runs alone and whose samples last as long as its plan says.

@@ -1,25 +1,20 @@
 //! The record of a run and its trials, as `fsb report` and `fsb compare` read them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_engine::{EngineError, latency};
-use fsb_model::geometry::LARGE_DISK;
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::observed::{BarrierSkew, Observed};
-use fsb_model::plan::{Identity, Plan, Repetition};
-use fsb_model::run::{Ranks, RunRecord, SCHEMA, Segment};
+use fsb_model::plan::{Plan, Repetition};
+use fsb_model::run::{Ranks, RunRecord, Segment};
 use fsb_model::trial::{self, Outcome, Phase as TrialPhase, Reason, WorkerSpan};
-use fsb_model::{Bytes, Cell, Metric, Place, StoppingRule, Trial, WorkloadSpec};
+use fsb_model::{Bytes, Cell, Metric, StoppingRule, Trial, WorkloadSpec};
 use fsb_testbed::host;
 use serde_json::Map;
 
 use crate::clock::Offset;
 use crate::suite::{Group, Phase, Request};
 use crate::work::RankReport;
-
-/// The smallest ratio that matters, as in other runs.
-const THETA: f64 = 0.03;
 
 /// A trial without its result.
 #[derive(Debug, Clone, Copy)]
@@ -82,37 +77,27 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
         blocks: request.blocks,
         seconds: None,
     };
+    let plan = Plan {
+        name: request.suite_name.clone(),
+        targets: request.targets.clone(),
+        workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
+        repetition,
+        seed: request.seed,
+        one_at_a_time: true,
+        size: Bytes(0),
+        dir: directory.to_owned(),
+        ..Plan::default()
+    };
+    let segment = Segment {
+        boot_id: host::boot_id(),
+        kernel,
+        fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: now(),
+        ended: None,
+    };
     RunRecord {
-        schema: SCHEMA.to_owned(),
         name: format!("{} · {}", names.join("-"), request.suite_name),
-        plan: Plan {
-            name: request.suite_name.clone(),
-            targets: request.targets.clone(),
-            workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
-            controls: BTreeMap::new(),
-            repetition,
-            sample_time: None,
-            seed: request.seed,
-            one_at_a_time: true,
-            keep_affected: false,
-            race: None,
-            risky: false,
-            mkfs_defaults: false,
-            like_disk: Bytes(LARGE_DISK),
-            explain: false,
-            size: Bytes(0),
-            scale: 1.0,
-            dir: directory.to_owned(),
-            theta: THETA,
-            wipe: Vec::new(),
-            identity: Identity::default(),
-            place: Place::Host,
-            kernels: Vec::new(),
-            vm: None,
-            root: None,
-        },
         cells,
-        amounts: BTreeMap::new(),
         blocks_planned: Some(request.blocks),
         stopping_rule: Some(StoppingRule::new(
             repetition,
@@ -120,34 +105,9 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
             request.blocks,
             &[],
         )),
-        placement: None,
-        rounds: BTreeMap::new(),
-        units: BTreeMap::new(),
-        interim_analyses: Vec::new(),
-        order: Vec::new(),
-        segments: vec![Segment {
-            boot_id: host::boot_id(),
-            kernel,
-            fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: now(),
-            ended: None,
-        }],
         host: host::manifest(),
-        media: BTreeMap::new(),
-        devices_probed: BTreeMap::new(),
-        large_disk: BTreeMap::new(),
-        targets: BTreeMap::new(),
-        controls: BTreeMap::new(),
-        memory: None,
-        memory_cells: Vec::new(),
-        warnings: Vec::new(),
-        on: None,
-        vm: None,
         ranks: Some(ranks),
-        emulated: false,
-        stop_reason: None,
-        devices: BTreeMap::new(),
-        extra: Map::new(),
+        ..RunRecord::new(plan, segment)
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
         Method::Paired => "paired",
-        Method::PairedOnSlices => "paired_on_parts",
+        Method::PairedOnSlices => "paired_on_slices",
         Method::PairedRuns => "paired_runs",
         Method::Welch => "welch",
     }

@@ -100,7 +100,6 @@ pub fn stopping_rule_text(rule: &StoppingRule) -> String {
             round_seconds.ceil(),
             error * 100.0
         ),
-        StoppingRule::Text(text) => text.clone(),
         StoppingRule::Unknown(found) => unknown(found),
     }
 }
@@ -203,7 +202,6 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
                 race_end_text(reason)
             )
         }
-        StopReason::Text(text) => text.clone(),
         StopReason::Unknown(found) => unknown(found),
     }
 }
@@ -248,7 +246,6 @@ pub fn placement_reason_text(reason: &PlacementReason) -> String {
         PlacementReason::IndivisibleMedium { cause } => cause.clone(),
         PlacementReason::TooManyTargets => "there are too many targets".to_owned(),
         PlacementReason::NoTargets => "there are no targets".to_owned(),
-        PlacementReason::Text(text) => text.clone(),
         PlacementReason::Unknown(found) => unknown(found),
     }
 }
@@ -281,7 +278,6 @@ fn sized(interference: &Interference, limit: &str) -> String {
         Interference::Stopped { processes } => {
             format!("stopped by a signal for a while, processes {processes:.0}")
         }
-        Interference::Text(text) => text.clone(),
         Interference::Unknown(found) => unknown(found),
     }
 }
@@ -365,9 +361,6 @@ pub fn warning_text(warning: &Warning) -> String {
         }
         Warning::Storage { target, flaw } => {
             format!("{target}: {flaw}: never direct; attach it with losetup --direct-io=on")
-        }
-        Warning::DirectoryInMemory { path } => {
-            format!("{} is in memory: never cold, never durable", path.display())
         }
         Warning::LargeTmpfs { size, available } => format!(
             "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",
@@ -474,7 +467,6 @@ pub fn warning_text(warning: &Warning) -> String {
             error,
         } => format!("tearing down the testbed: {error}"),
         Warning::NotUndone { entry } => entry.clone(),
-        Warning::Text(text) => text.clone(),
         Warning::Unknown(fields) => {
             format!(
                 "a newer version of fsb warned: {}",
@@ -506,7 +498,6 @@ pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
                 file.display()
             )
         }
-        UnbackedMemory::Described { text } => text.clone(),
     }
 }
 
@@ -519,7 +510,7 @@ pub(crate) fn unbacked_memory_help(cause: &UnbackedMemory) -> Option<&'static st
         UnbackedMemory::TouchedInPart { .. } => Some(MORE_MEMORY),
         UnbackedMemory::LeftAlone => Some("leave out --control guest-memory=off"),
         UnbackedMemory::Reported { .. } => Some("root may stop it: run with sudo"),
-        UnbackedMemory::Untouchable { .. } | UnbackedMemory::Described { .. } => None,
+        UnbackedMemory::Untouchable { .. } => None,
     }
 }
 
@@ -630,16 +621,11 @@ mod tests {
             Interference::OtherDiskIo {
                 bytes_per_second: 3.0 * f64::from(1 << 20),
             },
-            Interference::Text("as an older version wrote it".to_owned()),
         ];
         let texts = texts.each_ref().map(interference_text);
         assert_eq!(
             texts,
-            [
-                "CPU steal 3 %",
-                "others' I/O on the disk 3.0 MiB/s",
-                "as an older version wrote it"
-            ]
+            ["CPU steal 3 %", "others' I/O on the disk 3.0 MiB/s"]
         );
     }
 

@@ -195,7 +195,7 @@ fn left_out<'a>(
         target: &target.name,
         baseline: summary
             .targets
-            .get(summary.reference)
+            .get(summary.baseline)
             .filter(|_| summary.is_comparison())
             .map(|target| &*target.name),
         n: None,

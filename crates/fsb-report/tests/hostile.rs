@@ -11,6 +11,7 @@ use fsb_report::{FORMATS, Report, find, text};
 use fsb_stats::compare::Document;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
+use serde_json::{Map, Value};
 
 /// Generates text as a file from someone else may contain it.
 fn hostile() -> impl Strategy<Value = String> {
@@ -37,6 +38,11 @@ fn text_from_elsewhere() -> impl Strategy<Value = String> {
 }
 
 /// Returns a run with the text in every field that comes from outside FSBench.
+/// Returns an object of a kind of a newer version.
+fn unknown(text: &str) -> Map<String, Value> {
+    [(text.to_owned(), text.into())].into_iter().collect()
+}
+
 fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
     let named = |name: &str| format!("{text}{name}");
@@ -55,13 +61,13 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     }
     record.name = text.to_owned();
     record.plan.name = text.to_owned();
-    record
-        .warnings
-        .push(fsb_model::Warning::Text(text.to_owned()));
+    record.warnings.push(fsb_model::Warning::NotUndone {
+        entry: text.to_owned(),
+    });
     record.host.kernel = text.to_owned();
     record.host.command_line = Some(text.to_owned());
-    record.stop_reason = Some(StopReason::Text(text.to_owned()));
-    record.stopping_rule = Some(StoppingRule::Text(text.to_owned()));
+    record.stop_reason = Some(StopReason::Unknown(unknown(text)));
+    record.stopping_rule = Some(StoppingRule::Unknown(unknown(text)));
     record
         .media
         .values_mut()
@@ -71,7 +77,7 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
         trial.workload = named(&trial.workload);
         trial.operation = text.to_owned();
         trial.kernel = text.to_owned();
-        trial.interference = vec![Interference::Text(text.to_owned())];
+        trial.interference = vec![Interference::Unknown(unknown(text))];
         trial.params.insert("backend".to_owned(), text.into());
         trial.latency = std::mem::take(&mut trial.latency)
             .into_values()

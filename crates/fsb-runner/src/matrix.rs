@@ -234,7 +234,7 @@ fn cost(
         seconds,
         spent: Spent {
             prepare: mix(|cost| cost.spent.prepare),
-            settle: mix(|cost| cost.spent.settle),
+            set_up: mix(|cost| cost.spent.set_up),
             measure: seconds * around,
             cleanup: mix(|cost| cost.spent.cleanup),
         },
@@ -510,7 +510,7 @@ mod tests {
     fn cost_of(each: f64) -> SequentialCost {
         let spent = Spent {
             prepare: 0.1,
-            settle: 0.0,
+            set_up: 0.0,
             measure: 0.2,
             cleanup: 0.0,
         };

@@ -18,31 +18,6 @@ use crate::sweep::Scope;
 const GRANULE: u64 = 4096;
 /// The smallest image that a scale makes. Every file system can be made in it.
 const LEAST_IMAGE: u64 = 320 << 20;
-/// The smallest and the largest scale.
-const RANGE: std::ops::RangeInclusive<f64> = 1.0 / 1024.0..=16.0;
-
-/// Parses `1/8`, `0.125` or `12.5%`.
-pub fn parse(text: &str) -> Result<f64, String> {
-    let bad = || format!("scale '{text}': write a fraction such as 1/8, 0.125 or 12.5%");
-    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| bad());
-    let scale = match (text.split_once('/'), text.trim().strip_suffix('%')) {
-        (Some((above, below)), None) => number(above)? / number(below)?,
-        (None, Some(percent)) => number(percent)? / 100.0,
-        (None, None) => number(text)?,
-        _ => return Err(bad()),
-    };
-    if !scale.is_finite() || scale <= 0.0 {
-        return Err(bad());
-    }
-    if !RANGE.contains(&scale) {
-        return Err(format!(
-            "scale '{text}': give between 1/{:.0} and {}",
-            1.0 / RANGE.start(),
-            RANGE.end()
-        ));
-    }
-    Ok(scale)
-}
 
 /// Returns a size at this scale.
 fn scaled(bytes: u64, scale: f64) -> u64 {
@@ -263,29 +238,6 @@ fn record(params: &Params) -> Option<u64> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_scale_is_a_fraction_a_number_or_a_percentage() {
-        for (text, scale) in [
-            ("1/8", 0.125),
-            ("0.125", 0.125),
-            ("12.5%", 0.125),
-            ("1", 1.0),
-            (" 3 / 4 ", 0.75),
-        ] {
-            assert_eq!(parse(text), Ok(scale), "{text}");
-        }
-        for text in [
-            "", "eighth", "0", "-1", "1/0", "1/8%", "nan", "1/2048", "17",
-        ] {
-            assert!(parse(text).is_err(), "{text}");
-        }
-        assert!(
-            parse("1/2048")
-                .unwrap_err()
-                .contains("between 1/1024 and 16")
-        );
-    }
 
     #[test]
     fn files_image_and_limit_keep_their_ratios_and_records_stay() {

@@ -7,7 +7,7 @@ use fsb_testbed::{Setup, TestbedError};
 
 /// The argument that makes the binary the agent of a run in a virtual machine. No process gets it
 /// here.
-pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
+pub const VM_PROXY_ARGUMENT: &str = "__vm-proxy";
 
 /// The root directory of commands in a guest. No guest is started here.
 pub const ROOT: &str = "/";

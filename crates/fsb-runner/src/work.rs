@@ -347,11 +347,7 @@ impl Work {
     pub fn from_record(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
         let sizing = sizing(record, cpus);
         let parsed = |cell: &Cell| {
-            let mut workload = cell.workload.clone();
-            if workload.repeats_in_one_directory() {
-                workload.params.insert(REUSE.to_owned(), true.into());
-            }
-            let parsed = ParsedCell::parse(&workload, &sizing)?;
+            let parsed = ParsedCell::parse(&cell.workload, &sizing)?;
             // Its trials are known by this label.
             Ok(ParsedCell {
                 cell: cell.clone(),

@@ -7,6 +7,7 @@ use crate::links::Links;
 use crate::pages;
 use crate::problem::Problem;
 use crate::query::Query;
+use crate::reports;
 use crate::site::Site;
 
 /// The Content-Security-Policy of pages: no script, and no request to another origin.
@@ -222,7 +223,7 @@ fn report(site: &Site, id: &str) -> Result<Answer, Problem> {
             source.display()
         )));
     }
-    document(site.reports().run(source))
+    document(reports::run(source))
 }
 
 fn compare_report(site: &Site, query: &Query) -> Result<Answer, Problem> {
@@ -239,7 +240,7 @@ fn compare_report(site: &Site, query: &Query) -> Result<Answer, Problem> {
         }
     };
     let (before, after) = (sources("a")?, sources("b")?);
-    document(site.reports().comparison(&before, &after))
+    document(reports::comparison(&before, &after))
 }
 
 fn document(made: Result<String, String>) -> Result<Answer, Problem> {

@@ -11,7 +11,7 @@ use fsb_report::live::{LiveRun, RunState};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use crate::tests::{FixedReports, HOST, HOSTILE, attributes};
+use crate::tests::{HOST, HOSTILE, attributes};
 use crate::{
     Answers, Control, Field, FieldKind, Hosts, Planned, Problem, RunStatus, Runs, Section, Site,
     router,
@@ -119,9 +119,7 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         let path = Location::File(directory.path().join("index"));
         Store::open_or_create(&path).unwrap();
-        let site = Site::open(path, Box::new(FixedReports))
-            .unwrap()
-            .allowing_runs();
+        let site = Site::open(path).unwrap().allowing_runs();
         let runs = Arc::new(FakeRuns::default());
         let control = Control::new(Box::new(Arc::clone(&runs)), 8080).unwrap();
         let login = format!("/{}", control.address());

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! This crate never changes the store. Pages need no script, and their addresses hold their whole
-//! state. The caller provides the [`Reports`], because this crate cannot read a run directory, and
-//! may provide [`Runs`], which start one: [`Control`] then adds the pages for that, behind a token.
+//! state. The caller may provide [`Runs`], which start runs: [`Control`] then adds the pages for that,
+//! behind a token.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -22,6 +22,7 @@ mod links;
 mod pages;
 mod problem;
 mod query;
+pub mod reports;
 mod response;
 mod router;
 mod runs;
@@ -36,7 +37,7 @@ pub use problem::Problem;
 pub use router::{Hosts, router};
 pub use runs::{Answers, Field, FieldKind, Planned, RunStatus, Runs, Section};
 pub use server::{Limits, serve};
-pub use site::{Reports, Site};
+pub use site::Site;
 
 #[cfg(test)]
 mod control_tests;

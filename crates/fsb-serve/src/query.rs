@@ -1,11 +1,9 @@
 //! The query parameters of an address, which hold the state of a page.
 
+use fsb_model::setting::THETA;
 use fsb_model::units::parse_percent;
 
 use crate::problem::Problem;
-
-/// The default of the smallest change that matters, as a ratio less one.
-pub(crate) const THETA: f64 = 0.03;
 
 /// Names and values in the order of the address.
 #[derive(Debug, Clone, Default)]

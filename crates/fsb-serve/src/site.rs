@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fsb_history::{Document, HistoryError, Index, IndexedRun, IndexedSeries, Location, Store};
@@ -11,27 +10,9 @@ use fsb_history::{Document, HistoryError, Index, IndexedRun, IndexedSeries, Loca
 use crate::problem::Problem;
 use crate::query::Rules;
 
-/// Renders reports of runs. The caller provides it, because this crate cannot read a run directory.
-pub trait Reports: Send + Sync {
-    /// Returns the report of a run as a page.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is none, for the reader of the page.
-    fn run(&self, source: &Path) -> Result<String, String>;
-
-    /// Returns the comparison of two sets of runs as a page; the first set is the baseline.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is none, for the reader of the page.
-    fn comparison(&self, before: &[PathBuf], after: &[PathBuf]) -> Result<String, String>;
-}
-
-/// A store of the history, and the renderer of reports.
+/// A store of the history.
 pub struct Site {
     store: Location,
-    reports: Box<dyn Reports>,
     read: Mutex<Option<Read>>,
     allows_runs: bool,
 }
@@ -74,11 +55,10 @@ impl Snapshot {
 
 impl Site {
     /// Returns the site of a store. Opens the store once, so that a missing store is an error here.
-    pub fn open(store: Location, reports: Box<dyn Reports>) -> Result<Site, HistoryError> {
+    pub fn open(store: Location) -> Result<Site, HistoryError> {
         Store::open(&store)?;
         Ok(Site {
             store,
-            reports,
             read: Mutex::new(None),
             allows_runs: false,
         })
@@ -95,10 +75,6 @@ impl Site {
 
     pub(crate) fn allows_runs(&self) -> bool {
         self.allows_runs
-    }
-
-    pub(crate) fn reports(&self) -> &dyn Reports {
-        &*self.reports
     }
 
     /// Returns the runs, and all series by the default rules.

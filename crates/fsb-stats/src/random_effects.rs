@@ -1,11 +1,11 @@
 //! Random-effects meta-analysis: one ratio over many hosts whose true ratios differ.
 //!
-//! The estimate yᵢ of host i is normal around its own true log-ratio with the variance vᵢ. The true log-ratios are normal
-//! around μ with the variance τ². The estimator of τ² is restricted maximum likelihood (REML;
-//! Viechtbauer 2005). The estimate by the moments of Q (DerSimonian and Laird 1986) is reported,
-//! too. The interval of μ is the one of Hartung and Knapp (2001) and Sidik and Jonkman (2002). The
-//! prediction interval is the one of Higgins, Thompson and Spiegelhalter (2009), with the standard
-//! error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
+//! The estimate yᵢ of host i is normal around its own true log-ratio with the variance vᵢ. The true
+//! log-ratios are normal around μ with the variance τ². The estimator of τ² is restricted maximum
+//! likelihood (REML; Viechtbauer 2005). The estimate by the moments of Q (DerSimonian and Laird
+//! 1986) is reported, too. The interval of μ is the one of Hartung and Knapp (2001) and Sidik and
+//! Jonkman (2002). The prediction interval is the one of Higgins, Thompson and Spiegelhalter
+//! (2009), with the standard error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
 //!
 //! The functions here estimate the means of several groups with a common τ², because the test of a
 //! property of the hosts ([`moderator`](crate::moderator)) needs them. Without a property, all

@@ -13,7 +13,7 @@ pub struct BlockValue {
     pub value: f64,
     /// The slice of the medium that it was measured on, if targets exchange slices. Unique over
     /// segments of a run.
-    #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// The squared standard error of the value's logarithm, from the samples that it is the mean
     /// of. Absent for fewer than two samples.
@@ -41,7 +41,6 @@ pub enum Method {
     /// Block by block: effects that a block has in common cancel out.
     Paired,
     /// Block by block, without the effects of the slices of the medium.
-    #[serde(rename = "paired_on_parts")]
     PairedOnSlices,
     /// Run by run, of targets that took turns in each of several runs.
     PairedRuns,

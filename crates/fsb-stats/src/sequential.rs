@@ -62,7 +62,7 @@ impl Analysis {
             .after
             .iter()
             .copied()
-            .filter(|look| *look < last)
+            .filter(|blocks| *blocks < last)
             .collect();
         if before.is_empty() {
             Analysis::Only
@@ -343,9 +343,10 @@ mod tests {
     #[test]
     fn levels_are_those_of_an_independent_simulation() {
         let oracle: serde_json::Value =
-            serde_json::from_str(include_str!("../tests/oracle/looks.json")).unwrap();
+            serde_json::from_str(include_str!("../tests/oracle/interim_analyses.json")).unwrap();
         for case in oracle["cases"].as_array().unwrap() {
-            let mut before: Vec<u32> = serde_json::from_value(case["looks"].clone()).unwrap();
+            let mut before: Vec<u32> =
+                serde_json::from_value(case["interim_analyses"].clone()).unwrap();
             let last = before.pop().unwrap();
             let (lost, alpha) = (
                 case["lost"].as_u64().unwrap() as u32,

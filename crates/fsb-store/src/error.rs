@@ -102,6 +102,17 @@ pub enum StoreError {
         /// The schema that this program reads.
         expected: String,
     },
+    /// The file has a format from before the first release.
+    #[error(
+        "{path} has a format from before the first release; {}",
+        upgrade_of(results)
+    )]
+    Former {
+        /// The file.
+        path: PathBuf,
+        /// The run directory or the page.
+        results: PathBuf,
+    },
     /// A newer fsb wrote the file.
     #[error(
         "{path} was written by a newer fsb: its schema is {found}, and this one reads up to {expected}; use that version"
@@ -186,6 +197,14 @@ const RESTORE: &str = "restore the file from a copy of the run directory; its re
 /// The remedy for [`StoreError::NotDirectory`].
 const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
 
+/// Returns the remedy for [`StoreError::Former`].
+fn upgrade_of(results: &Path) -> String {
+    format!(
+        "convert it with 'scripts/upgrade-results {}' from the source of fsb",
+        results.display()
+    )
+}
+
 /// Returns the remedy for [`StoreError::Untrusted`].
 fn help_of(advice: &str) -> String {
     format!("use --out (or -o) in a directory that only root can write to, or {advice}")
@@ -205,6 +224,7 @@ error_codes! {
     SYNTAX = "store/syntax", code::REQUEST, "A file of the run is not JSON, or JSON of another shape.", "Restore the file; the fields path and line name the place.";
     CHECKSUM = "store/checksum", code::REQUEST, "A line of trials.jsonl was changed after it was written.", "Restore the file; the fields path and line name the place.";
     SCHEMA = "store/other-schema", code::REQUEST, "The file has the schema of another program.", "Name a file of fsb.";
+    FORMER = "store/former-format", code::REQUEST, "The file has a format from before the first release.", "Convert it with scripts/upgrade-results, which is in the source of fsb.";
     NEWER = "store/newer", code::REQUEST, "A newer fsb wrote the file.", "Use that version of fsb.";
     DAMAGED_PAGE = "store/damaged-page", code::REQUEST, "The run in a published page is cut off or damaged.", "Get the page again, or use the run directory.";
     ENCODE = "store/encode", code::MACHINE, "A value of the record cannot be written as JSON.", "Report this as a bug.";
@@ -226,6 +246,7 @@ impl Coded for StoreError {
             StoreError::Syntax { .. } => &SYNTAX,
             StoreError::Checksum { .. } => &CHECKSUM,
             StoreError::Schema { .. } => &SCHEMA,
+            StoreError::Former { .. } => &FORMER,
             StoreError::Newer { .. } => &NEWER,
             StoreError::DamagedPage { .. } => &DAMAGED_PAGE,
             StoreError::Encode(_) => &ENCODE,
@@ -269,6 +290,7 @@ impl Coded for StoreError {
                 ("found", text(found)),
                 ("expected", text(expected)),
             ]),
+            StoreError::Former { path: of, .. } => code::fields([path(of)]),
             StoreError::Newer {
                 path: of,
                 found,
@@ -285,6 +307,7 @@ impl Coded for StoreError {
     fn help(&self) -> Option<String> {
         match self {
             StoreError::Untrusted { advice, .. } => Some(help_of(advice)),
+            StoreError::Former { results, .. } => Some(upgrade_of(results)),
             StoreError::NoRun(_) => Some(RUN_DIRECTORIES.to_owned()),
             StoreError::Syntax { .. } | StoreError::Checksum { .. } => Some(RESTORE.to_owned()),
             StoreError::NotDirectory(_) => Some(EMPTY_DIRECTORY.to_owned()),

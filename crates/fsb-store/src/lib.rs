@@ -14,6 +14,7 @@
 mod checksum;
 mod error;
 pub mod input;
+pub mod journal;
 mod output;
 pub mod owner;
 mod place;
@@ -459,7 +460,7 @@ mod tests {
 
     use fsb_model::publication::{self, Publication, Removal};
     use fsb_model::trial::SCHEMA;
-    use fsb_model::{Trial, Warning, run};
+    use fsb_model::{Trial, run};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -547,16 +548,6 @@ mod tests {
         fs::write(&journal, format!("{}}}", &text[..last])).unwrap();
         let contents = read(&path).unwrap();
         assert_eq!((contents.trials.len(), contents.warnings.len()), (2, 1));
-        // Earlier versions wrote no checksums.
-        fs::write(
-            &journal,
-            serde_json::to_string(&trial(5))
-                .unwrap()
-                .replace(SCHEMA, "fsbench/trial/3")
-                + "\n",
-        )
-        .unwrap();
-        assert_eq!(read(&path).unwrap().trials.len(), 1);
     }
 
     #[test]
@@ -572,36 +563,48 @@ mod tests {
     }
 
     #[test]
-    fn warnings_of_version_1_become_conditions() {
-        let (_temporary, path) = filled(1);
-        let run = path.join(RUN_FILE);
-        let mut record: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&run).unwrap()).unwrap();
-        record["schema"] = "fsbench/run/1".into();
-        record["warnings"] = json!([
-            "not alone: process 7 (fsb run ext4) measured at the same time; …",
-            "loop can discard"
-        ]);
-        fs::write(&run, record.to_string()).unwrap();
-        let concurrent = Warning::Concurrent {
-            run: "process 7 (fsb run ext4)".to_owned(),
-            more: 0,
-        };
-        let discard = Warning::Text("loop can discard".to_owned());
-        assert_eq!(read(&path).unwrap().record.warnings, [concurrent, discard]);
-    }
-
-    #[test]
     fn a_newer_major_is_refused_and_a_newer_minor_is_not() {
         let (_temporary, path) = filled(1);
         let run = path.join(RUN_FILE);
         let text = fs::read_to_string(&run).unwrap();
-        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/2.7")).unwrap();
+        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/1.7")).unwrap();
         assert!(read(&path).is_ok());
-        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/3")).unwrap();
+        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/5")).unwrap();
         assert!(matches!(read(&path), Err(StoreError::Newer { .. })));
         fs::write(&run, text.replace(run::SCHEMA, "somebody/else/1")).unwrap();
         assert!(matches!(read(&path), Err(StoreError::Schema { .. })));
+    }
+
+    #[test]
+    fn a_format_from_before_the_release_is_refused_with_the_command_that_converts_it() {
+        let (_temporary, path) = filled(1);
+        let refused = || {
+            let error = read(&path).unwrap_err();
+            let command = format!("'scripts/upgrade-results {}'", path.display());
+            assert!(matches!(&error, StoreError::Former { .. }), "{error:?}");
+            assert!(error.to_string().contains(&command), "{error}");
+        };
+        let [record, journal] = [RUN_FILE, TRIALS_FILE].map(|name| path.join(name));
+        let [record_text, journal_text] =
+            [&record, &journal].map(|file| fs::read_to_string(file).unwrap());
+        let former = record_text.replace(run::SCHEMA, "fsbench/run/2");
+        fs::write(&record, former).unwrap();
+        refused();
+        // The first of the former formats: a field has another name, and sentences are no objects.
+        for rule in ["null", "\"5 blocks, as was asked for\""] {
+            let mut former: serde_json::Value = serde_json::from_str(&record_text).unwrap();
+            former.as_object_mut().unwrap().remove("stop_reason");
+            former["finished"] = serde_json::Value::Null;
+            former["stopping_rule"] = serde_json::from_str(rule).unwrap();
+            fs::write(&record, former.to_string()).unwrap();
+            refused();
+        }
+        fs::write(&record, &record_text).unwrap();
+        let mut line: serde_json::Value = serde_json::from_str(journal_text.trim_end()).unwrap();
+        line.as_object_mut().unwrap().remove("crc32");
+        line["schema"] = "fsbench/trial/4".into();
+        fs::write(&journal, journal_line(&line).unwrap()).unwrap();
+        refused();
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! the length of a line is limited.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -14,8 +16,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use fsb_model::publication::{self, Publication};
-use fsb_model::{RunRecord, Trial, Warning, run, trial};
+use fsb_model::{RunRecord, Trial, run, trial};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::checksum::{self, Checksum, journal_line};
 use crate::error::StoreError;
@@ -141,14 +144,11 @@ impl Reader {
                 &found.schema
             })?
         };
-        let mut record: RunRecord = {
+        let record: RunRecord = {
             let mut lines = Lines::new(&mut input, LARGEST_RECORD);
             let line = lines.next_line().and_then(there).map_err(damaged)?;
-            parse(path, 2, line, run::SCHEMA, |record: &RunRecord| {
-                &record.schema
-            })?
+            parse_record(path, 2, line)?
         };
-        upgrade(&mut record);
         let (path, journal) = (path.to_owned(), Source::Page(page));
         Ok(Reader {
             record,
@@ -274,7 +274,7 @@ fn parse_line<'a, L: Line<'a>>(
         });
     }
     let mut trial: L = parse(path, number, text, trial::SCHEMA, L::schema)?;
-    if found == Checksum::Absent && major_of(trial.schema()) >= Some(FIRST_WITH_CHECKSUMS) {
+    if found == Checksum::Absent {
         return Err(StoreError::Checksum {
             path: path.to_owned(),
             line: number,
@@ -284,8 +284,9 @@ fn parse_line<'a, L: Line<'a>>(
     Ok(trial)
 }
 
-/// The first major version of the schema whose lines have checksums.
-const FIRST_WITH_CHECKSUMS: u32 = 4;
+/// The major versions of formats from before the first release, which have other names than
+/// today's. Their version 1 had the same schema as today's version.
+const FORMER: RangeInclusive<u32> = 2..=4;
 
 /// Returns the major version of a schema, `NAME/MAJOR` or `NAME/MAJOR.MINOR`.
 fn major_of(schema: &str) -> Option<u32> {
@@ -300,19 +301,32 @@ fn record(directory: &Path) -> Result<RunRecord, StoreError> {
         }
         _ => StoreError::input(&path, error),
     })?;
-    let mut record = parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| {
-        &record.schema
-    })?;
-    upgrade(&mut record);
-    Ok(record)
+    parse_record(&path, 1, &text)
 }
 
-/// Replaces warnings of older schemas by the conditions that they describe.
-fn upgrade(record: &mut RunRecord) {
-    record.warnings = std::mem::take(&mut record.warnings)
-        .into_iter()
-        .map(Warning::upgraded)
-        .collect();
+/// Parses a record, which starts at line `line` of a file.
+fn parse_record(path: &Path, line: usize, text: &[u8]) -> Result<RunRecord, StoreError> {
+    // The first format from before the release has today's schema. Its records have this field
+    // instead of `stop_reason`.
+    let fields: HashMap<String, IgnoredAny> = serde_json::from_slice(text).unwrap_or_default();
+    if fields.contains_key("finished") {
+        return Err(former(path));
+    }
+    parse(path, line, text, run::SCHEMA, |record: &RunRecord| {
+        &record.schema
+    })
+}
+
+/// Returns the error for a file of a format from before the first release.
+fn former(path: &Path) -> StoreError {
+    let results = match path.parent() {
+        Some(parent) if path.ends_with(RUN_FILE) || path.ends_with(TRIALS_FILE) => parent,
+        _ => path,
+    };
+    StoreError::Former {
+        path: path.to_owned(),
+        results: results.to_owned(),
+    }
 }
 
 /// Returns the bytes of a line that must be there.
@@ -346,7 +360,7 @@ fn parse<'a, T: Deserialize<'a>>(
     match serde_json::from_slice(text) {
         Ok(value) => check_schema(path, line, Some(schema(&value)), ours).map(|()| value),
         Err(error) => {
-            // A line of a newer program may have another shape. Report the version, not the syntax.
+            // A line of another version may have another shape. Report the version, not the syntax.
             if let Ok(Schema { schema }) = serde_json::from_slice(text) {
                 check_schema(path, line, schema.as_deref(), ours)?;
             }
@@ -360,7 +374,7 @@ fn parse<'a, T: Deserialize<'a>>(
 }
 
 /// Checks a schema against `ours`, which is `NAME/MAJOR`. Another name is the file of another
-/// program, a larger major that of a newer one.
+/// program, a larger major that of a former or a newer format.
 fn check_schema(
     path: &Path,
     line: usize,
@@ -378,6 +392,9 @@ fn check_schema(
     let name = |schema: &str| schema.rsplit_once('/').map(|(name, _)| name.to_owned());
     if name(found) != name(ours) {
         return Err(wrong(found));
+    }
+    if FORMER.contains(&major) {
+        return Err(former(path));
     }
     if Some(major) > major_of(ours) {
         let found = found.chars().take(TOLD).collect();

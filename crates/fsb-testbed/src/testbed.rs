@@ -257,7 +257,7 @@ pub struct Quiet {
     /// Seconds waited, the syncfs included.
     pub waited_seconds: f64,
     /// Whether the device became idle. False if the time limit was reached first.
-    pub settled: bool,
+    pub idle: bool,
 }
 
 /// Owns the media and mounts of targets, and makes targets ready, each in a slot of its own.

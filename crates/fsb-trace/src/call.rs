@@ -1,10 +1,8 @@
 //! One call, the properties of each kind of call, the states of names before the first call, and
 //! the paths of names.
 
-/// The version of traces that is written, and the newest that is read. Version 1 does not record
-/// which task woke which. Versions 1 and 2 do not record flags of reads and writes, destination
-/// offsets of copies, extended attributes and msync.
-pub const VERSION: u16 = 3;
+/// The version of traces that is written and read.
+pub const VERSION: u16 = 1;
 
 /// The kind of a call. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::TraceError;
-use crate::call::{Call, CallKind, Fields, Initial, LOST_UNIT, State, is_inside, leads_down};
+use crate::call::{Call, CallKind, Initial, LOST_UNIT, State, is_inside, leads_down};
 
 /// Appends a number.
 fn put(out: &mut Vec<u8>, mut number: u64) {
@@ -90,9 +90,8 @@ const MOST_NAMES: u32 = 1 << 26;
 const COLUMNS: usize = 14;
 
 /// The state that predicts the next call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Codec {
-    version: u16,
     lane: u32,
     lanes: Vec<Lane>,
     /// The newest descriptor.
@@ -111,30 +110,6 @@ struct Lane {
 }
 
 impl Codec {
-    /// Creates the codec of a version of traces.
-    pub(super) fn new(version: u16) -> Codec {
-        Codec {
-            version,
-            lane: 0,
-            lanes: Vec::new(),
-            newest: 0,
-            places: HashMap::new(),
-        }
-    }
-
-    /// Returns the fields that a kind has in this version.
-    fn fields(&self, kind: CallKind) -> Fields {
-        let fields = kind.about().fields;
-        if self.version >= 3 {
-            return fields;
-        }
-        Fields {
-            flags: fields.flags && !kind.moves(),
-            target: false,
-            ..fields
-        }
-    }
-
     fn lane(&mut self, lane: u32) -> &mut Lane {
         let at = lane as usize;
         if self.lanes.len() <= at {
@@ -152,7 +127,7 @@ impl Codec {
     }
 
     fn learn(&mut self, call: &Call) {
-        let fields = self.fields(call.kind);
+        let fields = call.kind.about().fields;
         let lane = self.lane(call.lane);
         lane.end = call.end_ns();
         if fields.handle {
@@ -224,7 +199,7 @@ impl Codec {
                 result,
                 call.result.wrapping_sub(Codec::expected_result(call)),
             );
-            let fields = self.fields(call.kind);
+            let fields = call.kind.about().fields;
             if fields.handle {
                 let expected = self.expected_handle(call.kind, &last);
                 put_signed(handle, i64::from(call.handle) - i64::from(expected));
@@ -269,12 +244,7 @@ impl Codec {
     ) -> Result<Vec<Call>, TraceError> {
         let mut whole = Cut(bytes);
         let mut columns = [Cut::default(); COLUMNS];
-        let stored = if self.version >= 3 {
-            COLUMNS
-        } else {
-            COLUMNS - 1
-        };
-        for column in &mut columns[..stored] {
+        for column in &mut columns {
             *column = Cut(whole.bytes()?);
         }
         if columns[1].0.len() != count {
@@ -324,7 +294,7 @@ impl Codec {
         {
             return Err(TraceError::damaged("a call with an impossible time"));
         }
-        let fields = self.fields(kind);
+        let fields = kind.about().fields;
         if fields.handle {
             call.handle = near(
                 self.expected_handle(kind, &last),

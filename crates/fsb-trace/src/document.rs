@@ -139,7 +139,7 @@ pub struct FileUse {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
-    pub slice_seconds: f64,
+    pub bin_seconds: f64,
     pub calls: Vec<u64>,
     pub bytes: Vec<u64>,
 }
@@ -200,7 +200,7 @@ impl Document {
             },
             files: FileUses::new(summary, names),
             timeline: Timeline {
-                slice_seconds: seconds / summary.timeline.len() as f64,
+                bin_seconds: seconds / summary.timeline.len() as f64,
                 calls: of(0),
                 bytes: of(1),
             },

@@ -14,8 +14,11 @@ pub enum TraceError {
         "it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse"
     )]
     NotATrace,
+    /// The trace has a format from before the first release.
+    #[error("it is a trace from before the first release; {UPGRADE}")]
+    Former,
     /// A newer program wrote the trace.
-    #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
+    #[error("it is a trace of version {0}, and this fsb reads version {version}; use the fsb that wrote it", version = crate::VERSION)]
     Version(u16),
     /// The trace ends early.
     #[error(
@@ -53,7 +56,12 @@ impl TraceError {
     }
 }
 
+/// The remedy for [`TraceError::Former`].
+const UPGRADE: &str =
+    "convert it with 'scripts/upgrade-results FILE' from the source of fsb, or record it again";
+
 error_codes! {
+    FORMER = "trace/former-format", code::REQUEST, "The trace has a format from before the first release.", "Convert it with scripts/upgrade-results, which is in the source of fsb.";
     NOT_A_TRACE = "trace/not-a-trace", code::REQUEST, "The file is not a trace of fsb.", "Import traces of strace, fio and blkparse with fsb trace import.";
     VERSION = "trace/newer", code::REQUEST, "A newer fsb wrote the trace.", "Use that version of fsb.";
     TRUNCATED = "trace/truncated", code::REQUEST, "The trace is incomplete: its last calls are missing.", "Record it again, or copy the whole file.";
@@ -68,6 +76,7 @@ impl Coded for TraceError {
     fn code(&self) -> &'static ErrorCode {
         match self {
             TraceError::NotATrace => &NOT_A_TRACE,
+            TraceError::Former => &FORMER,
             TraceError::Version(_) => &VERSION,
             TraceError::Truncated { .. } => &TRUNCATED,
             TraceError::Damaged(_) => &DAMAGED,
@@ -85,5 +94,9 @@ impl Coded for TraceError {
             TraceError::Outside(name) => code::fields([("name", name.as_str().into())]),
             _ => Map::new(),
         }
+    }
+
+    fn help(&self) -> Option<String> {
+        matches!(self, TraceError::Former).then(|| UPGRADE.to_owned())
     }
 }

@@ -1,6 +1,6 @@
 //! The format on disk: a header, then sections in the order of the recording, then an end.
 //!
-//! A file begins with `FSBTRACE` and two bytes of version. Each section is a letter, four numbers
+//! A file begins with `fsbtrace` and two bytes of version. Each section is a letter, four numbers
 //! and a zstd frame. The numbers are the number of items, the bytes of the content, the bytes of
 //! the frame, and a CRC-32 of the frame. Each of them has four bytes, little-endian.
 //!
@@ -19,7 +19,9 @@ use crate::call::{Call, CallKind, Initial, State, VERSION, flags};
 use crate::codec::{Codec, Names, pack_initial, pack_names, unpack_initial, unpack_names};
 use crate::{Gap, Remark, TraceError, TraceNote};
 
-const MAGIC: &[u8; 8] = b"FSBTRACE";
+const MAGIC: &[u8; 8] = b"fsbtrace";
+/// The beginning of the formats from before the first release.
+const FORMER: &[u8; 8] = b"FSBTRACE";
 /// Calls in a block.
 const BLOCK: usize = 65_536;
 /// Bytes of a section, unpacked: a block of the longest calls takes some five.
@@ -151,17 +153,20 @@ impl<R: Read> Reader<R> {
             }
             read => read?,
         }
+        if magic[..8] == FORMER[..] {
+            return Err(TraceError::Former);
+        }
         if magic[..8] != MAGIC[..] {
             return Err(TraceError::NotATrace);
         }
         let version = u16::from_le_bytes([magic[8], magic[9]]);
-        if !(1..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(TraceError::Version(version));
         }
         let mut reader = Reader {
             from,
             header: Header::default(),
-            codec: Codec::new(version),
+            codec: Codec::default(),
             names: Names::default(),
             calls: 0,
             ended: false,
@@ -386,7 +391,7 @@ impl<W: Write> Writer<W> {
     pub fn new(out: W, header: &Header) -> Result<Writer<W>, TraceError> {
         let mut writer = Writer {
             out,
-            codec: Codec::new(VERSION),
+            codec: Codec::default(),
             numbers: HashMap::new(),
             disguise: header.anonymous.then(Disguise::default),
             names: Vec::new(),
@@ -777,7 +782,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400), at in 0..600usize, with: u8) {
-            let _ = read(&[&b"FSBTRACE\x03\x00"[..], &bytes].concat());
+            let _ = read(&[&b"fsbtrace\x01\x00"[..], &bytes].concat());
             let calls: Vec<Call> = (0..50).map(|at| Call { start_ns: at * 1000, ..Call::new(CallKind::Exit) }).collect();
             let mut whole = written(&calls, &[b"a/b/c"], &[]);
             let at = at % whole.len();
@@ -893,11 +898,11 @@ mod tests {
             read(b"1234 openat(AT_FDCWD, ..."),
             Err(TraceError::NotATrace)
         ));
-        let of_version = |version| [&b"FSBTRACE"[..], &[version, 0], &bytes[10..]].concat();
+        let of_version = |version| [&b"fsbtrace"[..], &[version, 0], &bytes[10..]].concat();
         let said = read(&of_version(4)).unwrap_err().to_string();
         assert_eq!(
             said,
-            "it is a trace of version 4, and this fsb reads versions 1 to 3"
+            "it is a trace of version 4, and this fsb reads version 1; use the fsb that wrote it"
         );
         let calls_then_nothing = bytes.len() - 40;
         assert!(matches!(
@@ -918,26 +923,15 @@ mod tests {
         }
     }
 
-    /// fsb recorded this trace when version 2 was the newest: python3 with write, pwrite, sendfile
-    /// and copy_file_range.
     #[test]
-    fn traces_of_earlier_versions_are_read() {
-        let bytes = include_bytes!("golden/version-2.trace");
-        for version in [1, 2] {
-            let (calls, ..) = read(&[&bytes[..8], &[version, 0], &bytes[10..]].concat()).unwrap();
-            let moved = calls.iter().filter(|call| call.moved() > 0);
-            let moved: Vec<_> = moved
-                .map(|call| (call.name(), call.moved(), call.target))
-                .collect();
-            let expected = [
-                ("write", 5000, 0),
-                ("pwrite", 100, 0),
-                ("sendfile", 1000, 0),
-                ("copy_file_range", 500, 0),
-                ("pread", 100, 0),
-            ];
-            assert_eq!(moved, expected);
-        }
+    fn a_trace_from_before_the_release_is_refused_with_the_command_that_converts_it() {
+        let bytes = written(&[], &[], &[]);
+        let error = read(&[&b"FSBTRACE\x03\x00"[..], &bytes[10..]].concat()).unwrap_err();
+        assert!(matches!(error, TraceError::Former));
+        assert!(
+            error.to_string().contains("scripts/upgrade-results"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::call::OUTSIDE;
 #[serde(untagged)]
 pub enum Remark<T> {
     Known(T),
-    /// The text that an earlier version of fsb wrote, or a remark of a later version.
+    /// A remark of a later version.
     Other(serde_json::Value),
 }
 
@@ -21,7 +21,6 @@ impl<T: Display> Display for Remark<T> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Remark::Known(remark) => remark.fmt(out),
-            Remark::Other(serde_json::Value::String(text)) => text.fmt(out),
             Remark::Other(value) => value.fmt(out),
         }
     }
@@ -215,19 +214,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_of_other_versions_are_kept_and_shown() {
-        let stored =
-            r#"["requests of io_uring (once)",{"what":"uring","times":2},{"what":"telepathy"}]"#;
+    fn remarks_of_newer_versions_are_kept_and_shown() {
+        let stored = r#"[{"what":"uring","times":2},{"what":"telepathy"}]"#;
         let gaps: Vec<Remark<Gap>> = serde_json::from_str(stored).unwrap();
-        assert_eq!(gaps[1], Gap::new(Unseen::Uring, 2).into());
+        assert_eq!(gaps[0], Gap::new(Unseen::Uring, 2).into());
         let texts: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
-            [
-                "requests of io_uring (once)",
-                "requests of io_uring (2 times)",
-                r#"{"what":"telepathy"}"#
-            ]
+            ["requests of io_uring (2 times)", r#"{"what":"telepathy"}"#]
         );
         let again: Vec<Remark<Gap>> =
             serde_json::from_str(&serde_json::to_string(&gaps).unwrap()).unwrap();

@@ -23,14 +23,11 @@ mod cli;
 #[cfg(feature = "emulations")]
 mod emulate;
 mod exit;
-mod gate;
 mod message;
-mod published;
+mod output;
 mod results;
 mod roles;
 mod run;
-mod sets;
-mod stored;
 mod terminal;
 mod wrong_kind;
 

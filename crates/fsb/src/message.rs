@@ -185,7 +185,7 @@ pub fn say_warning(text: impl Display) {
 }
 
 /// Prints a line on standard error that has a code and fields for programs.
-pub fn notify<const N: usize>(notice: &Notice, fields: [(&str, Value); N], text: &str) {
+pub fn notify<'f>(notice: &Notice, fields: impl IntoIterator<Item = (&'f str, Value)>, text: &str) {
     match format() {
         MessageFormat::Text => say(text),
         MessageFormat::Json => print(&Message::of_notice(

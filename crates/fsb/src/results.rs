@@ -3,16 +3,17 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, code, failure, nearest, notice};
+use fsb_model::{Outcome, RunRecord, Trial, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
-use fsb_report::summary::{CaseNow, ReportTrial, Summary, SummaryInputs, case_states};
-use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
+use fsb_report::{FORMATS, Format, Report, WIDTH, figures, text, visible};
+use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::message::notify;
-use crate::{exit, published, sets, stored, terminal};
+use crate::output::{Destination, Destinations, Form, make_directory, report_forms};
+use crate::{exit, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -66,56 +67,6 @@ pub fn default_directory(name: &str) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Returns the summary of a run, with published results for the same workloads.
-pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
-    summary_of_shown(record, &ReportTrial::all(trials))
-}
-
-/// Returns the same summary from trials that hold only the data of reports.
-pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
-    summary_beside(record, trials, None)
-}
-
-/// Returns the same summary beside an earlier run of the same plan.
-pub fn summary_beside(
-    record: &RunRecord,
-    trials: &[ReportTrial],
-    earlier: Option<&stored::Stored>,
-) -> Summary {
-    Summary::new(&SummaryInputs {
-        record,
-        trials,
-        matrices: &sets::of_matrices(record, trials),
-        published: published::beside(record).as_ref(),
-        claims: published::claims_beside(record, trials).as_ref(),
-        earlier: earlier.map(|run| (&run.record, &run.trials[..])),
-    })
-}
-
-/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,
-/// or `None` if none has a value.
-pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
-    let widths = case_states(record, trials)
-        .into_iter()
-        .filter_map(|row| Some((row.state.half_width?, row.workload)));
-    let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(WidestInterval {
-        half_width: Some(half_width).filter(|half_width| half_width.is_finite()),
-        workload,
-    })
-}
-
-/// Returns the workloads that need no more blocks after an interim analysis, including those that
-/// have no interval.
-pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
-    let enough = |row: &CaseNow| row.state.enough || row.state.half_width.is_none();
-    case_states(record, trials)
-        .into_iter()
-        .filter(enough)
-        .map(|row| row.workload)
-        .collect()
-}
-
 /// Returns the format of that name, or of that file extension.
 ///
 /// # Errors
@@ -133,45 +84,6 @@ pub fn format(name: &str) -> anyhow::Result<&'static Format> {
     })
 }
 
-/// Returns the format that the user names, else the one that the name of the file implies, else
-/// text.
-///
-/// # Errors
-///
-/// `output/unknown-format` if no format has that name, or if the file has an extension of no
-/// format.
-pub fn format_of(name: Option<&str>, file: Option<&Path>) -> anyhow::Result<&'static Format> {
-    let file_name = file
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let extension = file
-        .and_then(Path::extension)
-        .and_then(|extension| extension.to_str());
-    match (name, find_by_file_name(file_name)) {
-        (Some(name), _) => format(name),
-        (None, Some(found)) => Ok(found),
-        (None, None) => format(extension.unwrap_or("text")),
-    }
-}
-
-/// Checks that standard output may get the format.
-///
-/// # Errors
-///
-/// `arguments/conflict` if the format is binary and standard output is a terminal.
-pub fn check_terminal(format: &Format, file: Option<&Path>) -> anyhow::Result<()> {
-    if format.binary && file.is_none() && std::io::stdout().is_terminal() {
-        let name = format.name;
-        let message = format!(
-            "--format {name} is not text: name a file with -o FILE.{}",
-            format.extension
-        );
-        return Err(failure::error(&code::CONFLICT, message));
-    }
-    Ok(())
-}
-
 /// Writes `trials.csv` and `report.html` into the run directory.
 pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
@@ -186,7 +98,10 @@ pub fn write_report(
     record: &RunRecord,
     trials: &[Trial],
 ) -> anyhow::Result<PathBuf> {
-    write(directory, &Report::of_run(&summary(record, trials), trials))
+    write(
+        directory,
+        &Report::of_run(&summary::of_run_in_memory(record, trials), trials),
+    )
 }
 
 /// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.
@@ -201,16 +116,14 @@ pub fn write_choice(
     Ok(directory.write_file("choice.txt", choice::screen(choice, 0).as_bytes())?)
 }
 
-/// Destination and format of the report.
+/// Formats of a choice: its trials are in a table of its directory.
+const CHOICE_FORMS: [Form; 2] = [Form::text("text", "txt"), Form::text("json", "json")];
+
+/// Destinations of the report, and what the first screen adds to it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Output {
-    /// Format, such as html or xlsx: see fsb list formats
-    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = heading::OUTPUT)]
-    pub format: Option<String>,
-    /// Report file, such as a.html, a.pdf, a.csv (all values), a.summary.csv: its name implies the
-    /// format
-    #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub to: Destinations,
     /// Print the latencies of the slowest operations
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     pub tails: bool,
@@ -220,99 +133,110 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the requested format: by name, else by the suffix of the file, else text.
-    pub fn resolve(&self) -> anyhow::Result<&'static Format> {
-        let found = self.named()?;
-        for (is_set, option, contents) in [
-            (self.tails, "--tails", "latencies"),
-            (self.notes, "--notes", "notes"),
-        ] {
-            if is_set && found.name != "text" {
-                let message = format!(
-                    "{option} adds to the first screen; {} has all {contents} without it",
-                    found.name
-                );
-                return Err(failure::error(&code::CONFLICT, message));
+    /// Returns the destinations of a report.
+    pub fn resolve(&self) -> anyhow::Result<Vec<Destination>> {
+        let found = self.to.resolve(&report_forms())?;
+        for destination in &found {
+            let (Destination::Standard(form) | Destination::File(_, form)) = destination else {
+                continue;
+            };
+            for (is_set, option, contents) in [
+                (self.tails, "--tails", "latencies"),
+                (self.notes, "--notes", "notes"),
+            ] {
+                if is_set && *form != "text" {
+                    let message = format!(
+                        "{option} adds to the first screen; {form} has all {contents} without it"
+                    );
+                    return Err(failure::error(&code::CONFLICT, message));
+                }
             }
         }
-        Ok(found)
-    }
-
-    fn named(&self) -> anyhow::Result<&'static Format> {
-        let file = self.file.as_deref();
-        let found = match (&self.format, file) {
-            (None, Some(file)) if file.extension().is_none() => Err(failure::advised(
-                &code::UNKNOWN_FORMAT,
-                format!("-o {}: the report file has no extension", file.display()),
-                format!(
-                    "write -o {0}.html; a mount option is part of a target: ext4,{0}",
-                    file.display()
-                ),
-            )),
-            (name, file) => format_of(name.as_deref(), file),
-        }?;
-        check_terminal(found, file)?;
         Ok(found)
     }
 
     /// Returns whether standard output gets the first screen.
     pub fn is_first_screen(&self) -> bool {
-        self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
+        self.to.is_first_screen()
     }
 
-    /// Returns whether a choice is printed as JSON, or as text for people: it has no other forms.
-    pub fn of_choice(&self) -> anyhow::Result<bool> {
-        match self.named()?.name {
-            "json" => Ok(true),
-            "text" => Ok(false),
-            other => Err(failure::error(
+    /// Returns the destinations of a choice, which has fewer forms than a report.
+    pub fn of_choice(&self) -> anyhow::Result<Vec<Destination>> {
+        self.resolve()?;
+        let found = self.to.resolve(&CHOICE_FORMS);
+        let is_directory = |one: &Destination| matches!(one, Destination::Directory(_));
+        match found {
+            Ok(found) if !found.iter().any(is_directory) => Ok(found),
+            _ => Err(failure::error(
                 &code::CONFLICT,
                 format!(
-                    "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
+                    "a choice is text or json and has no figures; its trials are in {TABLE_FILE} of its directory"
                 ),
             )),
         }
     }
 
-    /// Prints or writes the results of a race.
+    /// Prints and writes the results of a race.
     pub fn emit_choice(&self, choice: &Choice) -> anyhow::Result<()> {
-        let text = match self.of_choice()? {
-            true => json_text(choice)?,
-            false => choice::screen(choice, 0),
-        };
-        match &self.file {
-            Some(path) => Ok(owner::replace(path, text.as_bytes())?),
-            None if self.of_choice()? => print_data(&text),
-            None => print(&text),
+        for destination in self.of_choice()? {
+            let (Destination::Standard(form) | Destination::File(_, form)) = destination else {
+                continue;
+            };
+            let text = match form {
+                "json" => json_text(choice)?,
+                _ => choice::screen(choice, 0),
+            };
+            match destination {
+                Destination::File(path, _) => owner::replace(&path, text.as_bytes())?,
+                _ if form == "json" => print_data(&text)?,
+                _ => print(&text)?,
+            }
         }
+        Ok(())
     }
 
-    /// Prints or writes the report.
+    /// Prints and writes the report.
     pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
-        let format = self.resolve()?;
         let tails = if self.tails {
             text::tails(report, 0)
         } else {
             String::new()
         };
-        if let Some(path) = &self.file {
-            return Ok(owner::replace_with(path, |file| {
-                (format.write)(report, file)?;
-                file.write_all(tails.as_bytes())
-            })?);
-        }
-        match format.name {
-            "text" => {
-                let stdout = std::io::stdout();
-                let width = terminal::columns_of_terminal(&stdout).unwrap_or(WIDTH);
-                print_exactly(
-                    &(text::screen(report, width, terminal::has_color(&stdout), self.notes)
-                        + &tails),
-                )
+        for destination in self.resolve()? {
+            match destination {
+                Destination::Standard("text") => {
+                    let stdout = std::io::stdout();
+                    let width = terminal::columns_of_terminal(&stdout).unwrap_or(WIDTH);
+                    let colors = terminal::has_color(&stdout);
+                    let screen = text::screen(report, width, colors, self.notes);
+                    print_exactly(&(screen + &tails))?;
+                }
+                Destination::Standard(form) => print_report(format(form)?, report)?,
+                Destination::File(path, form) => {
+                    let format = format(form)?;
+                    owner::replace_with(&path, |file| {
+                        (format.write)(report, file)?;
+                        file.write_all(tails.as_bytes())
+                    })?;
+                }
+                Destination::Directory(directory) => write_figures(report, &directory)?,
             }
-            _ => print_report(format, report),
         }
+        Ok(())
     }
+}
+
+/// Writes every figure as SVG and PNG, and prints the names of the files.
+fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
+    make_directory(directory)?;
+    for figure in figures(report) {
+        let [svg, png] =
+            ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
+        owner::replace(&svg, figure.svg().as_bytes())?;
+        owner::replace_with(&png, |file| figure.write_png(file))?;
+        print(&format!("{}\n{}\n", svg.display(), png.display()))?;
+    }
+    Ok(())
 }
 
 /// Prints text for people, and escapes characters that affect a terminal or are invisible there. A
@@ -352,6 +276,14 @@ pub fn print_report(format: &Format, report: &Report<'_>) -> anyhow::Result<()> 
     (format.write)(report, &mut output)?;
     output.flush()?;
     Ok(())
+}
+
+/// Prints text as [`print_data`] does, and other bytes unchanged.
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => print_data(text),
+        Err(_) => Ok(std::io::stdout().lock().write_all(bytes)?),
+    }
 }
 
 /// Prints text of a renderer unchanged, with its colors.

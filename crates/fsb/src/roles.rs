@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
-use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
+use fsb_runner::vm::{self, VM_PROXY_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Backgrounds, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
@@ -48,7 +48,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         #[cfg(feature = "vm")]
-        VM_AGENT_ARGUMENT => vm_agent_main(),
+        VM_PROXY_ARGUMENT => vm_proxy_main(),
         #[cfg(feature = "vm")]
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         #[cfg(feature = "traces")]
@@ -114,10 +114,10 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
     run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }
 
-/// `__vm-agent OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
+/// `__vm-proxy OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
 /// nothing to undo.
 #[cfg(feature = "vm")]
-fn vm_agent_main() -> Result<i32, TestbedError> {
+fn vm_proxy_main() -> Result<i32, TestbedError> {
     let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
     vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use fsb_engine::{Sizing, Step, StepReport, Task};
-use fsb_model::{Bytes, CacheState};
+use fsb_model::{Bytes, CacheState, Settings};
 use fsb_runner::plan_file::{PlanFile, typed};
 use fsb_runner::work::CellUnit;
 use fsb_testbed::control::Machine;
@@ -260,8 +260,9 @@ struct AgreeCase {
 fn all_cases(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<AgreeCase>> {
     let plan = PlanFile {
         targets: vec![typed("ext4")],
-        suite: Some(suite.to_owned()),
-        size: Some(image),
+        settings: Settings::default()
+            .with_text("suite", suite)
+            .with_number("size", image.0),
         ..PlanFile::default()
     };
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);

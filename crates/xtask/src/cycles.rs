@@ -461,7 +461,7 @@ impl<'ast> Visit<'ast> for Module {
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub fn attributes(item: &Item) -> &[Attribute] {
     use syn::*;
     match item {
         Item::Const(ItemConst { attrs, .. })
@@ -479,7 +479,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+pub fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && matches!(&attribute.meta, Meta::List(list) if {

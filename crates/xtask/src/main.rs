@@ -26,6 +26,8 @@ mod mpi;
 mod peers;
 mod prose;
 mod quiet;
+mod style;
+mod unstable;
 
 use bench::BenchPart;
 use clap::{Parser, Subcommand};
@@ -55,6 +57,11 @@ enum Task {
     Licences,
     /// Checks that comments, pages and test names have plain wording.
     Prose,
+    /// Checks the number of named closures, iterator adapters and long functions of each crate, and
+    /// the width of comments and pages.
+    Style(style::Options),
+    /// Checks that tests/UNSTABLE.md is short and recent.
+    Unstable,
     /// Writes the pages and JSON Schemas in docs that are generated from the source.
     Generate(generate::Options),
     /// One step of the engine's side of a pair; the task is JSON.
@@ -70,6 +77,8 @@ fn main() -> anyhow::Result<()> {
         Task::Cycles => cycles::run(),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),
+        Task::Style(options) => style::run(&options),
+        Task::Unstable => unstable::run(),
         Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);

@@ -28,10 +28,11 @@ __all__ = ["Run", "ReadError", "find_fsb", "history", "read"]
 Row = dict[str, Any]
 
 # The newest schemas that this module reads.
-_SCHEMAS = {"fsbench/run": 2, "fsbench/trial": 4, "fsbench/publication": 1}
-# The checksum of a line of trials.jsonl, of all other bytes of the line, and the first version that has it.
+_SCHEMAS = {"fsbench/run": 1, "fsbench/trial": 1, "fsbench/publication": 1}
+# The last version of formats from before the first release. It has the number of the last of them, those of trials.
+_LAST_FORMER = 4
+# The checksum of a line of trials.jsonl, of all other bytes of the line.
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
-_FIRST_WITH_CHECKSUMS = 4
 # The beginning of the element that holds the run in a published page, and where it begins at the latest.
 _OPENING = b'<script type="application/vnd.fsbench.run+gzip" id="fsbench-run">'
 _HEAD = 4 << 10
@@ -81,7 +82,7 @@ class Run:
         pandas.DataFrame or polars.DataFrame or list of dict
             Columns ``target``, ``workload``, ``operation``, ``block``,
             ``order``, ``attempt``, ``counts``, ``outcome``, ``error``,
-            ``kernel``, ``started``, ``part``, ``metric``, ``value``, ``unit``,
+            ``kernel``, ``started``, ``slice``, ``metric``, ``value``, ``unit``,
             ``better``, ``primary``. Analyses use the rows with ``counts``
             (measured, not superseded) and the outcome ``ok``; targets are
             compared by the metric that is ``primary``. Values are in base
@@ -168,7 +169,7 @@ class Run:
     def _trial_rows(self) -> Iterator[Row]:
         for trial in self._trials:
             row = _common(trial)
-            row.update({key: trial.get(key) for key in ("operation", "outcome", "error", "kernel", "started", "part")})
+            row.update({key: trial.get(key) for key in ("operation", "outcome", "error", "kernel", "started", "slice")})
             metrics = trial.get("metrics") or []
             for place, metric in enumerate(metrics):
                 named = {key: metric.get(key) for key in ("value", "unit", "better")}
@@ -178,7 +179,7 @@ class Run:
 
     def _sample_rows(self) -> Iterator[Row]:
         for trial in self._trials:
-            samples = trial.get("stretches") or {}
+            samples = trial.get("samples") or {}
             row = _common(trial)
             for place, nanoseconds in enumerate(samples.get("timed_ns") or []):
                 seen = {key: _item(samples.get(key), place) for key in ("device_bytes", "device_flushes", "deferred_bytes")}
@@ -217,7 +218,7 @@ class Run:
 _COMMON = ["target", "workload", "block", "order", "attempt", "counts"]
 _TRIALS = [
     "target", "workload", "operation", "block", "order", "attempt", "counts", "outcome", "error", "kernel", "started",
-    "part", "metric", "value", "unit", "better", "primary",
+    "slice", "metric", "value", "unit", "better", "primary",
 ]  # fmt: skip
 _SAMPLES = [*_COMMON, "sample", "operations", "seconds", "device_bytes", "device_flushes", "deferred_bytes"]
 _TARGETS = [
@@ -364,6 +365,9 @@ def _checked(path: Path, text: bytes, name: str) -> Row:
     major = version.split(".")[0]
     if found != name or not major.isdigit():
         raise ReadError(f"{path}: the schema is {schema}, not {name}/{_SCHEMAS[name]}")
+    # Records of the first of the former versions have the schema of today's, and another name for `stop_reason`.
+    if _SCHEMAS[name] < int(major) <= _LAST_FORMER or "finished" in value:
+        raise ReadError(f"{path}: it has a format from before the first release: convert it with scripts/upgrade-results")
     if int(major) > _SCHEMAS[name]:
         raise ReadError(f"{path}: a newer fsb wrote {schema}: update this package")
     return value
@@ -372,9 +376,7 @@ def _checked(path: Path, text: bytes, name: str) -> Row:
 def _trial(path: Path, number: int, line: bytes) -> Row:
     trial = _checked(path, line, "fsbench/trial")
     found = _CHECKSUM.search(line)
-    needs = int(trial["schema"].rpartition("/")[2].split(".")[0]) >= _FIRST_WITH_CHECKSUMS
-    is_right = found is not None and int(found[1], 16) == zlib.crc32(line[: found.start()] + b"}")
-    if not is_right and (needs or found is not None):
+    if found is None or int(found[1], 16) != zlib.crc32(line[: found.start()] + b"}"):
         raise ReadError(f"{path}, line {number}: the line was changed: its checksum is wrong or absent")
     trial.pop("crc32", None)
     return trial

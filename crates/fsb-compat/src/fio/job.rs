@@ -2094,7 +2094,7 @@ impl Reader {
                 rate.parse::<u64>().ok().filter(|rate| *rate <= 10_000_000)
             })
         });
-        let thought = self.value(
+        let think_time = self.value(
             "thinktime",
             "a time in microseconds such as 500, or 5ms",
             |value| time(value, 1e-6),
@@ -2113,7 +2113,7 @@ impl Reader {
             params.extend((of_reads && reads > 0).then(|| ("read_bandwidth", reads.into())));
             params.extend((of_writes && writes > 0).then(|| ("write_bandwidth", writes.into())));
         }
-        if let Some((_, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
+        if let Some((_, pause)) = think_time.filter(|(_, pause)| *pause > 0.0) {
             params.push(("think_time", format!("{}us", (pause * 1e6).round()).into()));
             params.extend(every.map(|(_, every)| ("think_every", every.into())));
         }

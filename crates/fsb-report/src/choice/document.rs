@@ -22,7 +22,7 @@ pub struct Choice {
     /// The name and version of the schema.
     pub schema: &'static str,
     /// The baseline: the candidate that the others are compared with.
-    pub reference: String,
+    pub baseline: String,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
     /// The probability with which the answer may be worse than the best candidate by more than that
@@ -34,7 +34,6 @@ pub struct Choice {
     /// nothing was measured.
     pub answer: Vec<String>,
     /// The number of race rounds that were measured.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
     /// The workloads that each race round measures.
     pub workloads: Vec<String>,
@@ -68,7 +67,6 @@ pub struct Candidate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Dropped>,
     /// The number of race rounds in which it has a value.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
     /// Whether it is a file system with its defaults.
     #[serde(skip)]
@@ -98,7 +96,7 @@ pub enum CandidateState {
     /// The fastest so far.
     Fastest,
     /// Not significantly different from the fastest.
-    NotToldApart,
+    NotSignificantlyDifferent,
     /// Significantly slower than another candidate.
     Slower,
     /// The candidate could not be measured, may not win, or is the same as another candidate.
@@ -114,7 +112,6 @@ pub struct Dropped {
     /// The upper bound of the ratio of its speed to that of the leader, below 1.
     pub at_most: f64,
     /// The number of race rounds up to that point, of all candidates.
-    #[serde(rename = "heats")]
     pub race_rounds: usize,
 }
 
@@ -172,7 +169,7 @@ impl Choice {
                 Some(Out::Failed) => CandidateState::NotRaced,
                 Some(Out::Slower { .. }) => CandidateState::Slower,
                 None if current.leader == Some(place) => CandidateState::Fastest,
-                None => CandidateState::NotToldApart,
+                None => CandidateState::NotSignificantlyDifferent,
             };
             let target = &plan.targets[place];
             let recipe = record
@@ -231,7 +228,7 @@ impl Choice {
                 .filter(|candidate| {
                     matches!(
                         candidate.state,
-                        CandidateState::Fastest | CandidateState::NotToldApart
+                        CandidateState::Fastest | CandidateState::NotSignificantlyDifferent
                     )
                 })
                 .map(|candidate| candidate.name.clone())
@@ -240,7 +237,7 @@ impl Choice {
         };
         Some(Choice {
             schema: SCHEMA,
-            reference: plan
+            baseline: plan
                 .targets
                 .first()
                 .map(|target| target.name.clone())

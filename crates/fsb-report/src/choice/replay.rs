@@ -64,20 +64,18 @@ impl Replay {
         let blocks = given(record, trials, last);
         let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
         for (block, given) in &blocks {
-            let Some(reference) = given
-                .get(&0)
-                .filter(|reference| !reference.values.is_empty())
+            let Some(baseline) = given.get(&0).filter(|baseline| !baseline.values.is_empty())
             else {
                 let why = given
                     .get(&0)
-                    .and_then(|reference| reference.failure.clone())
+                    .and_then(|baseline| baseline.failure.clone())
                     .unwrap_or_default();
                 replay.fail(0, why, &mut failures);
                 continue;
             };
             let mut race_round = Vec::new();
             for (candidate, given) in given {
-                let shared: Option<Vec<f64>> = reference
+                let shared: Option<Vec<f64>> = baseline
                     .values
                     .keys()
                     .map(|workload| given.values.get(workload).copied())

@@ -52,7 +52,7 @@ pub fn standing(choice: &Choice) -> String {
         return format!("{} to race", counted(all, "candidate"));
     };
     let by = match leader.ratio {
-        Some(ratio) if leader.name != choice.reference => format!(" ({})", change(leader, ratio)),
+        Some(ratio) if leader.name != choice.baseline => format!(" ({})", change(leader, ratio)),
         _ => String::new(),
     };
     format!(
@@ -75,7 +75,7 @@ fn change(candidate: &Candidate, ratio: f64) -> String {
 
 fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let mut say = |text: &str| paragraph(lines, width, text, "", "");
-    let reference = &choice.reference;
+    let baseline = &choice.baseline;
     let raced = choice
         .candidates
         .iter()
@@ -106,7 +106,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let (theta, wrong) = (percent(choice.theta), percent(choice.error));
     let over = leader
         .ratio
-        .filter(|_| leader.name != *reference)
+        .filter(|_| leader.name != *baseline)
         .map(|ratio| change(leader, ratio));
     let name = leader.label();
     if !leader.risks.is_empty() {
@@ -121,12 +121,12 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             counted(raced - 1, "other")
         )),
         (true, Some(over)) => say(&format!(
-            "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {reference} (error \
+            "{name} is the fastest of {raced}, or within {theta} of the fastest: {over} against {baseline} (error \
              probability at most {wrong})."
         )),
         (false, over) => {
             let over = over
-                .map(|over| format!(", {over} against {reference}"))
+                .map(|over| format!(", {over} against {baseline}"))
                 .unwrap_or_default();
             let rounds = counted(leader.race_rounds, "race round");
             let (left, dropped) = (choice.answer.len(), dropped_candidates(choice).count());
@@ -153,7 +153,7 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
     let advised = advised(choice);
     if let Some(advised) = advised.filter(|advised| {
-        advised.name != leader.name || (advised.name == *reference && !choice.decided)
+        advised.name != leader.name || (advised.name == *baseline && !choice.decided)
     }) {
         say(&advice(choice, advised));
     }
@@ -173,13 +173,16 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 /// leader.
 fn advised(choice: &Choice) -> Option<&Candidate> {
     let may_win = || {
-        let states = [CandidateState::Fastest, CandidateState::NotToldApart];
+        let states = [
+            CandidateState::Fastest,
+            CandidateState::NotSignificantlyDifferent,
+        ];
         choice
             .candidates
             .iter()
             .filter(move |candidate| states.contains(&candidate.state))
     };
-    let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
+    let of_baseline = may_win().find(|candidate| candidate.name == choice.baseline);
     leader(choice).map(|leader| {
         of_baseline
             .or_else(|| may_win().find(|candidate| candidate.is_default))
@@ -189,7 +192,7 @@ fn advised(choice: &Choice) -> Option<&Candidate> {
 
 /// Returns the advice to use the defaults.
 fn advice(choice: &Choice, advised: &Candidate) -> String {
-    let verb = if advised.name == choice.reference {
+    let verb = if advised.name == choice.baseline {
         "Keep"
     } else {
         "Use"
@@ -217,7 +220,7 @@ fn commands(lines: &mut Vec<String>, choice: &Choice) {
         return;
     };
     let is_answer = choice.decided && advised.name == leader.name;
-    if advised.commands.is_empty() || (advised.name == choice.reference && !is_answer) {
+    if advised.commands.is_empty() || (advised.name == choice.baseline && !is_answer) {
         return;
     }
     lines.push(String::new());
@@ -249,7 +252,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         format!(
             "  {:longest$}  {:<wide$} rounds",
             "",
-            format!("against {}", choice.reference)
+            format!("against {}", choice.baseline)
         )
         .trim_end()
         .to_owned(),
@@ -259,8 +262,8 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         let numbers = numbers(candidate);
         let sign = match candidate.state {
             CandidateState::Fastest => "*",
-            CandidateState::NotToldApart if leader(choice).is_none() => " ",
-            CandidateState::NotToldApart => "?",
+            CandidateState::NotSignificantlyDifferent if leader(choice).is_none() => " ",
+            CandidateState::NotSignificantlyDifferent => "?",
             CandidateState::Slower | CandidateState::NotRaced => " ",
         };
         risky |= candidate.risk.is_some();
@@ -317,7 +320,7 @@ fn widest(texts: impl Iterator<Item = impl AsRef<str>>) -> usize {
 fn numbers(choice: &Choice, candidate: &Candidate) -> String {
     let ratio = candidate
         .ratio
-        .filter(|_| candidate.name != choice.reference);
+        .filter(|_| candidate.name != choice.baseline);
     match (&candidate.dropped, ratio) {
         (Some(Dropped { at_most, .. }), Some(ratio)) => {
             format!(
@@ -328,7 +331,7 @@ fn numbers(choice: &Choice, candidate: &Candidate) -> String {
         }
         (Some(Dropped { at_most, .. }), None) => format!("–, dropped at < {}", loss(*at_most)),
         (None, Some(ratio)) => change(candidate, ratio),
-        (None, None) if candidate.name == choice.reference => "–".to_owned(),
+        (None, None) if candidate.name == choice.baseline => "–".to_owned(),
         (None, None) => String::new(),
     }
 }

@@ -213,7 +213,7 @@ fn bounds_are_rounded_towards_none() {
 }
 
 #[test]
-fn an_unsafe_reference_is_measured_and_does_not_win() {
+fn an_unsafe_baseline_is_measured_and_does_not_win() {
     let (mut record, trials) = raced(false);
     let risks = std::mem::take(&mut record.targets.get_mut("ext4,barrier=0").unwrap().risks);
     record.targets.get_mut("ext4").unwrap().risks = risks.clone();

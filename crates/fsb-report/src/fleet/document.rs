@@ -16,7 +16,6 @@ pub struct Fleet {
     /// The name and version of the schema.
     pub schema: &'static str,
     /// The baseline: the target that the others are compared with.
-    #[serde(rename = "reference")]
     pub baseline: String,
     /// The hosts with results.
     pub hosts: Vec<FleetHost>,

@@ -893,9 +893,9 @@ mod tests {
             let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
             let evil = "</script><img src=x onerror=alert(1)>&\"'";
             record.plan.targets[1].name = evil.to_owned();
-            record
-                .warnings
-                .push(fsb_model::Warning::Text(evil.to_owned()));
+            record.warnings.push(fsb_model::Warning::NotUndone {
+                entry: evil.to_owned(),
+            });
             trials
                 .iter_mut()
                 .filter(|trial| trial.target == "xfs")

@@ -115,7 +115,7 @@ mod tests {
                 .all(serde_json::Value::is_null)
         );
         assert!(document.get("findings").is_none());
-        for row in document["rows"].as_array().unwrap() {
+        for row in document["cases"].as_array().unwrap() {
             assert_eq!(row["ranking"]["pairs"], serde_json::json!([]));
             assert_eq!(
                 row["ranking"]["letters"],
@@ -146,14 +146,14 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         assert_eq!(
-            document["rows"][0]["cells"][1]["against"]["method"],
+            document["cases"][0]["cells"][1]["against"]["method"],
             "paired"
         );
         assert_eq!(
-            document["rows"][0]["cells"][2]["state"]["state"],
+            document["cases"][0]["cells"][2]["state"]["state"],
             "not_applicable"
         );
-        assert_eq!(document["rows"][0]["unit"], "bytes_per_second");
-        assert_eq!(document["rows"][0]["cells"][0]["estimate"]["n"], 5);
+        assert_eq!(document["cases"][0]["unit"], "bytes_per_second");
+        assert_eq!(document["cases"][0]["cells"][0]["estimate"]["n"], 5);
     }
 }

@@ -112,7 +112,7 @@ fn of_trials(
         "block",
         "order",
         "value",
-        "part",
+        "slice",
     ];
     let mut sheet = Sheet::new(book, "Trials", TRIAL_COLUMNS)?;
     let mut records = trial_records(trials, summary, |text| Cow::Borrowed(text));

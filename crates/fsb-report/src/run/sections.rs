@@ -63,13 +63,13 @@ fn columns(summary: &Summary) -> Block {
             .enumerate()
             .map(|(place, target)| {
                 let what = (target.what != target.name).then(|| target.what.clone());
-                let is_reference = place == summary.reference && summary.compares();
+                let is_baseline = place == summary.baseline && summary.compares();
                 let risk = (!target.risks.is_empty())
                     .then(|| format!("unsafe: {}", mark::reason(&target.risks)));
-                let reference = is_reference.then(|| "baseline".to_owned());
+                let baseline = is_baseline.then(|| "baseline".to_owned());
                 ColumnItem {
                     name: target.label(),
-                    remarks: what.into_iter().chain(reference).chain(risk).collect(),
+                    remarks: what.into_iter().chain(baseline).chain(risk).collect(),
                     failed: target.failed.clone(),
                 }
             })
@@ -225,13 +225,13 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
 /// Describes the scatter of a workload's cells between rounds and between blocks, and the cells
 /// that are not stationary.
 fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
-    let reference = summary.reference_name();
+    let baseline = summary.baseline_name();
     let cells = summary.cells_of(workload);
     let scatter = cells.clone().filter_map(|(target, cell)| {
         let found = cell.scatter?;
         let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
         Some(format!(
-            "{} against {reference}: between rounds {rounds}, between blocks {blocks}.",
+            "{} against {baseline}: between rounds {rounds}, between blocks {blocks}.",
             target.label()
         ))
     });
@@ -292,15 +292,15 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
 
 /// Returns the caption of the answer's table.
 fn caption(summary: &Summary) -> String {
-    let reference = summary.reference_name();
+    let baseline = summary.baseline_name();
     match (summary.is_comparison(), summary.is_judged()) {
         _ if summary.unjudged.is_some() => {
             "Estimates with their 95 % intervals; nothing is judged.".to_owned()
         }
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
-        (true, false) => format!("Change against {reference}. Too few blocks to judge."),
+        (true, false) => format!("Change against {baseline}. Too few blocks to judge."),
         (true, true) => {
-            format!("Change against {reference} in this run, with its interval and verdict.")
+            format!("Change against {baseline} in this run, with its interval and verdict.")
         }
     }
 }
@@ -327,7 +327,7 @@ fn total(summary: &Summary) -> Option<TableRow> {
                 }
                 cell
             }
-            None if target == summary.reference => TableCell {
+            None if target == summary.baseline => TableCell {
                 text: "1".to_owned(),
                 class: "value",
                 ..TableCell::default()
@@ -348,7 +348,7 @@ fn names(summary: &Summary) -> Vec<String> {
 fn numbers_table(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table {
     let mut head = vec!["Target".to_owned(), "Estimate".to_owned()];
     if summary.compares() {
-        head.push(format!("Against {}", summary.reference_name()));
+        head.push(format!("Against {}", summary.baseline_name()));
     }
     head.extend(["Trials", "Median and range", "CV", "Trend"].map(str::to_owned));
     let rows = summary.targets.iter().enumerate().map(|(target, found)| {
@@ -429,7 +429,7 @@ fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
     }
     format!(
         "{caption}. The intervals of all changes against {} hold together at 95 %.",
-        summary.reference_name()
+        summary.baseline_name()
     )
 }
 

@@ -190,7 +190,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     let names = Names::new(labels.iter().map(String::as_str));
     let mut legend = names.legend();
     let marks = brief_legend(rows, summary.theta);
-    if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
+    if let Some(text) = baseline(summary, rows, names.shown(summary.baseline), marks) {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
         // One or two blocks give no interval.
@@ -210,7 +210,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     let marks = legend_of_marks(rows, summary.theta);
     let marks: Vec<&str> = together.into_iter().chain(marks.as_deref()).collect();
     let marks = (!marks.is_empty()).then(|| marks.join(" "));
-    baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
+    baseline(summary, rows, &summary.baseline_name(), marks).filter(|_| summary.compares())
 }
 
 /// Returns text such as `Change against ext4, 95 % interval per row. * more than 3 % faster or

@@ -131,7 +131,7 @@ impl Numbers {
             unjudged,
             emulated: record.emulated,
             theta,
-            reference: 0,
+            baseline: 0,
             targets,
             left_out: left_out(record, &cases),
             cases,

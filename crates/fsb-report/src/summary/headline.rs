@@ -57,7 +57,7 @@ fn headline(summary: &Numbers) -> String {
         let workloads = counted(total, "workload");
         return format!(
             "{}: {workloads} in {}.",
-            summary.reference_name(),
+            summary.baseline_name(),
             counted(summary.blocks as usize, "block")
         );
     }
@@ -145,7 +145,7 @@ pub(crate) fn overall(summary: &Numbers) -> Option<String> {
     };
     Some(format!(
         "Overall: {changes} against {} (in this run).",
-        summary.reference_name()
+        summary.baseline_name()
     ))
 }
 
@@ -359,7 +359,7 @@ fn margin(summary: &Numbers, case: &Workload, winner: usize) -> String {
     let interval = interval
         .map(|interval| format!(" (95 % CI {})", interval.in_words()))
         .unwrap_or_default();
-    let said = |rival: usize, change: &str| match winner == summary.reference {
+    let said = |rival: usize, change: &str| match winner == summary.baseline {
         true => format!("{} {change}", summary.targets[rival].label()),
         false => format!("{change} against {}", summary.targets[rival].label()),
     };
@@ -391,7 +391,7 @@ fn margin(summary: &Numbers, case: &Workload, winner: usize) -> String {
 /// Returns the change between the winner and a rival. Like the table, the headline gives the change
 /// against the baseline if the baseline is one of the two.
 fn change_of_lead(summary: &Numbers, case: &Workload, winner: usize, rival: usize) -> Change {
-    let (baseline, candidate) = if winner == summary.reference {
+    let (baseline, candidate) = if winner == summary.baseline {
         (winner, rival)
     } else {
         (rival, winner)

@@ -138,8 +138,8 @@ fn causes(affected: &[&ReportTrial]) -> Vec<String> {
         .iter()
         .flat_map(|trial| &trial.extras().interference)
     {
-        let is_text = matches!(found, Interference::Text(_) | Interference::Unknown(_));
-        let same = |known: &Interference| match is_text {
+        let is_unknown = matches!(found, Interference::Unknown(_));
+        let same = |known: &Interference| match is_unknown {
             true => known == found,
             false => discriminant(known) == discriminant(found),
         };

@@ -8,7 +8,6 @@ pub(crate) mod causes;
 mod cell_sentence;
 pub(crate) mod claims;
 pub(crate) mod costs;
-mod cycles;
 mod device;
 mod earlier;
 pub(crate) mod environment;
@@ -39,7 +38,6 @@ pub use assemble::SummaryInputs;
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
-pub use cycles::Cycles;
 pub use device::device_text;
 pub(crate) use device::{bottom_device, disk_kind};
 pub use environment::{EnvironmentRow, EnvironmentTable};
@@ -55,8 +53,7 @@ pub use published::{
     PublishedValue,
 };
 pub use report_trial::{
-    MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields,
-    writes,
+    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, Times, writes,
 };
 pub use roles::{Program, ROLES, Role};
 pub use timeline::{ShownWarmUp, WarmUps};

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use super::causes::Explanation;
 use super::claims::PublishedClaims;
-use super::cycles::Cycles;
 use super::environment::EnvironmentTable;
 use super::latency::{Latency, Quantile};
 use super::published::Published;
+use super::report_trial::Cycles;
 use super::timeline::{JoinedTimeline, WarmUps};
 use super::traced::TracedExplanation;
 use super::withheld::Withheld;
@@ -112,11 +112,10 @@ pub struct Numbers {
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
     /// The baseline: the target that the others are compared with, a place in `targets`.
-    pub reference: usize,
+    pub baseline: usize,
     /// The targets that were compared.
     pub targets: Vec<TargetSummary>,
     /// One case per workload, in the plan's order.
-    #[serde(rename = "rows")]
     pub cases: Vec<Workload>,
     /// Labels of the workloads that the budget left out: they have no case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -333,7 +332,7 @@ pub struct TrialPoint {
     pub outlier: bool,
     /// The slice of the medium, if targets exchange slices. Numbers continue over the segments of a
     /// resumed run.
-    #[serde(rename = "part", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<u32>,
     /// As in [`BlockValue::within`].
     #[serde(skip)]
@@ -479,9 +478,9 @@ pub struct Overall {
 
 impl Numbers {
     /// Returns the label of the baseline.
-    pub fn reference_name(&self) -> String {
+    pub fn baseline_name(&self) -> String {
         self.targets
-            .get(self.reference)
+            .get(self.baseline)
             .map_or_else(String::new, TargetSummary::label)
     }
 
@@ -624,7 +623,6 @@ pub struct Scaling {
     /// The values of that parameter, rising.
     pub levels: Vec<u64>,
     /// The indices of its cases, in the order of the levels.
-    #[serde(rename = "rows")]
     pub cases: Vec<usize>,
     /// The level beyond which each target's curve shows no gain, in the order of targets; absent if
     /// too little is known.

@@ -423,7 +423,7 @@ fn between(summary: &Numbers, one: &BesideBackground) -> Option<String> {
     });
     let sure: Vec<String> = sure.collect();
     let (baseline, what) = (
-        summary.reference_name(),
+        summary.baseline_name(),
         format!("the slowdown beside {}", one.background),
     );
     match (judged.is_empty(), sure.is_empty()) {

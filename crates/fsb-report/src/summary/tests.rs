@@ -368,7 +368,7 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
     );
     let json: serde_json::Value = serde_json::from_str(&shown("json", &summary, &trials)).unwrap();
     let case = |label: &str| {
-        json["rows"]
+        json["cases"]
             .as_array()
             .unwrap()
             .iter()

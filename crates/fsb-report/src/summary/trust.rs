@@ -171,7 +171,7 @@ fn fair(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Re
     let drifted = (drifted > 0).then(|| format!("{drifted} of {cells} drifted"));
     let busy = trials
         .iter()
-        .filter(|trial| trial.counts() && !trial.at_rest)
+        .filter(|trial| trial.counts() && !trial.idle)
         .count();
     let busy = (busy > 0).then(|| {
         format!(

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::workload::REUSE;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
@@ -49,7 +48,6 @@ pub(super) fn warnings(
         .partition(|warning| matches!(warning, Warning::Storage { .. }));
     urgent.extend(storage.into_iter().map(warning_text));
     urgent.extend(geometry::warnings(record));
-    urgent.extend(shared_directories(record, false));
     let (costs, others): (Vec<&Warning>, Vec<&Warning>) = others
         .into_iter()
         .partition(|warning| matches!(warning, Warning::LongPreparation { .. }));
@@ -61,7 +59,7 @@ pub(super) fn warnings(
         .into_iter()
         .filter(|warning| **warning != Warning::DifferentMedia);
     let mut warnings: Vec<String> = reported.map(warning_text).collect();
-    warnings.extend(shared_directories(record, true));
+    warnings.extend(shared_directories(record));
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
     warnings.extend(device::different_media(record));
@@ -94,21 +92,16 @@ fn withheld(summary: &Numbers, trials: &[ReportTrial]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a warning on commands that ran several times in one directory: those with `reuse`, or
-/// those of a version of fsb that always did so.
-fn shared_directories(record: &RunRecord, asked: bool) -> Option<String> {
-    let found = record.cells.iter().filter(|cell| {
-        cell.workload.params.contains_key(REUSE) == asked && record.repeats_in_one_directory(cell)
-    });
+/// Returns a warning on commands that ran several times in one directory.
+fn shared_directories(record: &RunRecord) -> Option<String> {
+    let found = record
+        .cells
+        .iter()
+        .filter(|cell| record.repeats_in_one_directory(cell));
     let cases: Vec<String> = found.map(|cell| cell.label.clone()).collect();
-    let why = if asked {
-        "reuse"
-    } else {
-        "this version of fsb had no other way"
-    };
     (!cases.is_empty()).then(|| {
         format!(
-            "in each block, all runs but the first found the files of earlier runs ({why}): {}",
+            "in each block, all runs but the first found the files of earlier runs (reuse): {}",
             some_of(&cases, NAMED)
         )
     })
@@ -129,7 +122,6 @@ pub(super) fn is_early(reason: &StopReason) -> bool {
         | StopReason::Decided { .. }
         | StopReason::Precise { .. }
         | StopReason::Race { .. }
-        | StopReason::Text(_)
         | StopReason::Unknown(_) => false,
     }
 }
@@ -294,10 +286,7 @@ fn warm_up(trials: &[ReportTrial]) -> Option<String> {
 /// Returns a warning on trials whose targets were still busy with something else.
 fn restless(trials: &[ReportTrial]) -> Option<String> {
     let mut named = Vec::new();
-    for trial in trials
-        .iter()
-        .filter(|trial| trial.counts() && !trial.at_rest)
-    {
+    for trial in trials.iter().filter(|trial| trial.counts() && !trial.idle) {
         let (target, workload) = (&trial.what.target, &trial.what.workload);
         named.push(format!("{target} at {workload}, block {}", trial.block));
     }

@@ -40,7 +40,6 @@ pub enum Withheld {
         /// Trials of the case.
         trials: usize,
         /// Trials that were affected by interference.
-        #[serde(rename = "disturbed")]
         affected: usize,
         /// Other invalid trials.
         invalid: usize,
@@ -130,7 +129,7 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Withh
 pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
-        // Older records, and memory that could not be touched at all.
+        // Memory could not be touched at all.
         None => {
             let cause =
                 unbacked_memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));

@@ -7,13 +7,11 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fsb_model::geometry::LARGE_DISK;
 use fsb_model::metric::{self, MetricKind};
-use fsb_model::plan::{Identity, Plan, Repetition};
+use fsb_model::plan::Plan;
 use fsb_model::run::{self, ControlRecord, MediumRecord, RunRecord, Segment, TargetRecord};
 use fsb_model::stop::{StopReason, StoppingRule};
 use fsb_model::trial::{self, Outcome, Phase, Trial};
-use fsb_model::units::Bytes;
 use fsb_model::warning::{UnbackedMemory, Warning};
 use fsb_model::workload::{Amount, Cell, Params, WorkloadSpec};
 use hdrhistogram::Histogram;
@@ -379,14 +377,25 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         };
         (target.name.clone(), record)
     };
+    let segment = Segment {
+        boot_id: "c0ffee".to_owned(),
+        kernel: "6.18.44".to_owned(),
+        fsb_version: "0.1.0".to_owned(),
+        started: "2026-11-20T15:04:05Z".to_owned(),
+        ended: Some("2026-11-20T15:08:36Z".to_owned()),
+    };
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let name = names.join("-");
+    let made = targets.iter().map(found).collect();
+    let plan = Plan {
+        name: "quick".to_owned(),
+        targets,
+        seed: 42,
+        dir: "/var/tmp".into(),
+        ..Plan::default()
+    };
     RunRecord {
-        on: None,
-        schema: run::SCHEMA.to_owned(),
-        name: targets
-            .iter()
-            .map(|target| target.name.as_str())
-            .collect::<Vec<_>>()
-            .join("-"),
+        name,
         cells: WORKS.iter().map(cell).collect(),
         amounts: WORKS
             .iter()
@@ -398,64 +407,18 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             most_blocks: 30,
             planned: blocks,
         }),
-        placement: None,
-        rounds: BTreeMap::new(),
-        units: BTreeMap::new(),
-        interim_analyses: Vec::new(),
-        order: Vec::new(),
-        segments: vec![Segment {
-            boot_id: "c0ffee".to_owned(),
-            kernel: "6.18.44".to_owned(),
-            fsb_version: "0.1.0".to_owned(),
-            started: "2026-11-20T15:04:05Z".to_owned(),
-            ended: Some("2026-11-20T15:08:36Z".to_owned()),
-        }],
         host: host(),
         media: [("loop".to_owned(), medium())].into(),
-        devices_probed: Default::default(),
-        large_disk: Default::default(),
-        targets: targets.iter().map(found).collect(),
+        targets: made,
         controls: controls(),
-        memory: None,
-        memory_cells: Vec::new(),
-        warnings: vec![Warning::Text(
-            "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
-        )],
-        vm: None,
-        ranks: None,
-        emulated: false,
+        warnings: vec![Warning::NotUndone {
+            entry: "CPU steal 3 %: 4 of 360 trials affected and retried".to_owned(),
+        }],
         stop_reason: Some(StopReason::BudgetPlanned {
             blocks,
             most: false,
         }),
-        devices: BTreeMap::new(),
-        extra: Map::new(),
-        plan: Plan {
-            scale: 1.0,
-            one_at_a_time: false,
-            keep_affected: false,
-            risky: false,
-            mkfs_defaults: false,
-            like_disk: Bytes(LARGE_DISK),
-            explain: false,
-            race: None,
-            name: "quick".to_owned(),
-            targets,
-            workloads: Vec::new(),
-            controls: BTreeMap::new(),
-            repetition: Repetition::Budget { seconds: 300.0 },
-            sample_time: None,
-            seed: 42,
-            size: Bytes(2 << 30),
-            dir: "/var/tmp".into(),
-            theta: 0.03,
-            wipe: Vec::new(),
-            identity: Identity::default(),
-            place: fsb_model::Place::Host,
-            kernels: Vec::new(),
-            vm: None,
-            root: None,
-        },
+        ..RunRecord::new(plan, segment)
     }
 }
 

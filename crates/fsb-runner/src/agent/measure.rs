@@ -33,7 +33,7 @@ use fsb_testbed::{
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::root_background::RootBackground;
-use super::tally::{AT_REST, Failure, Tally, applicable, refused};
+use super::tally::{Failure, IDLE_BYTES, Tally, applicable, refused};
 use super::traced::{Observations, TraceTally, TracedDevices, Tracer, untraceable};
 use crate::injected;
 use crate::work::parse_background;
@@ -163,10 +163,10 @@ pub(super) fn measure_case(
         let applicable = applicable(&profile, workers.target).and_then(|()| {
             match (&request.method, &background) {
                 (Method::Rounds { .. }, _) => fits(needed, workers.target),
-                (Method::Sequential { .. }, Some(background)) => {
+                (Method::SequentialTrial { .. }, Some(background)) => {
                     background.check(&profile, workers, request)
                 }
-                (Method::Sequential { .. }, None) => Ok(()),
+                (Method::SequentialTrial { .. }, None) => Ok(()),
             }
         });
         Some(Place {
@@ -360,7 +360,7 @@ impl Case<'_, '_> {
         if !self.is_sequential() {
             self.perform(Step::Prepare, 0, self.request.units_made());
             self.each(|case, at| case.make_cold(at));
-            self.each(|case, at| case.settle(at));
+            self.each(|case, at| case.quiesce(at));
             let until = self.time.until();
             self.each(|case, at| case.places[at].open(until));
             let first = self
@@ -378,7 +378,7 @@ impl Case<'_, '_> {
     }
 
     fn is_sequential(&self) -> bool {
-        matches!(self.request.method, Method::Sequential { .. })
+        matches!(self.request.method, Method::SequentialTrial { .. })
     }
 
     /// Does a step on every target that still takes part. A target leaves the case if the step
@@ -698,8 +698,8 @@ impl Case<'_, '_> {
             let started = Instant::now();
             for slot in self.request.background_slot.into_iter().chain([trial.slot]) {
                 let quiet = self.testbed.quiesce(slot, self.time.after_work());
-                tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
-                tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+                tally.idle &= quiet.as_ref().is_ok_and(|quiet| quiet.idle);
+                tally.quiesce_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
             }
             tally.spent.cleanup += started.elapsed().as_secs_f64();
         }
@@ -722,7 +722,7 @@ impl Case<'_, '_> {
             _ => ColdReach::Machine,
         };
         self.testbed.make_cold(slot, reach).map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.places[at].tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -738,11 +738,11 @@ impl Case<'_, '_> {
         };
         let started = Instant::now();
         self.testbed.drop_caches().map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.places[at].tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
-    fn settle(&mut self, at: usize) -> Result<(), Failure> {
+    fn quiesce(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
         let other = self
@@ -758,10 +758,10 @@ impl Case<'_, '_> {
             .map_err(lost)?;
         tally.fill(self.testbed, trial.slot, 1);
         for quiet in other.into_iter().chain([own]) {
-            tally.settled &= quiet.settled;
-            tally.settle_seconds += quiet.waited_seconds;
+            tally.idle &= quiet.idle;
+            tally.quiesce_seconds += quiet.waited_seconds;
         }
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -778,7 +778,7 @@ impl Case<'_, '_> {
         tally
             .rest(self.testbed, trial.slot, self.time.after_work(), copies)
             .map_err(lost)?;
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -787,7 +787,7 @@ impl Case<'_, '_> {
     fn rounds(&mut self) {
         let slots: Vec<Slot> = self.request.slots.iter().map(|trial| trial.slot).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
-            Method::Sequential { amount, .. } => {
+            Method::SequentialTrial { amount, .. } => {
                 (amount.repetitions.max(1) as usize, 1, false, None, 0)
             }
             Method::Rounds {
@@ -801,7 +801,7 @@ impl Case<'_, '_> {
         };
         let request = self.request;
         let order = |index: usize| match &request.method {
-            Method::Sequential { .. } => &slots,
+            Method::SequentialTrial { .. } => &slots,
             Method::Rounds { orders, .. } => &orders[index],
         };
         let started = Instant::now();
@@ -929,7 +929,7 @@ impl Case<'_, '_> {
         }
         self.perform_background(Step::Prepare);
         if self.background.is_some() && repetition == 0 {
-            self.each(|case, at| case.settle(at));
+            self.each(|case, at| case.quiesce(at));
             self.each(|case, at| case.run_background_alone(at));
             if same_files {
                 self.perform(Step::Cleanup, repetition, 0);
@@ -939,7 +939,7 @@ impl Case<'_, '_> {
             self.perform_background(Step::Prepare);
         }
         self.each(|case, at| case.make_cold(at));
-        self.each(|case, at| case.settle(at));
+        self.each(|case, at| case.quiesce(at));
     }
 
     /// Runs the background of a target without the case, for as long as beside a sample. A fake
@@ -961,7 +961,7 @@ impl Case<'_, '_> {
             .background
             .get_or_insert_default()
             .add(&work.into_alone());
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        tally.spent.set_up += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -1080,7 +1080,7 @@ impl Case<'_, '_> {
             tally.count(before[at], after[at], self.profile.cache.begins_cold());
             tally.count_rpcs(rpcs);
             for measurement in &mut found {
-                if let Method::Sequential { sustain, .. } = self.request.method
+                if let Method::SequentialTrial { sustain, .. } = self.request.method
                     && let Some(timeline) = &mut measurement.timeline
                 {
                     timeline.observe(&device_samples);
@@ -1101,10 +1101,10 @@ impl Case<'_, '_> {
         let prepared = prepared.as_secs_f64();
         tally.spent.prepare += prepared;
         tally.spent.measure += measured;
-        tally.spent.settle += started.elapsed().as_secs_f64() - measured - prepared;
+        tally.spent.set_up += started.elapsed().as_secs_f64() - measured - prepared;
         let restless = (0..self.places.len()).find(|other| {
             *other != at
-                && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST)
+                && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > IDLE_BYTES)
         });
         Ok((sample, restless))
     }
@@ -1230,7 +1230,7 @@ impl Case<'_, '_> {
         let Place { workers, trial, .. } = &self.places[at];
         let fake = workers.target.abilities.fake;
         let (operations, until_seconds, units, clock_seed) = match method {
-            Method::Sequential {
+            Method::SequentialTrial {
                 amount,
                 until_seconds,
                 ..
@@ -1311,7 +1311,7 @@ impl Case<'_, '_> {
         };
         if matches!(
             self.request.method,
-            Method::Sequential {
+            Method::SequentialTrial {
                 until_seconds: Some(_),
                 ..
             }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::planner;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 1;
 
 /// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub struct MeasureRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The whole workload on one target, while all others are idle.
-    Sequential {
+    SequentialTrial {
         /// The amount of work.
         amount: Amount,
         /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of
@@ -134,7 +134,7 @@ impl MeasureRequest {
     /// Returns the number of units whose files are made.
     pub fn units_made(&self) -> u32 {
         match &self.method {
-            Method::Sequential { .. } => 1,
+            Method::SequentialTrial { .. } => 1,
             Method::Rounds {
                 reuse_files,
                 orders,
@@ -155,7 +155,7 @@ impl MeasureRequest {
     /// worker's deadline, and between repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
-            Method::Sequential { amount, .. } => 3 * amount.repetitions.max(1) + 2,
+            Method::SequentialTrial { amount, .. } => 3 * amount.repetitions.max(1) + 2,
             Method::Rounds { orders, spares, .. } => orders.len() as u32 + spares + 3,
         };
         self.deadline * steps * self.slots.len().max(1) as u32
@@ -228,7 +228,7 @@ impl TrialReply {
     pub(crate) fn has_possible_times(&self) -> bool {
         let Spent {
             prepare,
-            settle,
+            set_up,
             measure,
             cleanup,
         } = self.spent;
@@ -241,7 +241,7 @@ impl TrialReply {
             .measured
             .as_ref()
             .map_or(0, |measured| measured.timed_ns);
-        [prepare, settle, measure, cleanup]
+        [prepare, set_up, measure, cleanup]
             .iter()
             .all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
             && in_range(&[timed])

@@ -27,10 +27,10 @@ pub(super) struct Tally {
     histograms: Vec<(String, String)>,
     cpu_seconds: f64,
     pub(super) watched: watch::Seen,
-    pub(super) settled: bool,
+    pub(super) idle: bool,
     /// Parts of the worker's confinement that the kernel refused.
     pub(super) unconfined: Vec<String>,
-    pub(super) settle_seconds: f64,
+    pub(super) quiesce_seconds: f64,
     pub(super) before_cold: Option<Counters>,
     /// The use of the memory limit; `None` without a limit.
     pub(super) memory: Option<MemoryUse>,
@@ -80,9 +80,9 @@ impl Tally {
             histograms: Vec::new(),
             cpu_seconds: 0.0,
             watched: watch::Seen::new(),
-            settled: true,
+            idle: true,
             unconfined: Vec::new(),
-            settle_seconds: 0.0,
+            quiesce_seconds: 0.0,
             before_cold: None,
             memory: None,
             killed_before: 0,
@@ -232,8 +232,8 @@ impl Tally {
             machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
             user_seconds: Some(self.measured.user_seconds),
             system_seconds: Some(self.measured.system_seconds),
-            idle: Some(self.settled),
-            quiesce_seconds: Some(self.settle_seconds),
+            idle: Some(self.idle),
+            quiesce_seconds: Some(self.quiesce_seconds),
             unconfined: std::mem::take(&mut self.unconfined),
             spent_seconds: target.abilities.fake.is_none().then_some(self.spent),
             deferred: self.measured.deferred,
@@ -538,7 +538,7 @@ fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64)
 // later operations. This module counts it.
 
 /// Bytes that an idle target may write: a superblock, or a log record without changes.
-pub(super) const AT_REST: u64 = 64 << 10;
+pub(super) const IDLE_BYTES: u64 = 64 << 10;
 
 /// Adds the writes and flushes of the device between two readings.
 fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) {
@@ -635,7 +635,7 @@ impl DeferredWork {
     /// Returns whether the device wrote more than that of an idle target, whose writes the work
     /// does not cause.
     fn wrote(&self) -> bool {
-        self.written + self.sum.bytes > AT_REST
+        self.written + self.sum.bytes > IDLE_BYTES
     }
 }
 

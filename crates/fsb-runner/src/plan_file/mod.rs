@@ -5,6 +5,7 @@
 //! are two types. Written plans are merged. Only the resolved plan is ever run.
 
 mod resolve;
+mod text;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,210 +13,73 @@ use std::path::PathBuf;
 
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error::{Error, Kind};
-use fsb_model::plan::{BLOCK_LIMIT, Identity, LONGEST_BUDGET, Repetition};
-use fsb_model::units::{Seconds, parse_duration, parse_percent};
-use fsb_model::{Background, Bytes, WorkloadSpec, error_codes, nearest};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use fsb_model::setting::SettingValue;
+use fsb_model::{Background, Settings, WorkloadSpec, error_codes};
 use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::target_file::TargetFile;
 
-pub use resolve::{Resolved, print, write};
+pub use resolve::{Resolved, print};
+pub use text::{parse, write};
 
-/// The suite when none is named.
-const DEFAULT_SUITE: &str = "quick";
-/// The size of an image when none is given.
-const DEFAULT_SIZE: Bytes = Bytes(2 << 30);
-/// The default of the smallest ratio that matters.
-const DEFAULT_THETA: &str = "3%";
-
-/// A plan as written: every field may be missing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A plan as written: everything may be missing.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanFile {
-    /// The name of the run; by default that of the suite or of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    /// The settings of [`fsb_model::setting::SETTINGS`] that it gives.
+    pub settings: Settings,
     /// Targets, each as on the command line, or as a table with controls of its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Spanned<TargetFile>>,
-    /// A suite, instead of workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suite: Option<String>,
-    /// The seed, which decides order and data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Size of the image, such as `2G`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Bytes>,
-    /// Multiplies sizes of files, the image and the memory limit: `1/8`, `0.125` or `12.5%`.
-    #[serde(
-        default,
-        deserialize_with = "read_factor_at",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub scale: Option<Spanned<String>>,
-    /// The factor that all sizes here were multiplied with already, for the record.
-    #[serde(
-        default,
-        deserialize_with = "read_factor_at",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub scaled: Option<Spanned<String>>,
-    /// The directory of the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dir: Option<PathBuf>,
-    /// The smallest ratio that matters, such as `3%`.
-    #[serde(
-        default,
-        deserialize_with = "read_share_at",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub theta: Option<Spanned<String>>,
-    /// Block devices whose content the user allowed to be destroyed. Only the command line sets
-    /// them.
-    #[serde(skip)]
-    pub wipe: Vec<PathBuf>,
-    /// The user that workers run as. Only the command line sets it.
-    #[serde(skip)]
-    pub identity: Identity,
-    /// Targets take turns, though they could be measured side by side.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub one_at_a_time: bool,
-    /// Trials that interference affected are kept; otherwise they are retried.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub keep_affected: bool,
-    /// Targets that weaken durability may win against targets that do not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub risky: bool,
-    /// Every mkfs program chooses the geometry by the size of its slice.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub mkfs_defaults: bool,
-    /// Size of the large disk whose results targets are to have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub like_disk: Option<Bytes>,
-    /// Traced blocks follow the measured ones.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub explain: bool,
     /// The race that chooses one of the targets. Only the command line sets it.
-    #[serde(skip)]
     pub race: Option<fsb_model::Race>,
     /// Whether every workload that can do so compares the data that it reads with the data that was
     /// written. Only the command line sets it. In a printed plan, the workloads have the parameter.
-    #[serde(skip)]
     pub verify: bool,
     /// The background of every workload without one of its own. In a printed plan, the workloads
     /// have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// The number of blocks, the budget and the length of samples.
-    #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
-    pub repetition: RepetitionFile,
     /// Controls by name.
-    #[serde(
-        default,
-        deserialize_with = "read_controls",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
     pub controls: BTreeMap<String, String>,
-    /// `host`, or `vm`: a virtual machine.
-    #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
-    pub place: Option<Spanned<String>>,
-    /// Kernels of the virtual machine; several are a dimension of the plan.
-    #[serde(default, rename = "kernel", skip_serializing_if = "Vec::is_empty")]
-    pub kernels: Vec<Spanned<String>>,
-    /// Memory of the virtual machine, such as `512M`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Bytes>,
-    /// Processors of the virtual machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<u32>,
-    /// A directory of this machine that commands in the virtual machine see as their root.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<PathBuf>,
-    /// Workloads.
-    #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
+    /// Workloads, unless the settings name a suite.
     pub workloads: Vec<WorkloadSpec>,
     /// The text that this came from and its name, so that late errors can point into it.
-    #[serde(skip)]
     pub source: Option<(String, String)>,
-}
-
-/// Parses a plan. `origin` is its name in errors.
-pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
-    let mut plan: PlanFile = toml::from_str(text).map_err(|error| {
-        let code = if error.message().starts_with("unknown field `") {
-            &UNKNOWN_KEY
-        } else {
-            &PLAN_VALUE
-        };
-        at(
-            text,
-            origin,
-            error.span(),
-            &suggesting(error.message()),
-            code,
-        )
-    })?;
-    plan.source = Some((text.to_owned(), origin.to_owned()));
-    Ok(plan)
 }
 
 impl PlanFile {
     /// Merges this plan over another one. The values of this plan take precedence.
     pub fn over(self, under: PlanFile) -> PlanFile {
-        let workloads_here = !self.workloads.is_empty() || self.suite.is_some();
-        let (suite, workloads) = if workloads_here {
-            (self.suite, self.workloads)
+        let mut beneath = under.settings;
+        let workloads = if !self.workloads.is_empty() || self.settings.has("suite") {
+            beneath.unset("suite");
+            self.workloads
         } else {
-            (under.suite, under.workloads)
+            under.workloads
         };
         let mut controls = under.controls;
         controls.extend(self.controls);
         PlanFile {
-            name: self.name.or(under.name),
+            settings: self.settings.over(beneath),
             targets: if self.targets.is_empty() {
                 under.targets
             } else {
                 self.targets
             },
-            suite,
-            seed: self.seed.or(under.seed),
-            size: self.size.or(under.size),
-            scale: self.scale.or(under.scale),
-            scaled: self.scaled.or(under.scaled),
-            dir: self.dir.or(under.dir),
-            theta: self.theta.or(under.theta),
-            wipe: if self.wipe.is_empty() {
-                under.wipe
-            } else {
-                self.wipe
-            },
-            identity: self.identity,
-            one_at_a_time: self.one_at_a_time || under.one_at_a_time,
-            keep_affected: self.keep_affected || under.keep_affected,
-            risky: self.risky || under.risky,
-            mkfs_defaults: self.mkfs_defaults || under.mkfs_defaults,
-            like_disk: self.like_disk.or(under.like_disk),
-            explain: self.explain || under.explain,
             race: self.race.or(under.race),
             verify: self.verify || under.verify,
             background: self.background.or(under.background),
-            repetition: self.repetition.over(under.repetition),
             controls,
             workloads,
-            place: self.place.or(under.place),
-            kernels: if self.kernels.is_empty() {
-                under.kernels
-            } else {
-                self.kernels
-            },
-            memory: self.memory.or(under.memory),
-            cpus: self.cpus.or(under.cpus),
-            root: self.root.or(under.root),
             source: under.source.or(self.source),
         }
+    }
+
+    /// Permits the plan to overwrite these devices, and no others.
+    pub fn allow_wipe(&mut self, devices: &[PathBuf]) {
+        let paths = devices.iter();
+        let paths = paths.map(|path| path.to_string_lossy().into_owned());
+        self.settings
+            .set("wipe", SettingValue::List(paths.collect()));
     }
 
     fn error_at(&self, span: Range<usize>, message: &str) -> PlanError {
@@ -235,38 +99,6 @@ impl PlanFile {
             placed => placed,
         }
     }
-}
-
-/// Returns serde's message of an unknown field with the field that was probably meant, or else with
-/// all known fields.
-fn suggesting(message: &str) -> String {
-    let Some((typed, known)) = unknown_field(message) else {
-        return message.to_owned();
-    };
-    if let Some(near) = nearest::nearest(typed, known.iter().copied()) {
-        return format!("unknown field `{typed}`: did you mean `{near}`?");
-    }
-    let elsewhere = RepetitionFile::FIELDS
-        .iter()
-        .copied()
-        .filter(|field| !known.contains(field));
-    match nearest::nearest(typed, elsewhere) {
-        Some(near) if near == typed => {
-            format!("unknown field `{typed}`: it belongs in [repetition]")
-        }
-        Some(near) => {
-            format!("unknown field `{typed}`: did you mean `{near}`? It belongs in [repetition]")
-        }
-        None => message.to_owned(),
-    }
-}
-
-/// Returns the unknown field, and the fields that serde expects in its place.
-fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
-    let (typed, expected) = message
-        .strip_prefix("unknown field `")?
-        .split_once("`, expected ")?;
-    Some((typed, expected.split('`').skip(1).step_by(2).collect()))
 }
 
 /// Returns a value from the command line, which has no place in a file.
@@ -299,206 +131,6 @@ fn at(
         message: message.trim_end().to_owned(),
         code,
     }
-}
-
-/// The default time that a run may take.
-const DEFAULT_BUDGET: &str = "5m";
-/// The table `[repetition]`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RepetitionFile {
-    /// Exactly this number of blocks; with `budget`, unless the time ends before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<u32>,
-    /// Time for the whole run, such as `5m`.
-    #[serde(
-        default,
-        deserialize_with = "read_time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub budget: Option<String>,
-    /// Half-width to reach, such as `2%`.
-    #[serde(
-        default,
-        deserialize_with = "read_share",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub precision: Option<String>,
-    /// Time that a sample should last, such as `50ms`. From 1 second on, everything is measured in
-    /// sequential trials instead of rounds of short samples.
-    #[serde(
-        default,
-        deserialize_with = "read_time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[serde(alias = "stretch")]
-    pub sample_time: Option<String>,
-}
-
-/// Refuses a length of samples below 1 millisecond or above an hour.
-fn check_sample_time(sample_time: Seconds) -> Result<(), String> {
-    if (0.001..=3600.0).contains(&sample_time.0) {
-        return Ok(());
-    }
-    Err(format!(
-        "sample_time {}s: give between 1 millisecond and an hour",
-        sample_time.0
-    ))
-}
-
-impl RepetitionFile {
-    /// The names of its fields.
-    const FIELDS: &[&str] = &["blocks", "budget", "precision", "sample_time", "stretch"];
-
-    fn is_empty(&self) -> bool {
-        *self == RepetitionFile::default()
-    }
-
-    fn resolve(&self) -> Result<Repetition, PlanError> {
-        let request = |error: fsb_model::units::UnitError| PlanError::Request(error.to_string());
-        let budget = self.budget.as_deref().unwrap_or(DEFAULT_BUDGET);
-        let seconds = parse_duration(budget).map_err(request)?.as_secs_f64();
-        if !(1.0..=LONGEST_BUDGET).contains(&seconds) {
-            return Err(PlanError::known(
-                &PLAN_RANGE,
-                format!("budget {budget}: give between 1 second and 30 days"),
-            ));
-        }
-        match (self.blocks, &self.precision) {
-            (Some(_), Some(_)) => Err(PlanError::known(
-                &PLAN_CONFLICT,
-                "blocks and precision exclude each other: precision decides how many blocks are made",
-            )),
-            (Some(blocks), None) if (1..=BLOCK_LIMIT).contains(&blocks) => Ok(Repetition::Blocks {
-                blocks,
-                seconds: self.budget.is_some().then_some(seconds),
-            }),
-            (Some(blocks), None) => Err(PlanError::known(
-                &PLAN_RANGE,
-                format!("{blocks} blocks: give between 1 and {BLOCK_LIMIT}"),
-            )),
-            (None, Some(precision)) => {
-                let half_width = parse_percent(precision).map_err(request)?;
-                Ok(Repetition::Precision {
-                    half_width,
-                    seconds,
-                })
-            }
-            (None, None) => Ok(Repetition::Budget { seconds }),
-        }
-    }
-
-    fn resolve_sample_time(&self) -> Result<Option<f64>, PlanError> {
-        let Some(text) = &self.sample_time else {
-            return Ok(None);
-        };
-        let time = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?;
-        check_sample_time(Seconds(time.as_secs_f64())).map_err(PlanError::Request)?;
-        Ok(Some(time.as_secs_f64()))
-    }
-
-    /// Merges this table over another one. `blocks` replaces `budget` and `precision`, and they
-    /// replace it.
-    fn over(self, under: RepetitionFile) -> RepetitionFile {
-        let sample_time = self.sample_time.or(under.sample_time);
-        if self.blocks.is_some() {
-            return RepetitionFile {
-                sample_time,
-                blocks: self.blocks,
-                budget: self.budget,
-                precision: self.precision,
-            };
-        }
-        let says_time = self.budget.is_some() || self.precision.is_some();
-        RepetitionFile {
-            blocks: if says_time { None } else { under.blocks },
-            budget: self.budget.or(under.budget),
-            precision: self.precision.or(under.precision),
-            sample_time,
-        }
-    }
-}
-
-// Values that a plan may write in more than one way, if only one meaning is possible.
-//
-// `budget = 300` can only be seconds, as on the command line, and `theta = 5` can only be per cent.
-// `theta = 0.05` may be five per cent or a twentieth of one per cent, and is refused.
-
-/// A text, or another TOML value.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a string, such as \"5m\" or \"3%\"")]
-enum Written {
-    Text(String),
-    Flag(bool),
-    Whole(i64),
-    Number(f64),
-}
-
-impl Written {
-    /// Returns the text as on the command line. A share below 1 without its sign has two meanings
-    /// and is refused.
-    fn text<E: de::Error>(self, is_share: bool) -> Result<String, E> {
-        match self {
-            Written::Text(text) => Ok(text),
-            Written::Flag(flag) => Err(E::custom(format!("{flag} is not a quantity"))),
-            Written::Whole(number) => Ok(number.to_string()),
-            Written::Number(number) if is_share && number < 1.0 => Err(E::custom(format!(
-                "{number} may be a share or less than one per cent: write it with its sign, such as \"{}%\"",
-                (number * 1e4).round() / 100.0
-            ))),
-            Written::Number(number) => Ok(number.to_string()),
-        }
-    }
-}
-
-/// Reads a length of time: `"5m"`, or a number of seconds.
-fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Written::deserialize(deserializer)?.text(false).map(Some)
-}
-
-/// Reads a share: `"5%"`, or a number of per cent from 1 on.
-fn read_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Written::deserialize(deserializer)?.text(true).map(Some)
-}
-
-/// Reads a share with its place.
-fn read_share_at<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Spanned<String>>, D::Error> {
-    read_at(deserializer, true)
-}
-
-/// Reads a factor with its place: `"1/8"`, `0.125`.
-fn read_factor_at<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Spanned<String>>, D::Error> {
-    read_at(deserializer, false)
-}
-
-fn read_at<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    is_share: bool,
-) -> Result<Option<Spanned<String>>, D::Error> {
-    let written = Spanned::<Written>::deserialize(deserializer)?;
-    let span = written.span();
-    Ok(Some(Spanned::new(
-        span,
-        written.into_inner().text(is_share)?,
-    )))
-}
-
-/// Reads values of controls: `swap = false` is `swap = "off"`.
-fn read_controls<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, String>, D::Error> {
-    let written = BTreeMap::<String, Written>::deserialize(deserializer)?;
-    written
-        .into_iter()
-        .map(|(name, value)| match value {
-            Written::Flag(flag) => Ok((name, if flag { "on" } else { "off" }.to_owned())),
-            other => other.text(false).map(|text| (name, text)),
-        })
-        .collect()
 }
 
 /// The error of an invalid plan.
@@ -542,7 +174,6 @@ error_codes! {
     UNKNOWN_KEY = "plan/unknown-key", code::REQUEST, "The plan file has a key that fsb does not know.", "Use the key that the message proposes.";
     UNKNOWN_SUITE = "plan/unknown-suite", code::REQUEST, "No suite has that name.", "Use a name of fsb list suites.";
     PLAN_CONFLICT = "plan/conflict", code::REQUEST, "Two parts of the plan exclude each other.", "Remove one of them.";
-    PLAN_RANGE = "plan/out-of-range", code::REQUEST, "A number of the plan is out of range.", "Use a number in the range of the message.";
     PLAN_NO_TARGET = "plan/no-target", code::REQUEST, "The plan has no target.", "Name file systems or a directory: fsb run ext4 xfs.";
     PLAN_MACHINE = "plan/machine", code::MACHINE, "This machine cannot run the plan.", "Install what the message names, or change the plan.";
 }
@@ -615,34 +246,19 @@ mod tests {
         )
     }
 
-    /// Errors suggest these names for a field that is in the wrong table.
     #[test]
-    fn the_names_of_the_fields_are_those_that_are_read() {
+    fn a_field_of_another_table_is_suggested_where_it_belongs() {
         let said = parse("[repetition]\nzzzzzz = 1\n", "p")
             .unwrap_err()
             .to_string();
         let (_, known) = said.split_once("expected one of ").unwrap();
         let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-        assert_eq!(known, super::RepetitionFile::FIELDS);
+        assert_eq!(known, ["budget", "blocks", "precision", "sample_time"]);
         let said = parse("budget = '5m'\n", "p").unwrap_err().to_string();
         assert!(
             said.ends_with("unknown field `budget`: it belongs in [repetition]"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn the_former_name_of_the_sample_time_is_still_read() {
-        let text = format!(
-            "{}[repetition]\nstretch = '50ms'\n",
-            plan("'10s'").replace("sample_time", "stretch")
-        );
-        let plan = parse(&text, "p").unwrap().resolve(2, 7).unwrap().plan;
-        assert_eq!(
-            (plan.sample_time, plan.sample_time_of(&plan.workloads[1])),
-            (Some(0.05), Some(10.0))
-        );
-        assert!(print(&plan).unwrap().contains("sample_time"));
     }
 
     #[test]

@@ -5,23 +5,20 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
-use fsb_model::geometry::LARGE_DISK;
 use fsb_model::plan::{VISIT, VmSize};
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
-use fsb_model::units::{Seconds, parse_percent};
+use fsb_model::units::{Seconds, percent_text};
 use fsb_model::{
-    BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest,
+    BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest, setting,
 };
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]
 use fsb_vm::{Kernel, Origin};
 use toml::Spanned;
 
-use super::{
-    DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PLAN_RANGE,
-    PlanError, PlanFile, RepetitionFile, check_sample_time, typed,
-};
+use super::text::write;
+use super::{PLAN_CONFLICT, PLAN_NO_TARGET, PlanError, PlanFile};
 use crate::schedule::planner::LONGEST;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
@@ -45,25 +42,36 @@ impl PlanFile {
     ///
     /// If targets are measured side by side, sizes of files refer to the slice of the medium that
     /// each has.
-    pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
-        if self.suite.is_some() && !self.workloads.is_empty() {
+    pub fn resolve(mut self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
+        let named = self.settings.text("suite").map(str::to_owned);
+        let has_workloads = !self.workloads.is_empty();
+        if named.is_some() && has_workloads {
             return Err(PlanError::known(
                 &PLAN_CONFLICT,
                 "a plan names a suite or workloads, not both",
             ));
         }
-        let under = match &self.suite {
-            Some(name) => suite::find(name)?,
-            None if self.workloads.is_empty() => suite::find(DEFAULT_SUITE)?,
-            None => PlanFile::default(),
-        };
-        let workloads = if self.workloads.is_empty() {
-            under.workloads.clone()
+        let suite_name = named.as_deref().unwrap_or(setting::SUITE);
+        let under = if has_workloads {
+            PlanFile::default()
         } else {
-            self.workloads.clone()
+            suite::find(suite_name)?
         };
-        let full = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
-        let (scale, scaled) = self.scales()?;
+        let name = match self.settings.text("name") {
+            Some(name) => name.to_owned(),
+            None if has_workloads => "plan".to_owned(),
+            None => suite_name.to_owned(),
+        };
+        let workloads = if has_workloads {
+            self.workloads.clone()
+        } else {
+            under.workloads
+        };
+        self.settings = self.settings.over(under.settings);
+        let settings = &self.settings;
+        let full = settings.number("size").map_or(setting::IMAGE, Bytes);
+        let scale = settings.quantity("scale").unwrap_or(1.0);
+        let scaled = settings.quantity("scaled").unwrap_or(1.0);
         let size = scale::image(full, scale);
         let (place, vm) = self.resolved_place(cpus)?;
         let memory = vm.map_or_else(memory, |vm| vm.memory.0);
@@ -71,26 +79,18 @@ impl PlanFile {
             size: size.0,
             cpus: processors(vm, &self.controls).unwrap_or(cpus),
         };
-        let repetition = self.repetition.clone().over(under.repetition);
-        let sample_time = repetition.resolve_sample_time()?;
-        let beside = Seconds(
-            sample_time
-                .filter(|seconds| *seconds >= LONGEST)
-                .unwrap_or(VISIT),
-        );
+        let beside = settings
+            .quantity("sample_time")
+            .filter(|seconds| *seconds >= LONGEST)
+            .unwrap_or(VISIT);
         let full_size = Full {
             size: full.0,
             scale,
             memory,
             cpus: sizing.cpus,
-            beside,
+            beside: Seconds(beside),
         };
         let cells = self.cells(&workloads, &sizing, full_size)?;
-        let suite_name = self
-            .suite
-            .clone()
-            .unwrap_or_else(|| DEFAULT_SUITE.to_owned());
-        let own = !self.workloads.is_empty();
         let mut targets = self.resolved_targets(place)?;
         let mut controls = under.controls;
         controls.extend(self.controls.clone());
@@ -98,39 +98,22 @@ impl PlanFile {
         std::iter::once(&mut controls)
             .chain(own_controls)
             .for_each(|controls| scale::controls(controls, scale));
-        let mut plan = Plan {
-            name: self
-                .name
-                .clone()
-                .unwrap_or(if own { "plan".to_owned() } else { suite_name }),
+        let base = Plan {
+            name,
             targets,
-            workloads: Vec::new(),
-            sample_time,
-            repetition: repetition.resolve()?,
-            seed: self.seed.unwrap_or(fresh_seed),
-            one_at_a_time: self.one_at_a_time,
-            keep_affected: self.keep_affected,
-            risky: self.risky,
-            mkfs_defaults: self.mkfs_defaults,
-            like_disk: self.resolved_like_disk()?,
-            explain: self.explain,
+            controls,
+            repetition: self.resolved_repetition()?,
             race: self.race.clone(),
+            seed: fresh_seed,
             size,
             scale: scale * scaled,
-            dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
-            theta: self.resolved_theta()?,
-            controls,
-            wipe: self.wipe.clone(),
-            identity: self.identity.clone(),
-            place,
-            kernels: self
-                .kernels
-                .iter()
-                .map(|text| text.get_ref().clone())
-                .collect(),
             vm,
             root: self.resolved_root(place, &cells)?,
+            ..Plan::default()
         };
+        let mut plan = base
+            .with_settings(&self.settings)
+            .map_err(|error| PlanError::Request(error.to_string()))?;
         let placement = placement(&plan, &cells);
         self.check_targets_of_backgrounds(&workloads, &plan, &placement)?;
         let (cells, sizing) = match placement.divided() {
@@ -182,35 +165,24 @@ impl PlanFile {
         Ok(targets)
     }
 
-    /// Returns the factor to multiply sizes with, and the factor that they were multiplied with
-    /// already.
-    fn scales(&self) -> Result<(f64, f64), PlanError> {
-        let read = |text: &Option<Spanned<String>>| match text {
-            None => Ok(1.0),
-            Some(text) => {
-                scale::parse(text.get_ref()).map_err(|why| self.error_at(text.span(), &why))
-            }
-        };
-        Ok((read(&self.scale)?, read(&self.scaled)?))
-    }
-
-    fn resolved_theta(&self) -> Result<f64, PlanError> {
-        let (text, span) = match &self.theta {
-            Some(theta) => (theta.get_ref().as_str(), theta.span()),
-            None => (DEFAULT_THETA, 0..0),
-        };
-        parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
-    }
-
-    fn resolved_like_disk(&self) -> Result<Bytes, PlanError> {
-        /// Sizes of disks for which mkfs programs choose a geometry.
-        const SIZES: std::ops::RangeInclusive<u64> = 1 << 30..=16 << 40;
-        let bytes = self.like_disk.unwrap_or(Bytes(LARGE_DISK));
-        match SIZES.contains(&bytes.0) {
-            true => Ok(bytes),
-            false => {
-                Err(self.error_at(0..0, &format!("like_disk cannot be {bytes}: use 1G to 16T")))
-            }
+    /// Returns how many blocks the plan asks for.
+    fn resolved_repetition(&self) -> Result<Repetition, PlanError> {
+        let settings = &self.settings;
+        let seconds = settings.quantity("budget").unwrap_or(setting::BUDGET);
+        match (settings.number("blocks"), settings.has("precision")) {
+            (Some(_), true) => Err(PlanError::known(
+                &PLAN_CONFLICT,
+                "blocks and precision exclude each other: precision decides how many blocks are made",
+            )),
+            (Some(blocks), false) => Ok(Repetition::Blocks {
+                blocks: blocks as u32,
+                seconds: settings.has("budget").then_some(seconds),
+            }),
+            (None, true) => Ok(Repetition::Precision {
+                half_width: settings.quantity("precision").unwrap_or_default(),
+                seconds,
+            }),
+            (None, false) => Ok(Repetition::Budget { seconds }),
         }
     }
 
@@ -234,10 +206,11 @@ impl PlanFile {
         for (index, spec) in swept {
             let parsed = ParsedCell::parse(&spec, sizing)
                 .map_err(|error| self.workload_error(index, &error))?;
-            if let Some(sample_time) = spec.sample_time {
-                check_sample_time(sample_time).map_err(|why| {
-                    self.error_at(self.workload_span(index, Some("sample_time")), &why)
-                })?;
+            if let Some(Seconds(seconds)) = spec.sample_time
+                && let Err(why) = check_sample_time(seconds)
+            {
+                let span = self.workload_span(index, Some("sample_time"));
+                return Err(self.error_at(span, &why));
             }
             let label = &parsed.cell.label;
             match known.get(label) {
@@ -399,6 +372,12 @@ impl PlanFile {
     }
 }
 
+/// Refuses a length of samples that the setting of the plan would refuse, too.
+fn check_sample_time(seconds: f64) -> Result<(), String> {
+    let setting = setting::find("sample_time").ok_or("no setting is called sample_time")?;
+    setting.read(&format!("{seconds}s")).map(drop)
+}
+
 /// Returns the workload alone and beside its background, both in samples of the same length, by
 /// default `beside`; a workload without one as it is.
 fn alone_and_beside(spec: WorkloadSpec, beside: Seconds) -> impl Iterator<Item = WorkloadSpec> {
@@ -469,50 +448,29 @@ fn memory() -> u64 {
 
 // The place where a plan runs: `in = "vm"`, its kernels, memory and processors.
 
-/// The default memory of a virtual machine: room for the page cache of the default suite.
-const DEFAULT_MEMORY: Bytes = Bytes(1 << 30);
-/// More virtual processors than any kernel of a distribution brings up.
-const MOST_CPUS: u32 = 512;
-
 impl PlanFile {
     /// Returns the place where the plan runs, and the size of the virtual machine. `cpus` are those
     /// of this machine.
     fn resolved_place(&self, cpus: u32) -> Result<(Place, Option<VmSize>), PlanError> {
-        let place = match &self.place {
-            None => Place::Host,
-            Some(text) => Place::ALL
-                .into_iter()
-                .find(|place| place.name() == text.get_ref())
-                .ok_or_else(|| {
-                    let names = Place::ALL.iter().map(|place| place.name());
-                    self.error_at(
-                        text.span(),
-                        &nearest::unknown("place", text.get_ref(), names),
-                    )
-                })?,
-        };
+        let settings = &self.settings;
+        let place = Place::ALL
+            .into_iter()
+            .find(|place| settings.text("in") == Some(place.name()))
+            .unwrap_or_default();
         if place == Place::Vm {
             let vm = VmSize {
-                memory: self.memory.unwrap_or(DEFAULT_MEMORY),
-                cpus: self.cpus.unwrap_or(cpus),
+                memory: settings.number("memory").map_or(setting::VM_MEMORY, Bytes),
+                cpus: settings.number("cpus").map_or(cpus, |cpus| cpus as u32),
             };
-            if !(1..=MOST_CPUS).contains(&vm.cpus) {
-                let message = format!(
-                    "{} processors of a virtual machine: give between 1 and {MOST_CPUS}",
-                    vm.cpus
-                );
-                return Err(PlanError::known(&PLAN_RANGE, message));
-            }
             return Ok((place, Some(vm)));
         }
-        if let Some(kernel) = self.kernels.first() {
+        if let Some(kernel) = settings.list("kernel").first() {
             let message = format!(
-                "kernel {}: only a virtual machine can boot it; add --in vm (in = \"vm\")",
-                kernel.get_ref()
+                "kernel {kernel}: only a virtual machine can boot it; add --in vm (in = \"vm\")"
             );
-            return Err(self.error_at(kernel.span(), &message));
+            return Err(self.error_at(settings.span("kernel"), &message));
         }
-        if self.memory.is_some() || self.cpus.is_some() {
+        if settings.has("memory") || settings.has("cpus") {
             let message = "memory and cpus set the size of a virtual machine: add --in vm (in = \"vm\"), or use \
                            --control memory-limit=SIZE and cpus=LIST on this machine";
             return Err(PlanError::Request(message.to_owned()));
@@ -533,11 +491,11 @@ impl PlanFile {
             .flatten();
         let mut programs = profiles.filter_map(|profile| profile.program.as_ref());
         let refuse = |message: String| Err(PlanError::Request(message));
-        match (place, &self.root) {
+        let named = self.settings.text("root");
+        match (place, named) {
             (Place::Host, None) => Ok(None),
             (Place::Host, Some(root)) => refuse(format!(
-                "root {}: commands on this machine see its files as they are; add --in vm (in = \"vm\")",
-                root.display()
+                "root {root}: commands on this machine see its files as they are; add --in vm (in = \"vm\")"
             )),
             (Place::Vm, root) => {
                 if let Some(writable) = programs
@@ -550,19 +508,17 @@ impl PlanFile {
                         writable.display()
                     ));
                 }
-                let root = root.clone().unwrap_or_else(|| PathBuf::from("/"));
+                let root = root.unwrap_or("/");
                 if programs.next().is_none() {
-                    return match &self.root {
-                        Some(root) => {
-                            refuse(format!("root {}: no workload is a command", root.display()))
-                        }
+                    return match named {
+                        Some(root) => refuse(format!("root {root}: no workload is a command")),
                         None => Ok(None),
                     };
                 }
-                match std::fs::canonicalize(&root) {
+                match std::fs::canonicalize(root) {
                     Ok(path) if path.is_dir() => Ok(Some(path)),
-                    Ok(_) => refuse(format!("root {}: it is not a directory", root.display())),
-                    Err(error) => refuse(format!("root {}: {error}", root.display())),
+                    Ok(_) => refuse(format!("root {root}: it is not a directory")),
+                    Err(error) => refuse(format!("root {root}: {error}")),
                 }
             }
         }
@@ -572,12 +528,13 @@ impl PlanFile {
     /// after them.
     #[cfg(feature = "vm")]
     fn releases(&self) -> Result<Vec<String>, PlanError> {
-        if self.kernels.len() < 2 {
+        let kernels = self.settings.list("kernel");
+        if kernels.len() < 2 {
             return Ok(Vec::new());
         }
         let mut releases: Vec<String> = Vec::new();
-        for text in &self.kernels {
-            let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
+        for text in kernels {
+            let kernel = fsb_vm::kernel::resolve(Some(text));
             let Kernel {
                 release, origin, ..
             } = kernel.map_err(PlanError::Kernel)?;
@@ -588,11 +545,9 @@ impl PlanFile {
                     }
                     _ => "",
                 };
-                let message = format!(
-                    "kernel {}: its release {release} is named twice{advice}",
-                    text.get_ref()
-                );
-                return Err(self.error_at(text.span(), &message));
+                let message =
+                    format!("kernel {text}: its release {release} is named twice{advice}");
+                return Err(self.error_at(self.settings.span("kernel"), &message));
             }
             releases.push(release);
         }
@@ -651,64 +606,32 @@ fn on_each_kernel(
 
 /// Returns the resolved plan as a file that resolves to it again. `--print-plan` prints it.
 pub fn print(plan: &Plan) -> Result<String, PlanError> {
-    let repetition = match plan.repetition {
-        Repetition::Budget { seconds } => RepetitionFile {
-            budget: Some(format!("{seconds}s")),
-            ..RepetitionFile::default()
-        },
-        Repetition::Blocks { blocks, seconds } => RepetitionFile {
-            blocks: Some(blocks),
-            budget: seconds.map(|seconds| format!("{seconds}s")),
-            ..RepetitionFile::default()
-        },
-        Repetition::Precision {
-            half_width,
-            seconds,
-        } => RepetitionFile {
-            precision: Some(format!("{}%", half_width * 100.0)),
-            budget: Some(format!("{seconds}s")),
-            ..RepetitionFile::default()
-        },
+    let settings = plan
+        .settings()
+        .map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))?;
+    let settings = match plan.repetition.budget() {
+        Some(budget) => settings.with_text("budget", format!("{}s", budget.as_secs_f64())),
+        None => settings,
     };
-    let repetition = RepetitionFile {
-        sample_time: plan.sample_time.map(|seconds| format!("{seconds}s")),
-        ..repetition
+    let settings = match plan.repetition {
+        Repetition::Budget { .. } => settings,
+        Repetition::Blocks { blocks, .. } => settings.with_number("blocks", blocks.into()),
+        Repetition::Precision { half_width, .. } => {
+            settings.with_text("precision", percent_text(half_width))
+        }
     };
     let file = PlanFile {
-        name: Some(plan.name.clone()),
+        settings,
         targets: plan
             .targets
             .iter()
             .map(|target| Spanned::new(0..0, TargetFile::from_target(target)))
             .collect(),
-        seed: Some(plan.seed),
-        one_at_a_time: plan.one_at_a_time,
-        keep_affected: plan.keep_affected,
-        risky: plan.risky,
-        mkfs_defaults: plan.mkfs_defaults,
-        like_disk: (plan.like_disk.0 != LARGE_DISK).then_some(plan.like_disk),
-        explain: plan.explain,
-        size: Some(plan.size),
-        scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
-        dir: Some(plan.dir.clone()),
-        theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
-        repetition,
         controls: plan.controls.clone(),
         workloads: plan.workloads.clone(),
-        place: (plan.place != Place::Host).then(|| typed(plan.place.name())),
-        kernels: plan.kernels.iter().map(|text| typed(text)).collect(),
-        memory: plan.vm.map(|vm| vm.memory),
-        cpus: plan.vm.map(|vm| vm.cpus),
-        root: plan.root.clone(),
         ..PlanFile::default()
     };
     write(&file)
-}
-
-/// Returns the text of a plan file.
-pub fn write(file: &PlanFile) -> Result<String, PlanError> {
-    toml::to_string(file)
-        .map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
 }
 
 #[cfg(test)]
@@ -995,7 +918,7 @@ mod tests {
         assert_eq!(
             resolve("in = 'vm'\ntargets = ['ext4']").unwrap().vm,
             Some(VmSize {
-                memory: DEFAULT_MEMORY,
+                memory: setting::VM_MEMORY,
                 cpus: 2
             })
         );
@@ -1079,7 +1002,7 @@ mod tests {
         );
         assert_eq!(
             resolve("targets = ['btrfs']").unwrap().like_disk,
-            Bytes(LARGE_DISK)
+            Plan::default().like_disk
         );
         for size in ["1M", "17T"] {
             let error = with(size).map(drop).unwrap_err().to_string();

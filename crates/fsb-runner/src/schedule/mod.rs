@@ -757,7 +757,7 @@ impl Schedule<'_> {
         } else {
             amount.until_ms.map(|until| until as f64 * 1e-3)
         };
-        let method = Method::Sequential {
+        let method = Method::SequentialTrial {
             amount,
             until_seconds,
             sustain: cell.cell.workload.sustain,

@@ -263,7 +263,7 @@ impl Schedule<'_> {
             let (state, record) = (&mut self.cells[cell], &mut self.run.record);
             let label = state.cell.label.clone();
             match share {
-                Share::Sequential(amount) => {
+                Share::SequentialTrial(amount) => {
                     for cost in &state.sequential_costs {
                         state.expected[cost.target] =
                             Some(cost.expected_seconds(&state.profile, *amount));

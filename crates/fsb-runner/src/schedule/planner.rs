@@ -144,15 +144,15 @@ pub(crate) struct UnitCost {
 /// A cell as the planner sees it.
 #[derive(Debug, Clone)]
 pub(super) enum Case {
-    /// Measured as a whole.
-    Sequential(Box<Sequential>),
+    /// Measured in a sequential trial.
+    SequentialTrial(Box<SequentialTrial>),
     /// Measured in rounds.
     Rounds(InRounds),
 }
 
-/// A cell that is measured as a whole.
+/// A cell that is measured in a sequential trial.
 #[derive(Debug, Clone)]
-pub(super) struct Sequential {
+pub(super) struct SequentialTrial {
     /// The profile of its workload.
     pub(super) profile: Profile,
     /// Seconds that a sample should last.
@@ -196,7 +196,7 @@ pub(super) struct Basis<'a> {
     pub(super) interim: bool,
     /// The repetition that the plan asks for.
     pub(super) repetition: Repetition,
-    /// Whether the lengths of the samples of wholes were requested.
+    /// Whether the lengths of the samples of sequential trials were requested.
     pub(super) asked: bool,
     /// Seconds of the budget that are left.
     pub(super) left: f64,
@@ -208,7 +208,7 @@ pub(super) struct Basis<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Share {
     /// The cell is measured in a sequential trial.
-    Sequential(Amount),
+    SequentialTrial(Amount),
     /// The cell is measured in rounds, with their expected seconds on all targets.
     Rounds(Rounds, f64),
 }
@@ -301,7 +301,7 @@ impl Basis<'_> {
         interim_analyses: Vec<u32>,
     ) -> Decision {
         let share = |case: &Case| match case {
-            Case::Sequential(trial) => Share::Sequential(trial.amount(scale)),
+            Case::SequentialTrial(trial) => Share::SequentialTrial(trial.amount(scale)),
             Case::Rounds(in_rounds) => {
                 let units = in_rounds.units();
                 let made = Rounds {
@@ -335,7 +335,7 @@ impl Basis<'_> {
     /// number of rounds of the other cells.
     fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
         match case {
-            Case::Sequential(trial) => trial.expected(trial.amount(scale)),
+            Case::SequentialTrial(trial) => trial.expected(trial.amount(scale)),
             Case::Rounds(in_rounds) => {
                 let units = in_rounds.units();
                 in_rounds.seconds(units, self.rounds_of(in_rounds, units, rounds))
@@ -346,7 +346,7 @@ impl Basis<'_> {
     fn count_sequential(&self) -> usize {
         self.cases
             .iter()
-            .filter(|case| matches!(case, Case::Sequential(_)))
+            .filter(|case| matches!(case, Case::SequentialTrial(_)))
             .count()
     }
 
@@ -434,7 +434,7 @@ impl Basis<'_> {
         let sequential = self
             .cases
             .iter()
-            .filter(|case| matches!(case, Case::Sequential(_)));
+            .filter(|case| matches!(case, Case::SequentialTrial(_)));
         // Beside cells in rounds, the time to make the targets ready belongs to those.
         let base = if self.interim { 0.0 } else { self.base };
         (base
@@ -625,7 +625,7 @@ impl InRounds {
     }
 }
 
-impl Sequential {
+impl SequentialTrial {
     /// Returns the seconds in which the journal of the slowest target is written as often as
     /// requested. The time is the same for all targets, because a rate after a minute differs from
     /// one after ten seconds.
@@ -747,13 +747,13 @@ impl SequentialCost {
         if let Some(until) = amount.until_ms {
             let Spent {
                 prepare,
-                settle,
+                set_up,
                 measure,
                 cleanup,
             } = self.spent;
             return until as f64 * 1e-3
                 + prepare
-                + settle
+                + set_up
                 + cleanup
                 + (measure - self.seconds).max(0.0);
         }
@@ -776,7 +776,7 @@ impl SequentialCost {
             1.0
         };
         (self.spent.prepare + self.spent.cleanup) * renewed
-            + self.spent.settle * repetitions
+            + self.spent.set_up * repetitions
             + timed
             + around
     }
@@ -884,7 +884,7 @@ mod tests {
         emulated: false,
     };
 
-    fn sequential(name: &str, params: serde_json::Value, costs: &[(u64, f64)]) -> Sequential {
+    fn sequential(name: &str, params: serde_json::Value, costs: &[(u64, f64)]) -> SequentialTrial {
         let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
         let profile = workload::parse(
             &spec,
@@ -901,14 +901,14 @@ mod tests {
             seconds: *seconds,
             spent: Spent {
                 prepare: 0.2,
-                settle: 0.1,
+                set_up: 0.1,
                 measure: *seconds,
                 cleanup: 0.1,
             },
             journal_turns: None,
             between: false,
         };
-        Sequential {
+        SequentialTrial {
             profile,
             sample_seconds: 2.0,
             sustain: None,
@@ -917,10 +917,10 @@ mod tests {
     }
 
     /// Plans one whole within `left` seconds.
-    fn plan_sequential(trial: &Sequential, left: f64) -> Decision {
+    fn plan_sequential(trial: &SequentialTrial, left: f64) -> Decision {
         let repetition = Repetition::Budget { seconds: left };
         Basis {
-            cases: &[Case::Sequential(Box::new(trial.clone()))],
+            cases: &[Case::SequentialTrial(Box::new(trial.clone()))],
             repetition,
             left,
             ..BASIS
@@ -929,7 +929,7 @@ mod tests {
     }
 
     fn amount(decided: &Decision) -> Amount {
-        let Share::Sequential(amount) = decided.shares[0] else {
+        let Share::SequentialTrial(amount) = decided.shares[0] else {
             panic!("{decided:?}")
         };
         amount
@@ -1060,7 +1060,7 @@ mod tests {
                 && poor.block_seconds * f64::from(poor.blocks) <= 10.0,
             "{poor:?}"
         );
-        let cases = [Case::Sequential(Box::new(create))];
+        let cases = [Case::SequentialTrial(Box::new(create))];
         let repetition = Repetition::Budget { seconds: 60.0 };
         let asked = Basis {
             cases: &cases,
@@ -1082,7 +1082,7 @@ mod tests {
             blocks: 7,
             seconds: None,
         };
-        let cases = [Case::Sequential(Box::new(sequential(
+        let cases = [Case::SequentialTrial(Box::new(sequential(
             "read",
             json!({"file_size": "8M", "cache": "warm"}),
             &[(8, 0.001)],
@@ -1132,17 +1132,17 @@ mod tests {
     fn sequential_trials_beside_rounds_have_their_share_of_the_time() {
         let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
         let mut cases = all_in_rounds(2, 0.01);
-        cases.push(Case::Sequential(Box::new(sequential(
+        cases.push(Case::SequentialTrial(Box::new(sequential(
             "create",
             params,
             &[(1000, 0.1), (1000, 0.1)],
         ))));
         let decided = basis(&cases, 2, Repetition::Budget { seconds: 300.0 }, 300.0).decide();
-        let Share::Sequential(amount) = decided.shares[2] else {
+        let Share::SequentialTrial(amount) = decided.shares[2] else {
             panic!("{decided:?}")
         };
         // A third of 300 s, in 12 blocks.
-        let Case::Sequential(trial) = &cases[2] else {
+        let Case::SequentialTrial(trial) = &cases[2] else {
             unreachable!()
         };
         assert!(
@@ -1214,7 +1214,7 @@ mod tests {
                 &[(1000, seconds)],
             );
             create.sample_seconds = seconds;
-            Case::Sequential(Box::new(create))
+            Case::SequentialTrial(Box::new(create))
         };
         // A long case in the middle does not keep the short ones behind it from being judged.
         let cases = [case(1.0), case(600.0), case(1.0)];

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::planner::{
-    self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP,
+    self, Case, InRounds, SAMPLE_SECONDS, SequentialCost, SequentialTrial, UnitCost, WARM_UP,
     sequential_seconds, sets,
 };
 use crate::agent::{Agent, AgentError, TrialReply};
@@ -315,7 +315,7 @@ impl CellState {
     /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
     pub(super) fn case(&self, free: FreeSpace, long: f64) -> Case {
         let Some(unit) = &self.unit else {
-            return Case::Sequential(Box::new(Sequential {
+            return Case::SequentialTrial(Box::new(SequentialTrial {
                 profile: self.profile.clone(),
                 sample_seconds: sequential_seconds(&self.profile, self.sample_seconds),
                 sustain: self.cell.workload.sustain,
@@ -412,7 +412,7 @@ impl CellState {
             timed: timed_seconds,
             wall,
             prepare,
-            fixed: spent.settle + files,
+            fixed: spent.set_up + files,
         });
     }
 

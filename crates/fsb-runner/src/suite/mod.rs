@@ -216,7 +216,7 @@ pub fn find(name: &str) -> Result<PlanFile, PlanError> {
 mod tests {
     use super::*;
     use crate::plan_file::Resolved;
-    use fsb_model::{Bytes, Cell};
+    use fsb_model::{Bytes, Cell, Settings};
     use std::collections::BTreeSet;
 
     #[test]
@@ -274,11 +274,17 @@ mod tests {
         }
     }
 
+    fn of_suite(name: &str) -> Settings {
+        Settings::default().with_text("suite", name)
+    }
+
     fn cells(suite: &str, size: Option<u64>, cpus: u32) -> Vec<Cell> {
         let plan = PlanFile {
             targets: vec![plan_file::typed("null")],
-            suite: Some(suite.to_owned()),
-            size: size.map(Bytes),
+            settings: match size {
+                Some(size) => of_suite(suite).with_number("size", size),
+                None => of_suite(suite),
+            },
             ..PlanFile::default()
         };
         plan.resolve(cpus, 1)
@@ -309,8 +315,7 @@ mod tests {
         let resolved = |suite: &str, scale: &str| {
             let plan = PlanFile {
                 targets: vec![plan_file::typed("null")],
-                suite: Some(suite.to_owned()),
-                scale: Some(plan_file::typed(scale)),
+                settings: of_suite(suite).with_text("scale", scale),
                 ..PlanFile::default()
             };
             let Resolved { plan, work, .. } = plan
@@ -374,7 +379,7 @@ mod tests {
         let resolve = |controls: &[(&str, &str)]| {
             let plan = PlanFile {
                 targets: vec![plan_file::typed("null")],
-                suite: Some("outofcache".to_owned()),
+                settings: of_suite("outofcache"),
                 controls: controls
                     .iter()
                     .map(|(name, value)| (name.to_string(), value.to_string()))
@@ -414,10 +419,12 @@ mod tests {
             let text = std::fs::read_to_string(&path).unwrap();
             for (scale, divisor) in [("1", 1), ("1/8", 8)] {
                 let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
-                plan.scale = Some(plan_file::typed(scale));
+                plan.settings = plan.settings.with_text("scale", scale);
                 // Files that are larger than the memory of a guest stay larger if the user scales
                 // both.
-                plan.memory = plan.memory.map(|memory| Bytes(memory.0 / divisor));
+                if let Some(memory) = plan.settings.number("memory") {
+                    plan.settings = plan.settings.with_number("memory", memory / divisor);
+                }
                 let Resolved { plan, work, .. } =
                     plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
                 assert!(!work.cells.is_empty());
@@ -438,7 +445,7 @@ mod tests {
     fn the_file_of_2006_has_its_size_and_fits_the_image() {
         let plan = PlanFile {
             targets: vec![plan_file::typed("null")],
-            suite: Some("horvath-2006".to_owned()),
+            settings: of_suite("horvath-2006"),
             ..PlanFile::default()
         };
         let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap();

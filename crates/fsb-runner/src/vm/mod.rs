@@ -2,7 +2,7 @@
 //! in the guest.
 //!
 //! ```text
-//! coordinator ──▶ supervisor ──▶ VM proxy (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
+//! coordinator ──▶ supervisor ──▶ VM proxy (__vm-proxy) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
 //!      └──────── JSON lines ────────┘ └── the same lines, virtio-serial ──┘
 //! ```
 //!
@@ -42,7 +42,7 @@ use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
 pub use guests::{pin, releases, serve_in_guest};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
-pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
+pub const VM_PROXY_ARGUMENT: &str = "__vm-proxy";
 
 /// Returns whether this machine has QEMU and a kernel for it.
 pub fn is_available() -> bool {
@@ -693,13 +693,13 @@ mod tests {
                     assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                     let _ = lines.send(&Reply::Progress(begun(Activity::TouchMemory)));
                     Reply::Opened(Box::new(Opened {
-                        warnings: vec![Warning::Text("of the guest".to_owned())],
+                        warnings: vec![Warning::DifferentMedia],
                         ..Opened::default()
                     }))
                 }
                 AgentRequest::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
                 AgentRequest::Measure(request)
-                    if matches!(request.method, Method::Sequential { .. }) =>
+                    if matches!(request.method, Method::SequentialTrial { .. }) =>
                 {
                     match fate {
                         Fate::Answers | Fate::BootsSlowly => Reply::Measured(vec![(
@@ -785,7 +785,7 @@ mod tests {
         };
         let spent = Spent {
             prepare: -1e300,
-            settle: 1e300,
+            set_up: 1e300,
             ..Spent::default()
         };
         TrialReply {
@@ -855,7 +855,7 @@ mod tests {
             workload: WorkloadSpec::new("read", Default::default()),
             background_slot: None,
             sizing: Sizing { size: 1, cpus: 1 },
-            method: Method::Sequential {
+            method: Method::SequentialTrial {
                 amount: Amount::new(1, 1),
                 until_seconds: None,
                 sustain: None,
@@ -916,9 +916,7 @@ mod tests {
             [Activity::FindAcceleration, boot, Activity::TouchMemory]
         );
         assert!(
-            opened.emulated
-                && opened.vm.is_some()
-                && opened.warnings == [Warning::Text("of the guest".to_owned())]
+            opened.emulated && opened.vm.is_some() && opened.warnings == [Warning::DifferentMedia]
         );
         act(&mut agent);
         agent.close().unwrap();

@@ -30,7 +30,7 @@ const MOST_TIMELINES: usize = 500;
 pub(super) const NAMED: usize = 3;
 
 /// A set whose runs are read one by one and dropped.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Collected {
     /// The name in tables, unique in a comparison.
     pub name: String,
@@ -78,11 +78,11 @@ pub struct Collected {
 }
 
 /// The places where a set has no value, by reason.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Gaps([GapPlaces; GapReason::ALL.len()]);
 
 /// The places where a set has no value, for one reason.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct GapPlaces {
     count: usize,
     /// The first place: its subject with file and line.
@@ -137,7 +137,7 @@ pub(super) struct Facts {
 }
 
 /// Distinct texts in the order of their first occurrence.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Distinct {
     pub texts: Vec<String>,
     places: HashMap<u64, Vec<u32>>,
@@ -160,7 +160,7 @@ impl Distinct {
 }
 
 /// Runs that agree in every value.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Copies {
     last: HashMap<u64, u32>,
     pub pairs: usize,
@@ -169,7 +169,7 @@ pub(super) struct Copies {
 }
 
 /// The number of values that lasted only a few ticks of a clock.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Ticks {
     pub few: usize,
     pub all: usize,
@@ -177,7 +177,7 @@ pub(super) struct Ticks {
 }
 
 /// The warnings of the readers.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Remarks {
     /// The first texts, each with its first places and the number of all its places.
     told: Vec<(String, Vec<String>, usize)>,
@@ -221,7 +221,7 @@ impl Remarks {
 }
 
 /// The values of one operation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Column {
     pub key: Key,
     pub better: Better,

@@ -353,7 +353,7 @@ pub struct Grid {
     pub against: BySet<Option<GridAgainst>>,
 }
 
-/// A region of the grid: the ratio of the runs, and how its cells look.
+/// A region of the grid: the ratio of the runs, and how its cells compare.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridAgainst {
@@ -594,12 +594,12 @@ fn of_operation(operation: &mut Operation) {
         .iter_mut()
         .chain(&mut operation.by_record_size)
         .for_each(|slice| of_grid(&mut slice.grid));
-    for look in operation
+    for comparison in operation
         .cells
         .iter_mut()
         .flat_map(|cell| cell.against.values_mut())
     {
-        (look.colour, look.ci95) = (Colour::Uncertain, None);
+        (comparison.colour, comparison.ci95) = (Colour::Uncertain, None);
     }
 }
 

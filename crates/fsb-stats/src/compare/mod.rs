@@ -28,7 +28,8 @@ use fsb_model::set::{GapReason, Set, Timeline};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{
-    Complete, ENOUGH, FALSE_DISCOVERIES, Frame, Looks, counted, detailed, estimates, looks,
+    CellComparisons, Complete, ENOUGH, FALSE_DISCOVERIES, Frame, compare_cells, counted, detailed,
+    estimates,
 };
 
 use crate::comparison::RunMeans;
@@ -149,7 +150,8 @@ fn analyse(
             .map(|table| describe(frame, table, single))
             .collect::<Result<Vec<_>, _>>()
     })?;
-    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
+    let (mut operations, seen): (Vec<Operation>, Vec<AllCellComparisons>) =
+        described.into_iter().unzip();
     let barred: Vec<usize> = (0..frame.sets.len())
         .filter(|set| frame.sets[*set].barred)
         .collect();
@@ -168,9 +170,9 @@ fn analyse(
     let (findings, starved) =
         findings::findings(frame, &shared, &rankings, &candidates, candidates.len());
     if request.pooled
-        && let Some((pool, looks)) = pool(frame, shared, &seen)
+        && let Some((pool, comparisons)) = pool(frame, shared, &seen)
     {
-        operations.push(operation(frame, &pool, &looks)?);
+        operations.push(operation(frame, &pool, &comparisons)?);
         operations.last_mut().into_iter().for_each(bar);
         hold(&mut operations, &frame.names, frame.baseline);
     }
@@ -240,35 +242,39 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
 }
 
 /// Every candidate's cells.
-type AllLooks = Vec<(usize, Looks)>;
+type AllCellComparisons = Vec<(usize, CellComparisons)>;
 
 /// Describes a table with its cells.
 fn describe(
     frame: &Frame,
     table: &Table,
     single: Single<'_>,
-) -> Result<(Operation, AllLooks), AnalysisError> {
-    let looks = all_looks(frame, table)?;
+) -> Result<(Operation, AllCellComparisons), AnalysisError> {
+    let comparisons = compare_all_cells(frame, table)?;
     let operation = Operation {
-        cells: detailed(frame, table, &looks, single.asks_for(table)),
+        cells: detailed(frame, table, &comparisons, single.asks_for(table)),
         latencies: quantiles(frame, &table.key),
         timelines: timelines(frame, &table.key),
-        ..operation(frame, table, &looks)?
+        ..operation(frame, table, &comparisons)?
     };
-    Ok((operation, looks))
+    Ok((operation, comparisons))
 }
 
-fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
+fn compare_all_cells(frame: &Frame, table: &Table) -> Result<AllCellComparisons, AnalysisError> {
     frame
         .candidates()
-        .map(|candidate| Ok((candidate, looks(frame, table, candidate)?)))
+        .map(|candidate| Ok((candidate, compare_cells(frame, table, candidate)?)))
         .collect()
 }
 
 /// Pools all operations of IOzone's sets in one table, with the existing colours of their cells.
 /// The same operations of FSBench's sets are pooled if each has a grid of sizes: those of a file
 /// size alone were chosen for another reason.
-fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
+fn pool(
+    frame: &Frame,
+    tables: Vec<Table>,
+    comparisons: &[AllCellComparisons],
+) -> Option<(Table, AllCellComparisons)> {
     let tools = || frame.sets.iter().flat_map(|set| &set.tools.texts);
     let (foreign, own) = (
         tools().any(|tool| ![POOLED, OURS].contains(&tool.as_str())),
@@ -298,11 +304,11 @@ fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table,
             candidate,
             parts
                 .iter()
-                .flat_map(|place| looks[*place][at].1.iter().copied())
-                .collect::<Looks>(),
+                .flat_map(|place| comparisons[*place][at].1.iter().copied())
+                .collect::<CellComparisons>(),
         )
     };
-    let looks = frame
+    let comparisons = frame
         .candidates()
         .enumerate()
         .map(|(at, candidate)| joined(at, candidate))
@@ -312,11 +318,15 @@ fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table,
         .enumerate()
         .filter(|(place, _)| parts.contains(place))
         .map(|(_, table)| table);
-    Some((Table::pool(parts.collect(), ALL)?, looks))
+    Some((Table::pool(parts.collect(), ALL)?, comparisons))
 }
 
 /// Summarises a table, without its single cells.
-fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation, AnalysisError> {
+fn operation(
+    frame: &Frame,
+    table: &Table,
+    comparisons: &AllCellComparisons,
+) -> Result<Operation, AnalysisError> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let ranking = frame.rank(table, &every)?;
     let is_grid = table.is_grid();
@@ -328,7 +338,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         };
         sizes
             .into_iter()
-            .map(|(bytes, columns)| slice(frame, table, looks, bytes, &columns))
+            .map(|(bytes, columns)| slice(frame, table, comparisons, bytes, &columns))
             .collect()
     };
     let mut operation = Operation {
@@ -339,7 +349,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         better: table.better,
         classic: classic(table, &every, &frame.names, frame.baseline),
         estimate: frame.estimates(&ranking),
-        grid: is_grid.then(|| grid(frame, &ranking, looks, &every)),
+        grid: is_grid.then(|| grid(frame, &ranking, comparisons, &every)),
         by_file_size: slices(|size| size.file)?,
         by_record_size: slices(|size| size.record)?,
         cells: Vec::new(),
@@ -383,7 +393,7 @@ fn by_size(table: &Table, of: fn(&Size) -> Option<u64>) -> BTreeMap<u64, Vec<usi
 fn slice(
     frame: &Frame,
     table: &Table,
-    looks: &AllLooks,
+    comparisons: &AllCellComparisons,
     bytes: u64,
     columns: &[usize],
 ) -> Result<Slice, AnalysisError> {
@@ -391,15 +401,20 @@ fn slice(
     Ok(Slice {
         bytes,
         classic: classic(table, columns, &frame.names, frame.baseline),
-        grid: grid(frame, &ranking, looks, columns),
+        grid: grid(frame, &ranking, comparisons, columns),
     })
 }
 
-fn grid(frame: &Frame, ranking: &crate::Ranking, looks: &AllLooks, columns: &[usize]) -> Grid {
-    let against = looks.iter().map(|(candidate, looks)| {
+fn grid(
+    frame: &Frame,
+    ranking: &crate::Ranking,
+    comparisons: &AllCellComparisons,
+    columns: &[usize],
+) -> Grid {
+    let against = comparisons.iter().map(|(candidate, comparisons)| {
         (
             frame.names[*candidate].to_owned(),
-            counted(frame, ranking, *candidate, looks, columns),
+            counted(frame, ranking, *candidate, comparisons, columns),
         )
     });
     Grid {

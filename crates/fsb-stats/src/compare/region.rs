@@ -400,14 +400,14 @@ pub(super) const FALSE_DISCOVERIES: f64 = 0.05;
 
 /// One candidate's cells, one entry per column of the table. `None` if the two sets have no block
 /// in common.
-pub(super) type Looks = Vec<Option<CellAgainst>>;
+pub(super) type CellComparisons = Vec<Option<CellAgainst>>;
 
 /// Compares every cell of one candidate with the baseline.
-pub(super) fn looks(
+pub(super) fn compare_cells(
     frame: &Frame,
     table: &Table,
     candidate: usize,
-) -> Result<Looks, AnalysisError> {
+) -> Result<CellComparisons, AnalysisError> {
     let (Some(base), Some(other)) = (&table.sets[frame.baseline], &table.sets[candidate]) else {
         return Ok(vec![None; table.cells.len()]);
     };
@@ -432,7 +432,7 @@ pub(super) fn looks(
         .unjudged(frame.baseline)
         .or(table.unjudged(candidate))
         .is_none();
-    let look = |(difference, rejected): (&Option<Difference>, bool)| {
+    let comparison = |(difference, rejected): (&Option<Difference>, bool)| {
         let difference = difference.as_ref()?;
         let interval = difference.interval(LEVEL).filter(|_| is_judged);
         Some(CellAgainst {
@@ -449,7 +449,7 @@ pub(super) fn looks(
             ),
         })
     };
-    Ok(differences.iter().zip(rejected).map(look).collect())
+    Ok(differences.iter().zip(rejected).map(comparison).collect())
 }
 
 fn colour(
@@ -491,13 +491,13 @@ pub(super) fn counted(
     frame: &Frame,
     ranking: &Ranking,
     candidate: usize,
-    looks: &Looks,
+    comparisons: &CellComparisons,
     columns: &[usize],
 ) -> Option<GridAgainst> {
     let colours: Vec<Colour> = columns
         .iter()
-        .filter_map(|column| looks[*column])
-        .map(|look| look.colour)
+        .filter_map(|column| comparisons[*column])
+        .map(|comparison| comparison.colour)
         .collect();
     if colours.is_empty() {
         return None;
@@ -536,13 +536,13 @@ impl Single<'_> {
 pub(super) fn detailed(
     frame: &Frame,
     table: &Table,
-    looks: &[(usize, Looks)],
+    comparisons: &[(usize, CellComparisons)],
     single: bool,
 ) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::collected::Size)| {
-        let against = looks
-            .iter()
-            .filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
+        let against = comparisons.iter().filter_map(|(set, comparisons)| {
+            Some((frame.names[*set].to_owned(), comparisons[place]?))
+        });
         let column = |set: usize| {
             let matrix = table.sets[set].iter();
             matrix

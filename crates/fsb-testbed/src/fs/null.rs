@@ -107,15 +107,9 @@ impl Null {
                     .field("option", option.as_str())
             };
             let names = OPTIONS.iter().map(|declared| declared.name);
-            // Plans and runs of earlier versions say "disturbed".
-            let name = if key(option) == "disturbed" {
-                "interference"
-            } else {
-                key(option)
-            };
             let declared = OPTIONS
                 .iter()
-                .find(|declared| declared.name == name)
+                .find(|declared| declared.name == key(option))
                 .ok_or_else(|| {
                     refused(format!(
                         "null: {}",
@@ -243,19 +237,17 @@ mod tests {
     #[test]
     fn options_are_read_and_others_refused() {
         assert_eq!(options("null").unwrap(), NullOptions::default());
-        for name in ["interference", "disturbed"] {
-            let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%"))
-                .unwrap()
-                .fake;
-            assert_eq!(
-                fake,
-                Fake {
-                    slowdown: 0.1,
-                    noise: 0.01,
-                    interference: 0.5
-                }
-            );
-        }
+        let fake = options("null,slowdown=10%,noise=1%,interference=50%")
+            .unwrap()
+            .fake;
+        assert_eq!(
+            fake,
+            Fake {
+                slowdown: 0.1,
+                noise: 0.01,
+                interference: 0.5
+            }
+        );
         let full = options("null,fail=enospc")
             .unwrap()
             .failure

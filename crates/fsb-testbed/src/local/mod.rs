@@ -864,12 +864,12 @@ impl OccupiedSlot {
         match &self.state {
             SlotState::None | SlotState::Null => Ok(Quiet {
                 waited_seconds: 0.0,
-                settled: true,
+                idle: true,
             }),
             // One syncfs may take seconds.
             _ if left.is_zero() => Ok(Quiet {
                 waited_seconds: 0.0,
-                settled: false,
+                idle: false,
             }),
             SlotState::FileSystem(ready) => ready.quiesce(left),
             SlotState::Directory(ready) => {

@@ -30,7 +30,7 @@ pub(super) fn quiesce_own(
     finish()?;
     let mut failure = None;
     let mut last = LastSync::default();
-    let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
+    let idle = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
         // A syncfs flushes the device's cache whether or not it wrote, so flushes are ignored.
         let moved = || {
             block::activity(device).map_or((0, 0), |activity| {
@@ -48,7 +48,7 @@ pub(super) fn quiesce_own(
         Some(error) => Err(error),
         None => Ok(Quiet {
             waited_seconds: start.elapsed().as_secs_f64(),
-            settled,
+            idle,
         }),
     }
 }
@@ -97,13 +97,13 @@ pub(super) fn quiesce(
     let start = Instant::now();
     sync(root)?;
     let roots = Roots::default();
-    let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
+    let idle = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
         let writeback = memory::meminfo(&roots, "Writeback").unwrap_or(0);
         writeback == 0 && device.is_none_or(|device| block::in_flight(device) == 0)
     });
     Ok(Quiet {
         waited_seconds: start.elapsed().as_secs_f64(),
-        settled,
+        idle,
     })
 }
 

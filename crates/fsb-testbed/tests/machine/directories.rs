@@ -140,7 +140,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert!(testbed.counters(0).is_none() && testbed.quiesce(0, Duration::MAX).unwrap().settled);
     let quiet = testbed.quiesce(0, Duration::ZERO).unwrap();
     assert_eq!(
-        (quiet.settled, quiet.waited_seconds),
+        (quiet.idle, quiet.waited_seconds),
         (true, 0.0),
         "a null target has nothing to write"
     );

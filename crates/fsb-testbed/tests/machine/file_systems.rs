@@ -102,7 +102,7 @@ fn on_a_device(target: &str, size: u64) -> (Vec<Value>, Value) {
         "{warm} bytes read warm"
     );
     assert!(bytes(&lines, "written", "write_bytes") > FILE);
-    assert_eq!(find(&lines, "quiet")["settled"], true);
+    assert_eq!(find(&lines, "quiet")["idle"], true);
     (lines, record)
 }
 
@@ -378,7 +378,7 @@ fn kept(target: &str) -> Vec<Value> {
         .map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON"))
         .collect();
     coordinator.child.wait().expect("the front ends");
-    assert_eq!(find(&lines, "quiet")["settled"], true, "{lines:#?}");
+    assert_eq!(find(&lines, "quiet")["idle"], true, "{lines:#?}");
     assert_eq!(
         find(&lines, "writable"),
         true,

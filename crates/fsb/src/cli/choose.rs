@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fsb_model::plan::{Candidate, Factor, Refused};
-use fsb_model::{Bytes, FileSystemSpec, Identity, Race, Target, TargetKind, code, failure, notice};
+use fsb_model::setting::SettingCommand;
+use fsb_model::{FileSystemSpec, Race, Settings, Target, TargetKind, code, failure, notice};
 use fsb_report::show::entry;
-use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
+use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_runner::work;
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem};
@@ -15,6 +16,7 @@ use fsb_testbed::fs::{self, Choice, FileSystem};
 use super::help::heading;
 use super::plan_text::workloads;
 use super::run::{CommandArguments, check_units, check_words};
+use super::settings::{SettingArguments, TakesSettings};
 use crate::message::{notify, say};
 use crate::results::{self, Output, print};
 use crate::run::progress::Verbosity;
@@ -39,9 +41,8 @@ pub struct Arguments {
     /// File system or target to race [default: all file systems]
     #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// Include dangerous options, such as barriers off
-    #[arg(long, help_heading = heading::TARGETS)]
-    risky: bool,
+    #[command(flatten)]
+    settings: SettingArguments<ChooseSettings>,
     /// Race exactly the targets that are named, without the list of options
     #[arg(long, requires = "targets", conflicts_with = "effects", help_heading = heading::TARGETS)]
     only: bool,
@@ -51,46 +52,9 @@ pub struct Arguments {
     /// List the candidates and the reasons, and exit
     #[arg(long, help_heading = heading::TARGETS)]
     list: bool,
-    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
-    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
-    mkfs_defaults: bool,
-    /// Size of the disk that slices imitate, in layout and behaviour [default: 100G]
-    #[arg(long, value_name = "SIZE", hide_short_help = true, conflicts_with = "mkfs_defaults", help_heading = heading::TARGETS)]
-    like_disk: Option<Bytes>,
-    /// Suite to run; see 'fsb list suites' [default: quick]
-    #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
-    suite: Option<String>,
     /// Workload to run, KIND[,PARAM=VALUE…]; see 'fsb list workloads'; repeatable
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD, conflicts_with = "suite")]
     workloads: Vec<String>,
-    /// Seed of orders and data [default: random, recorded]
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::WORKLOAD,
-        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
-    /// Time limit, report included
-    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = heading::TIME)]
-    budget: String,
-    /// Smallest difference that matters [default: 3%]
-    #[arg(long, value_name = "P", help_heading = heading::TIME)]
-    theta: Option<String>,
-    /// Directory of the image [default: .]
-    #[arg(long, value_name = "DIR", help_heading = heading::MEDIUM)]
-    dir: Option<PathBuf>,
-    /// Image size, a quarter for each target [default: 4G]
-    #[arg(long, value_name = "SIZE", help_heading = heading::MEDIUM)]
-    size: Option<Bytes>,
-    /// Overwrite the contents of this block device; repeatable
-    #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
-    wipe: Vec<PathBuf>,
-    /// User that workers run as [default: the invoking user, or user nobody]
-    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
-    uid: Option<u32>,
-    /// Group that workers run as [default: that of the invoking user, or nogroup]
-    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
-    gid: Option<u32>,
-    /// Run workers as root
-    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
-    force_root_user: bool,
     /// Measure although another fsb measures; both results are marked
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     allow_concurrent: bool,
@@ -112,22 +76,46 @@ pub struct Arguments {
 const PLACES: u32 = 4;
 /// The probability with which the answer may be wrong.
 const ERROR: f64 = 0.05;
-/// Size of the image.
-const SIZE: Bytes = Bytes(4 << 30);
+/// Size of the image: a quarter for each target of a race round.
+const SIZE: u64 = 4 << 30;
+/// Time limit of the race.
+const BUDGET: &str = "10m";
+
+/// The settings of `fsb choose`.
+#[derive(Debug)]
+enum ChooseSettings {}
+
+impl TakesSettings for ChooseSettings {
+    const COMMAND: SettingCommand = SettingCommand::Choose;
+    const ABOUT: &'static [(&'static str, &'static str)] = &[
+        ("risky", "Include dangerous options, such as barriers off"),
+        ("budget", "Time limit, report included"),
+        ("size", "Image size, a quarter for each target"),
+    ];
+
+    fn defaults() -> Settings {
+        Settings::default()
+            .with_text("budget", BUDGET)
+            .with_number("size", SIZE)
+    }
+}
 
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
-    check_words(&arguments.targets, Some(&arguments.budget))?;
-    check_units(Some(&arguments.budget), arguments.size, None)?;
-    let (raced, refused) = all_candidates(&arguments.targets, arguments.risky, arguments.only)?;
-    let (raced, refused) = without_effects_of_size(raced, refused, &arguments)?;
+    let settings = arguments.settings.given.over(ChooseSettings::defaults());
+    let budget = settings.text("budget").unwrap_or(BUDGET).to_owned();
+    check_words(&arguments.targets, Some(&budget))?;
+    check_units(&settings)?;
+    let risky = settings.flag("risky");
+    let (raced, refused) = all_candidates(&arguments.targets, risky, arguments.only)?;
+    let (raced, refused) = without_effects_of_size(raced, refused, &settings)?;
     if arguments.list {
-        return list(&raced, &refused, arguments.risky);
+        return list(&raced, &refused, risky);
     }
     let mut workloads = workloads(&arguments.workloads)?;
     let command = arguments.command.workload(None, true)?;
-    if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {
+    if command.is_some() && (settings.has("suite") || !workloads.is_empty()) {
         let message = "a command excludes --suite and --workload: give one of them";
         return Err(failure::error(&code::CONFLICT, message));
     }
@@ -166,42 +154,17 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         raced.len(),
         arguments.targets.len(),
         arguments.only,
-        &arguments.budget,
+        &budget,
     ));
     let race = Race {
-        places: PLACES,
-        error: ERROR,
-        candidates: raced.iter().map(|raced| raced.beside.clone()).collect(),
         refused,
         first_stage,
         factors,
+        ..race_of(&raced)
     };
     let plan = PlanFile {
-        targets: raced
-            .iter()
-            .map(|raced| typed(&raced.target.to_string()))
-            .collect(),
         workloads,
-        suite: arguments.suite,
-        seed: arguments.seed,
-        size: Some(arguments.size.unwrap_or(SIZE)),
-        dir: arguments.dir,
-        theta: arguments.theta.as_deref().map(typed),
-        wipe: arguments.wipe,
-        identity: Identity {
-            uid: arguments.uid,
-            gid: arguments.gid,
-            force_root: arguments.force_root_user,
-        },
-        repetition: RepetitionFile {
-            budget: Some(arguments.budget),
-            ..RepetitionFile::default()
-        },
-        race: Some(race),
-        risky: arguments.risky,
-        mkfs_defaults: arguments.mkfs_defaults,
-        like_disk: arguments.like_disk,
-        ..PlanFile::default()
+        ..plan_of(&raced, settings, race)
     };
     let resolved: Resolved = plan.resolve(coordinator::cpus(), coordinator::fresh_seed())?;
     let out = arguments
@@ -340,33 +303,37 @@ fn all_candidates(
     Ok((raced, refused))
 }
 
-/// Moves options to the refused ones if their effect follows the size of the device, and theirs is
-/// too small.
-fn without_effects_of_size(
-    raced: Vec<Raced>,
-    mut refused: Vec<Refused>,
-    arguments: &Arguments,
-) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
-    let race = Race {
+/// Returns a race of candidates without a first stage.
+fn race_of(raced: &[Raced]) -> Race {
+    Race {
         places: PLACES,
         error: ERROR,
         candidates: raced.iter().map(|raced| raced.beside.clone()).collect(),
         refused: Vec::new(),
         first_stage: Vec::new(),
         factors: Vec::new(),
-    };
-    let plan = PlanFile {
-        targets: raced
-            .iter()
-            .map(|raced| typed(&raced.target.to_string()))
-            .collect(),
-        size: Some(arguments.size.unwrap_or(SIZE)),
-        dir: arguments.dir.clone(),
-        mkfs_defaults: arguments.mkfs_defaults,
-        like_disk: arguments.like_disk,
+    }
+}
+
+/// Returns the plan of a race with the default workloads.
+fn plan_of(raced: &[Raced], settings: Settings, race: Race) -> PlanFile {
+    let targets = raced.iter().map(|raced| raced.target.to_string());
+    PlanFile {
+        settings,
+        targets: targets.map(|text| typed(&text)).collect(),
         race: Some(race),
         ..PlanFile::default()
-    };
+    }
+}
+
+/// Moves options to the refused ones if their effect follows the size of the device, and theirs is
+/// too small.
+fn without_effects_of_size(
+    raced: Vec<Raced>,
+    mut refused: Vec<Refused>,
+    settings: &Settings,
+) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
+    let plan = plan_of(&raced, settings.clone(), race_of(&raced));
     let Resolved {
         plan, placement, ..
     } = plan.resolve(coordinator::cpus(), 0)?;

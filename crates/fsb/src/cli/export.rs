@@ -8,7 +8,8 @@ use fsb_compat::export::{
     EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source,
     TargetRecipe, UnitPiece,
 };
-use fsb_model::{Bytes, Place, Plan, Target, TargetKind, code, failure, nearest};
+use fsb_model::setting::SettingCommand;
+use fsb_model::{Place, Plan, Target, TargetKind, code, failure, nearest};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_runner::work::ParsedCell;
@@ -16,6 +17,7 @@ use fsb_store::owner::{self, result_owner};
 use fsb_testbed::fs::{self, Home};
 
 use super::plan_text::{is_plan, read_plan};
+use super::settings::{SettingArguments, TakesSettings};
 use crate::results::print;
 use crate::run::coordinator;
 use crate::{exit, terminal};
@@ -33,6 +35,7 @@ Examples:
 /// names the cases that the tool cannot run, with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_args(|argument| argument.help_heading(None::<&'static str>)))]
 #[command(override_usage = "fsb export [OPTIONS] TOOL [NAME=]TARGET… | PLAN.toml")]
 pub struct Arguments {
     /// Tool to export for; see 'fsb list exporters'
@@ -41,25 +44,27 @@ pub struct Arguments {
     /// File system, directory or plan, as for 'fsb run'
     #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// Suite to export; see 'fsb list suites' [default: quick]
-    #[arg(long, value_name = "NAME")]
-    suite: Option<String>,
-    /// Image size; file sizes scale with it [default: 2G]
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
+    #[command(flatten)]
+    settings: SettingArguments<ExportSettings>,
     /// Units of each case
     #[arg(long, value_name = "N", default_value_t = 16,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     units: u64,
-    /// Seed of orders and data [default: random]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
-    /// Directory in which the script makes images [default: .]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     /// Directory of the exported files [default: PLAN-TOOL]
     #[arg(short = 'o', long = "output-dir", value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// The settings of `fsb export`.
+#[derive(Debug)]
+enum ExportSettings {}
+
+impl TakesSettings for ExportSettings {
+    const COMMAND: SettingCommand = SettingCommand::Export;
+    const ABOUT: &'static [(&'static str, &'static str)] = &[
+        ("suite", "Suite to export; see 'fsb list suites'"),
+        ("dir", "Directory in which the script makes images"),
+    ];
 }
 
 /// Runs the subcommand.
@@ -156,10 +161,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     };
     let over = PlanFile {
         targets: targets.iter().map(|text| typed(text)).collect(),
-        suite: arguments.suite,
-        seed: arguments.seed,
-        size: arguments.size,
-        dir: arguments.dir,
+        settings: arguments.settings.given,
         ..PlanFile::default()
     };
     if let Some(device) = targets

@@ -8,11 +8,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use anyhow::Context;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use fsb_model::{Plan, code, failure, notice};
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
 use fsb_report::summary::Summary;
-use fsb_report::{Figure, WIDTH, fleet_figures};
+use fsb_report::{WIDTH, fleet_figures};
+use fsb_results::directory::SET_FILE;
+use fsb_results::{StoredRun, sets};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader, owner};
@@ -22,14 +24,14 @@ use super::help::heading;
 use super::plan_text::read_plan;
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say, say_warning};
-use crate::results::{self, json_text, print, print_data};
+use crate::output::{Destination, Destinations, Form};
+use crate::results::{self, json_text, print, print_bytes};
 use crate::run::coordinator;
 use crate::run::progress::Verbosity;
 use crate::run::record;
-use crate::run::remote::{self, Hosts, RemoteRun};
+use crate::run::remote::{self, RemoteHost, RemoteRun};
 use crate::run::stage::Turn;
-use crate::stored::SET_FILE;
-use crate::{sets, stored, terminal};
+use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,87 +70,79 @@ struct AnswerArguments {
     /// Also print the ratio of each host
     #[arg(long)]
     each: bool,
-    /// Format: text, json, html, svg, png or pdf
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, hide_short_help = true, help_heading = heading::OUTPUT)]
-    format: Option<Format>,
-    /// File of the answer, such as a.html, a.svg: its name implies the format
-    #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destinations,
 }
 
 /// The forms of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Html,
-    Svg,
-    Png,
-    Pdf,
-}
+const FORMS: [Form; 6] = [
+    Form::text("text", "txt"),
+    Form::text("json", "json"),
+    Form::text("html", "html"),
+    Form::text("svg", "svg"),
+    Form::binary("png"),
+    Form::binary("pdf"),
+];
 
 impl AnswerArguments {
-    /// Returns the format that the user names, or else the one that the name of the file implies.
-    fn format(&self) -> anyhow::Result<Format> {
-        let extension = self
-            .file
-            .as_deref()
-            .and_then(Path::extension)
-            .and_then(|extension| extension.to_str());
-        let format = match (self.format, extension) {
-            (Some(format), _) => format,
-            (None, None | Some("txt")) => Format::Text,
-            (None, Some(extension)) => Format::from_str(extension, false).map_err(|_| {
-                let message = format!("-o: the answer of a fleet has no format {extension}");
-                failure::advised(
-                    &code::UNKNOWN_FORMAT,
-                    message,
-                    "use .txt, .json, .html, .svg, .png or .pdf",
-                )
-            })?,
-        };
-        if matches!(format, Format::Png | Format::Pdf) && self.file.is_none() {
-            let message = "--format png and pdf are not text: name a file with -o";
-            return Err(failure::error(&code::CONFLICT, message));
-        }
-        if let Some(file) = &self.file {
-            owner::check_option("-o", file, "fleet.html")?;
-        }
-        Ok(format)
-    }
-
-    /// Prints or writes the answer.
-    fn emit(&self, fleet: &Fleet) -> anyhow::Result<()> {
-        let figure = || -> anyhow::Result<Figure> {
-            fleet_figures(fleet)
-                .into_iter()
-                .next()
-                .ok_or_else(|| anyhow::anyhow!("no figure"))
-        };
-        let mut bytes = Vec::new();
-        match self.format()? {
-            Format::Text => {
-                let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
-                let text = screen(fleet, width, self.each);
-                if self.file.is_none() {
-                    return print(&text);
+    /// Returns the destinations of the answer.
+    fn destinations(&self) -> anyhow::Result<Vec<Destination>> {
+        let found = self.to.resolve(&FORMS)?;
+        for destination in &found {
+            match destination {
+                Destination::Standard(_) => {}
+                Destination::File(file, _) => owner::check_option("-o", file, "fleet.html")?,
+                Destination::Directory(directory) => {
+                    let message = format!(
+                        "-o {}: the answer of a fleet is one file",
+                        directory.display()
+                    );
+                    let help = "name a file, such as fleet.html";
+                    return Err(failure::advised(&code::UNKNOWN_FORMAT, message, help));
                 }
-                bytes = text.into_bytes();
             }
-            Format::Json => bytes = json_text(fleet)?.into_bytes(),
-            Format::Html => bytes = page(fleet).into_bytes(),
-            Format::Svg => bytes = figure()?.svg().into_bytes(),
-            Format::Png => figure()?.write_png(&mut bytes)?,
-            Format::Pdf => figure()?.write_pdf(&mut bytes)?,
         }
-        match &self.file {
-            Some(file) => Ok(owner::replace(file, &bytes)?),
-            None => print_data(&String::from_utf8(bytes)?),
-        }
+        Ok(found)
     }
 
-    fn is_screen(&self) -> anyhow::Result<bool> {
-        Ok(self.file.is_none() && self.format()? == Format::Text)
+    /// Prints and writes the answer.
+    fn emit(&self, fleet: &Fleet) -> anyhow::Result<()> {
+        for destination in self.destinations()? {
+            match destination {
+                Destination::Standard("text") => {
+                    let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
+                    print(&screen(fleet, width, self.each))?;
+                }
+                Destination::Standard(form) => {
+                    print_bytes(&self.rendered(fleet, form)?)?;
+                }
+                Destination::File(file, form) => {
+                    owner::replace(&file, &self.rendered(fleet, form)?)?;
+                }
+                Destination::Directory(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the answer in a form.
+    fn rendered(&self, fleet: &Fleet, form: &str) -> anyhow::Result<Vec<u8>> {
+        let figures = fleet_figures(fleet);
+        let figure = figures.first().context("no figure")?;
+        let mut bytes = Vec::new();
+        match form {
+            "json" => bytes = json_text(fleet)?.into_bytes(),
+            "html" => bytes = page(fleet).into_bytes(),
+            "svg" => bytes = figure.svg().into_bytes(),
+            "png" => figure.write_png(&mut bytes)?,
+            "pdf" => figure.write_pdf(&mut bytes)?,
+            _ => bytes = screen(fleet, WIDTH, self.each).into_bytes(),
+        }
+        Ok(bytes)
+    }
+
+    fn is_screen(&self) -> bool {
+        self.to.is_first_screen()
     }
 }
 
@@ -186,7 +180,7 @@ impl<'a> Reading<'a> {
 
     /// Lists a host without a result.
     fn list(&mut self, host: &str, reason: String) -> anyhow::Result<()> {
-        if !self.answer.is_screen()? {
+        if !self.answer.is_screen() {
             let fields = [("host", host.into()), ("reason", reason.as_str().into())];
             notify(
                 &notice::HOST_LEFT_OUT,
@@ -224,7 +218,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
-        let run = stored::read(path)?;
+        let run = StoredRun::read(path)?;
         run.warnings.iter().for_each(say_warning);
         let first = run
             .record
@@ -262,7 +256,7 @@ impl<'a> Reading<'a> {
             .into());
         }
         let fleet = Fleet::new(&hosts, self.left_out, &self.baseline.unwrap_or_default());
-        if !self.answer.is_screen()? {
+        if !self.answer.is_screen() {
             fleet.warnings.iter().for_each(say_warning);
         }
         self.answer.emit(&fleet)?;
@@ -296,7 +290,7 @@ Examples:
 ///
 /// For each case and target: the mean ratio to the baseline with its interval, the interval for the
 /// next host, how far hosts differ, and the property of the hosts that explains it. DIR is the run
-/// directory of a host, or a directory of such directories, as fsb run --on HOST,HOST makes it.
+/// directory of a host, or a directory of such directories, as fsb fleet run makes it.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 #[command(override_usage = "fsb fleet compare [OPTIONS] DIR…")]
@@ -309,7 +303,7 @@ struct CompareArguments {
 }
 
 fn compare(arguments: &CompareArguments) -> anyhow::Result<u8> {
-    arguments.answer.format()?;
+    arguments.answer.destinations()?;
     let mut reading = Reading::new(&arguments.answer);
     let mut seen = std::collections::BTreeSet::new();
     for directory in &arguments.directories {
@@ -422,10 +416,10 @@ struct RunArguments {
 }
 
 fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
-    arguments.answer.format()?;
+    arguments.answer.destinations()?;
     let hosts = read_hosts(&arguments.hosts, arguments.sudo)?;
     let mut file = read_plan(&arguments.plan)?;
-    file.wipe.extend(arguments.wipe.iter().cloned());
+    file.allow_wipe(&arguments.wipe);
     let plan = file
         .clone()
         .resolve(coordinator::cpus(), coordinator::fresh_seed())?
@@ -583,7 +577,7 @@ fn run_on(
             lines.suspend(|| notify(&notice::HOST_KEPT, fields, &text));
             return Ok(exit::DONE);
         }
-        let sudo = if host.hosts.sudo { " --sudo" } else { "" };
+        let sudo = if host.host.sudo { " --sudo" } else { "" };
         let help = format!(
             "resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}"
         );
@@ -593,13 +587,14 @@ fn run_on(
             help,
         ));
     }
-    let file = PlanFile {
-        dir: host.directory.clone().or_else(|| file.dir.clone()),
-        ..file.clone()
-    };
+    let mut file = file.clone();
+    if let Some(directory) = &host.directory {
+        let settings = file.settings;
+        file.settings = settings.with_text("dir", directory.to_string_lossy());
+    }
     let (output, results, turn) = (None, None, Turn::new(false));
     let run = RemoteRun {
-        hosts: &host.hosts,
+        host: &host.host,
         directory,
         results,
         output,
@@ -614,14 +609,14 @@ fn run_on(
 #[derive(Debug)]
 struct FleetHost {
     /// The host alone.
-    hosts: Hosts,
+    host: RemoteHost,
     /// The directory of the image there, if it is not that of the plan.
     directory: Option<PathBuf>,
 }
 
 impl FleetHost {
     fn name(&self) -> &str {
-        &self.hosts.names[0]
+        &self.host.name
     }
 
     /// Returns the run directory of the host below that of the fleet.
@@ -672,11 +667,8 @@ fn parse_hosts(text: &str, sudo: bool) -> Result<Vec<FleetHost>, (usize, String)
             [name, directory] | [name, directory, _] => (name, Some(PathBuf::from(directory))),
             _ => return Err((number, format!("{} words", words.len()))),
         };
-        if name.contains(',') {
-            return Err((number, format!("'{name}' is not a host")));
-        }
-        let parsed =
-            Hosts::parse(name, sudo).map_err(|_| (number, format!("'{name}' is not a host")))?;
+        let parsed = RemoteHost::parse(name, sudo)
+            .map_err(|_| (number, format!("'{name}' is not a host")))?;
         let own = remote::directory_name(name);
         if hosts
             .iter()
@@ -685,7 +677,7 @@ fn parse_hosts(text: &str, sudo: bool) -> Result<Vec<FleetHost>, (usize, String)
             return Err((number, format!("'{name}' is named twice")));
         }
         hosts.push(FleetHost {
-            hosts: parsed,
+            host: parsed,
             directory,
         });
     }
@@ -708,7 +700,7 @@ mod tests {
             directories,
             [None, Some(Path::new("/srv")), Some(Path::new("/data"))]
         );
-        assert!(hosts.iter().all(|host| host.hosts.sudo));
+        assert!(hosts.iter().all(|host| host.host.sudo));
         for (text, line, part) in [
             ("a\nb c d e\n", 2, "4 words"),
             ("-oProxyCommand=x\n", 1, "not a host"),

@@ -17,7 +17,7 @@ use fsb_history::{
     Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA,
     SeriesHistory, Store,
 };
-use fsb_model::units::parse_percent;
+use fsb_model::setting::THETA;
 use fsb_model::{code, failure, notice};
 use fsb_report::show::{self, counted, entry};
 use fsb_store::owner;
@@ -28,10 +28,12 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::settings::{self, SettingArguments};
 use crate::message::{notify, say_warning};
 use crate::results::{DocumentFormat, json_text, print, print_data};
-use crate::sets::{self, Found};
 use crate::{exit, terminal};
+use fsb_results::StoredRun;
+use fsb_results::sets::{self, Found};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -139,24 +141,22 @@ impl StoreArguments {
 /// The rules of the analysis.
 #[derive(Debug, Args)]
 struct AnalysisArguments {
-    /// Smallest change that matters
-    #[arg(long, value_name = "P", default_value = "3%")]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     /// Condition that may cause a change, such as kernel: runs that differ in it are one series
     #[arg(long, value_name = "NAME")]
     across: Vec<String>,
 }
 
 impl AnalysisArguments {
-    fn theta(&self) -> anyhow::Result<f64> {
-        parse_percent(&self.theta)
-            .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--theta: {error}")))
+    fn theta(&self) -> f64 {
+        self.settings.given.quantity("theta").unwrap_or(THETA)
     }
 
     /// Analyses all series by these rules.
     fn analyse_all(&self, index: &Index) -> anyhow::Result<Document> {
         self.check(index)?;
-        Ok(index.analyse_all(&self.across, self.theta()?)?)
+        Ok(index.analyse_all(&self.across, self.theta())?)
     }
 
     /// Checks that the index has the conditions of `--across`.
@@ -325,11 +325,12 @@ impl Adding {
         labels: &Labels,
     ) -> anyhow::Result<()> {
         for text in results {
-            let (name, results) = sets::results_of(text)?;
-            for found in results {
+            let named = sets::results_of(text)?;
+            named.warnings.iter().for_each(say_warning);
+            for found in named.found {
                 self.waiting.extend(entries(
                     &found,
-                    name.as_deref().unwrap_or_default(),
+                    named.name.as_deref().unwrap_or_default(),
                     at,
                     labels,
                 )?);
@@ -394,11 +395,9 @@ fn entries(
                 let message = format!("--at: {} records its own time", path.display());
                 return Err(failure::error(&code::CONFLICT, message));
             }
-            let contents = fsb_store::read(path)?;
-            contents.warnings.iter().for_each(say_warning);
-            let source = path.canonicalize().unwrap_or_else(|_| path.clone());
-            match series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone())
-            {
+            let run = StoredRun::read(path)?;
+            run.warnings.iter().for_each(say_warning);
+            match series::entry_of_run(&run.record, &run.trials, &run.identity, labels.clone()) {
                 Ok(entry) => Ok(vec![entry]),
                 Err(why) => {
                     let text = format!("warning: {}: left out: {why}", path.display());
@@ -551,7 +550,7 @@ struct ShowArguments {
 fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
     arguments.rules.check(&index)?;
-    let theta = arguments.rules.theta()?;
+    let theta = arguments.rules.theta();
     let across = arguments.rules.across.clone();
     let found = index.analyse(find_series(&index, &arguments.series)?, &across, theta)?;
     match arguments.format {
@@ -782,19 +781,14 @@ struct DiffArguments {
         hide_possible_values = true
     )]
     format: DocumentFormat,
-    /// Smallest change that matters
-    #[arg(long, value_name = "P", default_value = "3%")]
-    theta: String,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Compare>,
     #[command(flatten)]
     store: StoreArguments,
 }
 
 fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
-    let rules = AnalysisArguments {
-        theta: arguments.theta.clone(),
-        across: Vec::new(),
-    };
-    let theta = rules.theta()?;
+    let theta = arguments.settings.given.quantity("theta").unwrap_or(THETA);
     let index = Index::read(arguments.store.open()?)?;
     let (before, after) = (
         find_run(&index, &arguments.before)?,

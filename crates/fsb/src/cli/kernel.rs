@@ -76,21 +76,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// Unpacks those packages named as kernels that were not unpacked before, and prints progress.
 pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
-    let in_vm = file
-        .place
-        .as_ref()
-        .is_some_and(|place| place.get_ref() == Place::Vm.name());
-    if !in_vm {
+    if file.settings.text("in") != Some(Place::Vm.name()) {
         return Ok(());
     }
     check_cache()?;
     kernel::tidy();
-    for text in file
-        .kernels
-        .iter()
-        .map(|text| text.get_ref())
-        .filter(|text| text.ends_with(".deb"))
-    {
+    let kernels = file.settings.list("kernel").iter();
+    for text in kernels.filter(|text| text.ends_with(".deb")) {
         interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
     }
     Signals::catch(Second::Ends)?.let_go()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, code, failure, metric, nearest};
+use fsb_model::{Repetition, Settings, code, failure, metric, nearest};
 use fsb_report::show::entry;
 use fsb_report::summary::{Program, ROLES};
 use fsb_runner::plan_file::{PlanFile, typed};
@@ -493,7 +493,7 @@ fn suite_of_machine(name: &str) -> Option<&'static str> {
 fn suite_time(suite: &Suite) -> String {
     let plan = PlanFile {
         targets: TARGETS.iter().map(|name| typed(name)).collect(),
-        suite: Some(suite.name.to_owned()),
+        settings: Settings::default().with_text("suite", suite.name),
         ..PlanFile::default()
     };
     // A test checks that all shipped suites resolve; if one did not, the missing time would not

@@ -23,6 +23,7 @@ mod report;
 mod run;
 #[cfg(feature = "serve")]
 pub mod serve;
+mod settings;
 #[cfg(feature = "traces")]
 mod trace;
 mod watch;

@@ -102,10 +102,10 @@ pub fn is_plan(text: &str) -> bool {
 pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     let text = plan_text(path)?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
-    if plan.name.is_none() {
-        plan.name = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
+    if let Some(stem) = path.file_stem()
+        && !plan.settings.has("name")
+    {
+        plan.settings = plan.settings.with_text("name", stem.to_string_lossy());
     }
     Ok(plan)
 }

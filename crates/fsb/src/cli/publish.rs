@@ -1,6 +1,7 @@
 //! `fsb publish`: one file with the report of a run and the run itself, without what identifies the
 //! host.
 
+use fsb_results::summary;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -43,7 +44,7 @@ pub struct Arguments {
     #[arg(value_name = "RUN")]
     directory: Option<PathBuf>,
     /// Page to write [default: the time and the targets of the run]
-    #[arg(short = 'o', long = "output-file", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep these: host, user, serials, devices, paths, commands, names, texts
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
@@ -86,8 +87,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         plan: &is_shipped,
     };
     let mut anonymiser = Anonymiser::new(vocabulary, keep.iter().copied());
-    anonymiser.record(&mut record);
-    trials.iter_mut().for_each(|trial| anonymiser.trial(trial));
+    anonymiser.record(&mut record)?;
+    for trial in &mut trials {
+        anonymiser.trial(trial)?;
+    }
     let publication = Publication {
         schema: SCHEMA.to_owned(),
         fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,7 +104,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         removed: &removed,
         kept: &publication.kept,
     };
-    let summary = results::summary(&record, &trials);
+    let summary = summary::of_run_in_memory(&record, &trials);
     let report = Report::of_run(&summary, &trials);
     let started = record
         .segments

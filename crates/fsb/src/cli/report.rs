@@ -6,12 +6,12 @@ use clap::Args;
 use fsb_compat::identify_file;
 use fsb_model::{code, failure, nearest};
 use fsb_report::choice::Choice;
-use fsb_report::{Report, commands, figures};
+use fsb_report::{Report, commands};
+use fsb_results::{StoredRun, directory, summary};
 use fsb_store::{NO_RUN, StoreError, owner};
 
 use crate::message::say_warning;
 use crate::results::{self, Output};
-use crate::stored::{self, Stored};
 use crate::{exit, wrong_kind};
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ Examples:
   fsb report --notes    with all notes and warnings
   fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,
   fsb report fsb-results/20261120T150405Z-ext4 -o table.tex
-  fsb report fsb-results/20261120T150405Z-ext4 --figures figures
+  fsb report fsb-results/20261120T150405Z-ext4 -o figures/
   fsb report fsb-results/20261120T150405Z-ext4 --commands";
 
 /// Print the report of a run, finished or not
@@ -34,68 +34,33 @@ pub struct Arguments {
     #[command(flatten)]
     output: Output,
     /// Print the mkfs, mount and fstab lines of targets
-    #[arg(long, value_name = "TARGET", num_args = 0..=1, conflicts_with_all = ["format", "file", "tails", "notes"])]
+    #[arg(long, value_name = "TARGET", num_args = 0..=1, conflicts_with_all = ["format", "files", "tails", "notes"])]
     commands: Option<Option<String>>,
-    /// Write every figure to a directory, as SVG and PNG
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "file", "tails", "notes", "commands"])]
-    figures: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let directory = results::given_or_last(arguments.directory.as_deref(), "report")?;
-    let run = stored::read(&directory).map_err(|error| of_no_run(&directory, error))?;
+    let run = StoredRun::read(&directory).map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(say_warning);
     if let Some(only) = &arguments.commands {
         print_commands(&run, only.as_deref())?;
         return Ok(exit::DONE);
     }
     if let Some(choice) = Choice::from_run(&run.record, &run.trials) {
-        if arguments.figures.is_some() {
-            return Err(failure::error(
-                &code::CONFLICT,
-                "--figures: a choice is text or json and has no figures",
-            ));
-        }
-        arguments.output.of_choice()?;
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
     // The runs beside a published page are not those of its machine.
     let earlier = match fsb_store::is_page(&directory) {
         true => None,
-        false => stored::last_run(&run.record, &directory),
+        false => summary::last_run(&run.record, &directory),
     };
-    let summary = results::summary_beside(&run.record, &run.trials, earlier.as_ref());
+    let summary = summary::of_trials(&run.record, &run.trials, earlier.as_ref());
     let report = Report::of_shown(&summary, &run.trials);
-    match &arguments.figures {
-        Some(directory) => write_figures(&report, directory)?,
-        None => arguments.output.emit(&report)?,
-    }
+    arguments.output.emit(&report)?;
     Ok(exit::DONE)
-}
-
-/// Writes every figure as SVG and PNG, and prints the names of the files.
-fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
-    let made = owner::result_owner()
-        .act(|| std::fs::create_dir_all(directory))
-        .and_then(|made| made);
-    made.map_err(|error| {
-        failure::failed_call(
-            &code::OUTPUT_FAILED,
-            &error,
-            format!("cannot make {}: {error}", directory.display()),
-        )
-    })?;
-    for figure in figures(report) {
-        let [svg, png] =
-            ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
-        owner::replace(&svg, figure.svg().as_bytes())?;
-        owner::replace_with(&png, |file| figure.write_png(file))?;
-        results::print(&format!("{}\n{}\n", svg.display(), png.display()))?;
-    }
-    Ok(())
 }
 
 /// Returns the error for a path that is not a run, with a description of the path.
@@ -114,7 +79,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
     if let Some(failure) = wrong_kind::failure(path, identify_file(path), "fsb report", &NO_RUN) {
         return failure;
     }
-    match stored::run_directories(path).into_iter().max() {
+    match directory::run_directories(path).into_iter().max() {
         Some(run) => failure::advised(
             &NO_RUN,
             format!("{shown} is a directory of several runs"),
@@ -128,10 +93,10 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
 }
 
 /// Prints the commands of all targets, the winner first, or of one.
-fn print_commands(run: &Stored, only: Option<&str>) -> anyhow::Result<()> {
+fn print_commands(run: &StoredRun, only: Option<&str>) -> anyhow::Result<()> {
     let mut targets = match Choice::from_run(&run.record, &run.trials) {
         Some(choice) => choice.ranked(),
-        None => commands::by_wins(&results::summary_of_shown(&run.record, &run.trials)),
+        None => commands::by_wins(&summary::of_trials(&run.record, &run.trials, None)),
     };
     if let Some(name) = only {
         let names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();

@@ -24,12 +24,8 @@ use std::sync::Arc;
 use clap::Args;
 use fsb_history::Location;
 use fsb_model::{code, failure, notice};
-use fsb_report::choice::Choice;
 use fsb_report::show::{self, counted};
-use fsb_report::{Report, html};
-use fsb_serve::{
-    Control, Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files,
-};
+use fsb_serve::{Control, Hosts, Limits, Problem, Site, WriteError, router, serve, write_files};
 use fsb_store::owner;
 use fsb_store::owner::Rights;
 use fsb_sys::InvokingUser;
@@ -43,12 +39,11 @@ use self::client::HelperClient;
 use self::helper::Helper;
 use self::policy::Permitted;
 use self::protocol::{Connection, LONGEST_REQUEST};
-use super::compare;
 use super::history::StoreArguments;
+use crate::exit;
 use crate::exit::{Second, Signals};
 use crate::message::notify;
 use crate::results::print;
-use crate::{exit, results, stored};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,7 +106,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     // The command needs no right of root, and SQLite makes files beside the store.
     Rights::InvokingUser.adopt()?;
-    let site = Site::open(arguments.store.location()?, Box::new(RunReports))?;
+    let site = Site::open(arguments.store.location()?)?;
     if let Some(directory) = &arguments.files {
         return write(&site, directory);
     }
@@ -213,8 +208,8 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
         directories: directories.collect::<Result<_, _>>()?,
         images: std::env::current_dir()?,
     };
-    let mut helper = Helper::new(permitted.clone(), &RunReports)
-        .map_err(|why| failure::error(&code::INVALID_VALUE, why))?;
+    let mut helper =
+        Helper::new(permitted.clone()).map_err(|why| failure::error(&code::INVALID_VALUE, why))?;
     make_store(&arguments.store)?;
     let signals = Signals::catch(Second::Waits)?;
     let (own, of_web) = UnixStream::pair()?;
@@ -327,7 +322,7 @@ pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
     if !matches!(store.location()?, Location::File(path) if path.exists()) {
         store.open_or_create()?;
     }
-    let site = Site::open(store.location()?, Box::new(RunReports))?.allowing_runs();
+    let site = Site::open(store.location()?)?.allowing_runs();
     let (listener, listen) = bind(listen)?;
     let client = HelperClient::new(stream, permitted)?;
     let control =
@@ -411,41 +406,4 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
         &text,
     );
     Ok(exit::DONE)
-}
-
-/// Renders reports from run directories for each request. Another user could have written a stored
-/// page.
-struct RunReports;
-
-impl Reports for RunReports {
-    fn run(&self, source: &Path) -> Result<String, String> {
-        let run = stored::read(source).map_err(|error| error.to_string())?;
-        if Choice::from_run(&run.record, &run.trials).is_some() {
-            return Err(format!(
-                "A race has no page: fsb report {} prints it.",
-                source.display()
-            ));
-        }
-        let earlier = match fsb_store::is_page(source) {
-            true => None,
-            false => stored::last_run(&run.record, source),
-        };
-        let summary = results::summary_beside(&run.record, &run.trials, earlier.as_ref());
-        Ok(html::render(&Report::of_shown(&summary, &run.trials)))
-    }
-
-    fn comparison(&self, before: &[PathBuf], after: &[PathBuf]) -> Result<String, String> {
-        let set = |name: &str, paths: &[PathBuf]| {
-            let mut text = OsString::from(format!("{name}="));
-            for (place, path) in paths.iter().enumerate() {
-                if place > 0 {
-                    text.push(",");
-                }
-                text.push(path);
-            }
-            text
-        };
-        compare::page(&[set("before", before), set("after", after)])
-            .map_err(|error| format!("{error:#}"))
-    }
 }

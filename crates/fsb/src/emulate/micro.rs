@@ -3,6 +3,7 @@
 //! The options come from a table in `fsb-compat`, so that the command line and `settings.ini`
 //! cannot differ; the table is passed to clap.
 
+use fsb_results::summary;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,15 @@ use fsb_model::error::Tried;
 use fsb_model::nearest::unknown;
 use fsb_model::notice::{self, Notice};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::setting::SettingValue;
 use fsb_model::units::show_duration;
-use fsb_model::{Outcome, Repetition, RunRecord, StopReason, Trial, code, failure};
+use fsb_model::{
+    Identity, Outcome, Repetition, RunRecord, Settings, StopReason, Trial, code, failure,
+};
 use fsb_report::show::{counted, percent};
 use fsb_report::{Report, device_text};
 use fsb_runner::event::{Event, Journal, Observer};
-use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
+use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_stats::{describe, quantile, t_interval, warm_up_length};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner;
@@ -96,15 +100,20 @@ pub struct Arguments {
 
 impl Arguments {
     /// Returns one block, or the blocks that a precision takes.
-    fn repetition(&self) -> RepetitionFile {
-        let (precision, budget) = (self.precision.clone(), self.budget.clone());
-        let blocks = precision.is_none().then_some(1);
-        RepetitionFile {
-            blocks,
-            precision,
-            budget,
-            sample_time: None,
+    fn repetition(&self) -> anyhow::Result<Settings> {
+        let mut settings = match self.precision {
+            Some(_) => Settings::default(),
+            None => Settings::default().with_number("blocks", 1),
+        };
+        for (name, text) in [(PRECISION, &self.precision), (BUDGET, &self.budget)] {
+            if let Some(text) = text {
+                let read = settings.read(name, text);
+                read.map_err(|why| {
+                    failure::error(&code::INVALID_VALUE, format!("--{name}: {why}"))
+                })?;
+            }
         }
+        Ok(settings)
     }
 }
 
@@ -240,10 +249,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
-    let report = Output {
-        file: arguments.report.clone(),
-        ..Output::default()
-    };
+    let mut report = Output::default();
+    report.to.files.extend(arguments.report.clone());
     if let Some(path) = &arguments.report {
         // A wrong name is refused before the measurement.
         report.resolve()?;
@@ -258,7 +265,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let text = format!("no --output: measuring {}", std::env::temp_dir().display());
         log.warn(&notice::DEFAULT_DIRECTORY, &text)?;
     }
-    let repetition = arguments.repetition();
+    let repetition = arguments.repetition()?;
     // A wrong --precision or --budget is refused before the pilot.
     let requested = plan(&options, &repetition)?.plan.repetition;
     let turn = Turn::new(arguments.allow_concurrent);
@@ -277,8 +284,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let (record, trials) = measure(&options, &repetition, &mut log, turn)?;
     let code = finish(&record, &trials, &options, &mut log)?;
-    if code == exit::DONE && report.file.is_some() {
-        let summary = results::summary(&record, &trials);
+    if code == exit::DONE && !report.to.files.is_empty() {
+        let summary = summary::of_run_in_memory(&record, &trials);
         report.emit(&Report::of_run(&summary, &trials))?;
     }
     Ok(code)
@@ -355,19 +362,31 @@ const MOST_ITERATIONS: u64 = 100_000;
 /// The fewest iterations that threads share.
 const SHARED: u64 = 11;
 
+/// Returns the settings with the user that workers run as.
+fn as_user(mut settings: Settings, identity: &Identity) -> Settings {
+    for (name, id) in [("uid", identity.uid), ("gid", identity.gid)] {
+        if let Some(id) = id {
+            settings = settings.with_number(name, id.into());
+        }
+    }
+    settings.set("force_root_user", SettingValue::Flag(identity.force_root));
+    settings
+}
+
 /// Returns the plan of one workload on one directory.
-fn plan(options: &Options, repetition: &RepetitionFile) -> anyhow::Result<Resolved> {
+fn plan(options: &Options, repetition: &Settings) -> anyhow::Result<Resolved> {
     // The 2023 tool works in the directory of temporary files by default, so that it does not fill
     // the current one.
     let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
     // An absolute path cannot be mistaken for a file system.
     let target = owner::absolute(&output)?;
     let typed = PlanFile {
-        name: Some("micro".to_owned()),
+        settings: as_user(
+            repetition.clone().with_text("name", "micro"),
+            &options.identity,
+        ),
         targets: vec![typed(&target.display().to_string())],
         workloads: vec![options.workload()],
-        identity: options.identity.clone(),
-        repetition: repetition.clone(),
         // The 2023 tool did not touch memory first; keep its convention.
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
         ..PlanFile::default()
@@ -378,7 +397,7 @@ fn plan(options: &Options, repetition: &RepetitionFile) -> anyhow::Result<Resolv
 /// Makes the trials, and logs the phases of each.
 fn measure(
     options: &Options,
-    repetition: &RepetitionFile,
+    repetition: &Settings,
     log: &mut Log,
     turn: Turn,
 ) -> anyhow::Result<(RunRecord, Vec<Trial>)> {
@@ -523,10 +542,7 @@ fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::R
         Level::Info,
         &format!("pilot: {PILOT_CYCLES} cycles of {}", iterations(&pilot)),
     )?;
-    let once = RepetitionFile {
-        blocks: Some(1),
-        ..RepetitionFile::default()
-    };
+    let once = Settings::default().with_number("blocks", 1);
     let (_, trials) = measure(&pilot, &once, log, turn)?;
     if let Some(code) = failure(&trials, log)? {
         return Ok(Some(code));

@@ -5,9 +5,8 @@ use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
 use fsb_report::summary::ReportTrial;
+use fsb_results::summary;
 use fsb_runner::schedule::{Ending, Judge, Judgment};
-
-use crate::results;
 
 /// Returns the judge of a run.
 pub(super) fn for_run(record: &RunRecord) -> Box<dyn Judge> {
@@ -26,7 +25,7 @@ impl Judge for Intervals {
         let of_ratios = record.plan.targets.len() > 1;
         if record.interim_analyses.contains(&made) {
             return Judgment {
-                settled: results::analyse_interim(record, trials),
+                settled: summary::analyse_interim(record, trials),
                 ..Judgment::default()
             };
         }
@@ -36,7 +35,7 @@ impl Judge for Intervals {
         if !record.interim_analyses.is_empty() || made < FEWEST_BLOCKS_JUDGED {
             return Judgment::default();
         }
-        match results::widest_interval(record, trials) {
+        match summary::widest_interval(record, trials) {
             None => stopped(StopReason::NoValues { blocks: made }),
             Some(widest) if widest.is_within(half_width) => stopped(StopReason::Precise {
                 blocks: made,

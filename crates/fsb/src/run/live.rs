@@ -1,5 +1,6 @@
 //! Watches a run directory while another process writes it.
 
+use fsb_results::summary;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,8 +11,6 @@ use fsb_report::summary::ReportTrial;
 use fsb_report::{Report, text};
 use fsb_store::{Contents, RUN_FILE, StoreError, TRIALS_FILE, owner};
 use jiff::Timestamp;
-
-use crate::results;
 
 /// The run is read again at most after this multiple of the time of the last reading, so that
 /// watching takes at most a few per cent of one processor from the measurement.
@@ -118,7 +117,7 @@ fn table_so_far(record: &RunRecord, trials: &[Trial], width: usize) -> String {
         return String::new();
     }
     let table = text::table_so_far(
-        &Report::of_run(&results::summary(record, trials), trials),
+        &Report::of_run(&summary::of_run_in_memory(record, trials), trials),
         width,
     );
     table.trim_start_matches('\n').to_owned()

@@ -1,6 +1,7 @@
 //! Progress on the terminal, on standard error: one line with the current work and the expected
 //! time.
 
+use fsb_results::summary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -22,7 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::help::heading;
 use crate::message::{self, Level, Message, MessageFormat, notify, say};
-use crate::{results, terminal};
+use crate::terminal;
 
 /// The amount of progress to print.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -177,8 +178,8 @@ impl Progress {
             return;
         };
         self.half_width =
-            results::widest_interval(record, trials).and_then(|widest| widest.half_width);
-        let summary = results::summary(record, trials);
+            summary::widest_interval(record, trials).and_then(|widest| widest.half_width);
+        let summary = summary::of_run_in_memory(record, trials);
         let table = text::table_so_far(
             &Report::of_run(&summary, trials),
             usize::from(terminal.ws_col),

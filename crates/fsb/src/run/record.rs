@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::error::Tried;
-use fsb_model::run::{SCHEMA, Segment};
+use fsb_model::run::Segment;
 use fsb_model::{
     FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial, code, errno, failure,
 };
@@ -69,37 +69,13 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         work,
         placement,
     } = resolved;
-    let large_disk = large_disks(&plan);
     let record = RunRecord {
-        schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
-        on: None,
-        segments: vec![segment(&plan)?],
         devices: medium::named_devices(&plan.targets, &plan.wipe),
-        plan,
+        large_disk: large_disks(&plan),
         cells: work.cells(),
-        amounts: Default::default(),
-        blocks_planned: None,
-        stopping_rule: None,
         placement: Some(placement),
-        rounds: Default::default(),
-        units: Default::default(),
-        interim_analyses: Vec::new(),
-        order: Vec::new(),
-        host: Default::default(),
-        media: Default::default(),
-        devices_probed: Default::default(),
-        large_disk,
-        targets: Default::default(),
-        controls: Default::default(),
-        memory: None,
-        memory_cells: Vec::new(),
-        warnings: Vec::new(),
-        vm: None,
-        ranks: None,
-        emulated: false,
-        stop_reason: None,
-        extra: Default::default(),
+        ..RunRecord::new(plan.clone(), segment(&plan)?)
     };
     Ok((record, work))
 }

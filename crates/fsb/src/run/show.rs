@@ -4,14 +4,15 @@ use fsb_model::{Failure, RunRecord, Trial, Warning};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
 use fsb_report::summary::ReportTrial;
+use fsb_results::summary;
 use fsb_runner::schedule::RunError;
 use fsb_store::RunDirectory;
 
 use super::record::close_segment;
 use super::stage::{Stage, concurrent};
+use crate::exit;
 use crate::message::say;
 use crate::results::{self, Output};
-use crate::{exit, stored};
 
 /// Writes the report of a complete run and shows it. Returns the exit code.
 pub fn show(
@@ -23,10 +24,10 @@ pub fn show(
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
-    let summary = results::summary_beside(
+    let summary = summary::of_trials(
         record,
         &ReportTrial::all(trials),
-        stored::last_run(record, directory.path()).as_ref(),
+        summary::last_run(record, directory.path()).as_ref(),
     );
     let shown = Report::of_run(&summary, trials);
     // Print the results even if the report cannot be written.
@@ -97,7 +98,7 @@ pub fn keep_partial(
     if contents.record.plan.race.is_some() {
         text += &race_so_far(directory, &contents.record, &contents.trials);
     } else {
-        let summary = results::summary(&contents.record, &contents.trials);
+        let summary = summary::of_run_in_memory(&contents.record, &contents.trials);
         let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
     }
     if let Some(options) = options {
@@ -161,7 +162,7 @@ fn race_so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -
 
 /// Returns a report for the table of trials, which needs no summary.
 fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
-    let summary = results::summary(record, &[]);
+    let summary = summary::of_run_in_memory(record, &[]);
     Report::Run {
         summary: std::borrow::Cow::Owned(summary),
         trials: std::borrow::Cow::Owned(ReportTrial::all(trials)),

@@ -46,7 +46,7 @@ impl Stage {
             .flatten();
         let agent = match place {
             Place::Host => AGENT_ARGUMENT,
-            Place::Vm => vm::VM_AGENT_ARGUMENT,
+            Place::Vm => vm::VM_PROXY_ARGUMENT,
         };
         let arguments = [SUPERVISOR_ARGUMENT, agent, &owner].map(OsString::from);
         let launched = sandbox::launch(&arguments)?;

@@ -50,8 +50,8 @@ pub const TABLE: &[(&str, i32, &str)] = &[
     // Suites and numbers.
     ("run null --suite quik", 2, "plan/unknown-suite"),
     ("run null --suite zzzzzzzz", 2, "plan/unknown-suite"),
-    ("run null --blocks 0", 2, "plan/out-of-range"),
-    ("run null --blocks 99999999", 2, "plan/out-of-range"),
+    ("run null --blocks 0", 2, "arguments/invalid-value"),
+    ("run null --blocks 99999999", 2, "arguments/invalid-value"),
     ("run null --blocks many", 2, "arguments/invalid-value"),
     ("run null --blocks -3", 2, "arguments/unknown-option"),
     ("run null --size huge", 2, "arguments/invalid-value"),
@@ -62,12 +62,12 @@ pub const TABLE: &[(&str, i32, &str)] = &[
     ("run null --size -5", 2, "arguments/unknown-option"),
     ("run null --tails --format csv", 2, "arguments/conflict"),
     ("run null --notes --format csv", 2, "arguments/conflict"),
-    ("run null --budget soon", 2, "plan/invalid"),
-    ("run null --budget 0", 2, "plan/out-of-range"),
-    ("run null --budget 99999h", 2, "plan/out-of-range"),
-    ("run null --precision lots", 2, "plan/invalid"),
-    ("run null --precision 0%", 2, "plan/invalid"),
-    ("run null --theta 0", 2, "plan/invalid"),
+    ("run null --budget soon", 2, "arguments/invalid-value"),
+    ("run null --budget 0", 2, "arguments/invalid-value"),
+    ("run null --budget 99999h", 2, "arguments/invalid-value"),
+    ("run null --precision lots", 2, "arguments/invalid-value"),
+    ("run null --precision 0%", 2, "arguments/invalid-value"),
+    ("run null --theta 0", 2, "arguments/invalid-value"),
     ("run null --theta -3%", 2, "arguments/unknown-option"),
     ("run null --seed x", 2, "arguments/invalid-value"),
     ("run null --seed 99999999999999999999", 2, "arguments/invalid-value"),
@@ -193,7 +193,7 @@ pub fn make_files(directory: &Path) {
     );
     write("no-targets.toml", "suite = 'quick'\n");
     for (name, run) in [
-        ("newer", "{\"schema\": \"fsbench/run/3\"}"),
+        ("newer", "{\"schema\": \"fsbench/run/9\"}"),
         ("broken", "{"),
         ("foreign", "{\"schema\": \"somebody/else/1\"}"),
     ] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{expect_code, fsb, on_two_processors, stdout};
+use crate::common::{on_two_processors, stdout, succeeds};
 
 /// Options of records and names that the suite `quick` does not use.
 pub const MANY: &str = r#"
@@ -95,8 +95,7 @@ lock = "file"
 pub fn exported(directory: &Path, arguments: &[&str]) -> (String, String, String) {
     on_two_processors();
     let line = [&["export", "fio", "--seed", "42", "-o", "out"], arguments].concat();
-    let output = fsb(directory, &line);
-    expect_code(&output, 0);
+    let output = succeeds(directory, &line);
     let read = |ending: &str| {
         let mut files = fs::read_dir(directory.join("out"))
             .unwrap()

@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{command, expect_code, fast_plan, fsb, rewrite_trials, scratch, stdout};
+use crate::common::{
+    command, expect_code, fast_plan, read_json, rewrite_trials, scratch, stdout, succeeds, words,
+};
 
 /// Returns a run directory with the targets `a` and `b` and three blocks, made once for all tests.
 fn template() -> &'static Path {
@@ -18,20 +20,8 @@ fn template() -> &'static Path {
     let directory = TEMPLATE.get_or_init(|| {
         let directory = scratch();
         fast_plan(directory.path());
-        let run = [
-            "run",
-            "fast.toml",
-            "a=null",
-            "b=null",
-            "--blocks",
-            "3",
-            "--seed",
-            "1",
-            "--out",
-            "run",
-            "--quiet",
-        ];
-        expect_code(&fsb(directory.path(), &run), 0);
+        let run = words("run fast.toml a=null b=null --blocks 3 --seed 1 --out run --quiet");
+        succeeds(directory.path(), &run);
         directory
     });
     directory.path()
@@ -155,8 +145,7 @@ impl Series {
 fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
     let from = template().join("run");
     fs::create_dir(to).unwrap();
-    let mut record: Value =
-        serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    let mut record = read_json(from.join("run.json"));
     record["segments"][0]["started"] = at.into();
     record["segments"][0]["kernel"] = kernel.into();
     fs::write(to.join("run.json"), record.to_string()).unwrap();

@@ -32,19 +32,79 @@ pub use self::plans::*;
 /// The program under test.
 pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
 
+/// Arguments of the program: a text with blanks between them, or a list.
+pub trait Arguments {
+    /// Returns the arguments.
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for &str {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &String {
+    fn list(&self) -> Vec<&str> {
+        words(self)
+    }
+}
+
+impl Arguments for &[&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for &[&str; N] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for &Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+/// Returns the words of a text.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
 /// Runs the program in `directory`.
-pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
+pub fn fsb(directory: &Path, arguments: impl Arguments) -> Output {
     command(directory, arguments)
         .output()
         .expect("the program starts")
 }
 
+/// Runs the program in `directory`. It must succeed.
+pub fn succeeds(directory: &Path, arguments: impl Arguments) -> Output {
+    let output = fsb(directory, arguments);
+    expect_code(&output, 0);
+    output
+}
+
+/// Runs the program in `directory`. It must succeed and print a JSON document, which is returned.
+pub fn json(directory: &Path, arguments: impl Arguments) -> Value {
+    let output = succeeds(directory, arguments);
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Returns the JSON document in a file.
+pub fn read_json(path: impl AsRef<Path>) -> Value {
+    let text = fs::read(path).expect("the file can be read");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
 /// Returns a command that runs the program with `arguments` in `directory`.
-pub fn command(directory: &Path, arguments: &[&str]) -> Command {
+pub fn command(directory: &Path, arguments: impl Arguments) -> Command {
     let mut command = Command::new(FSB);
     command
         .current_dir(directory)
-        .args(arguments)
+        .args(arguments.list())
         .env_remove("SUDO_UID")
         .env_remove("SUDO_GID");
     // Tests search for whole messages, which must not be wrapped.
@@ -59,7 +119,7 @@ pub fn command(directory: &Path, arguments: &[&str]) -> Command {
 pub const JSON: &str = "--message-format=json";
 
 /// Runs the program in `directory` with messages as JSON.
-pub fn fsb_json(directory: &Path, arguments: &[&str]) -> Output {
+pub fn fsb_json(directory: &Path, arguments: impl Arguments) -> Output {
     command(directory, arguments)
         .env("FSB_MESSAGE_FORMAT", "json")
         .output()
@@ -68,8 +128,9 @@ pub fn fsb_json(directory: &Path, arguments: &[&str]) -> Output {
 
 /// Runs the program with messages as JSON. It must fail with that exit code and that error code.
 /// Returns the error.
-pub fn fails(directory: &Path, arguments: &[&str], exit: i32, code: &str) -> Value {
-    let error = expect_error(&fsb_json(directory, arguments), exit, code);
+pub fn fails(directory: &Path, arguments: impl Arguments, exit: i32, code: &str) -> Value {
+    let arguments = arguments.list();
+    let error = expect_error(&fsb_json(directory, &arguments), exit, code);
     assert!(
         error["help"].as_str().is_some_and(|help| !help.is_empty()),
         "{arguments:?}: {error}"
@@ -97,7 +158,7 @@ pub fn expect_error(output: &Output, exit: i32, code: &str) -> Value {
 pub fn expect_refusals(snapshot: &str, directory: &Path, requests: &[(&[&str], &str)]) {
     let mut messages = String::new();
     for (arguments, code) in requests {
-        let error = fails(directory, arguments, exit_code(code), code);
+        let error = fails(directory, *arguments, exit_code(code), code);
         messages += &format!("$ fsb {}\n{}\n\n", arguments.join(" "), text_of(&error));
     }
     assert_messages(snapshot, directory, &messages);
@@ -109,12 +170,7 @@ pub fn expect_refused_plans(snapshot: &str, directory: &Path, plans: &[(String, 
     let mut messages = String::new();
     for (plan, code) in plans {
         fs::write(directory.join("plan.toml"), plan).expect("the plan is written");
-        let error = fails(
-            directory,
-            &["run", "plan.toml", "--out", "run"],
-            exit_code(code),
-            code,
-        );
+        let error = fails(directory, "run plan.toml --out run", exit_code(code), code);
         assert!(!directory.join("run").exists(), "{plan}");
         messages += &format!(
             "{}\n$ fsb run plan.toml\n{}\n\n",
@@ -558,8 +614,7 @@ pub fn measured(run: &Path) -> Vec<Value> {
 
 /// Returns the record of a run directory as JSON.
 pub fn record(run: &Path) -> Value {
-    let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");
-    serde_json::from_str(&text).expect("run.json is JSON")
+    read_json(run.join("run.json"))
 }
 
 /// Makes a run one that was killed within the line after `keep` trials.
@@ -591,7 +646,7 @@ pub fn public_copy() -> tempfile::NamedTempFile {
 }
 
 /// Runs a copy of the program as the user `nobody`.
-pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
+pub fn as_nobody(binary: &Path, directory: &Path, arguments: impl Arguments) -> Output {
     command_of_nobody(binary, directory, arguments)
         .output()
         .expect("setpriv runs")
@@ -599,12 +654,12 @@ pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output 
 
 /// Returns a command that runs a copy of the program as the user `nobody`, whose home is
 /// `directory`.
-pub fn command_of_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
+pub fn command_of_nobody(binary: &Path, directory: &Path, arguments: impl Arguments) -> Command {
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
         .arg(binary)
-        .args(arguments)
+        .args(arguments.list())
         .current_dir(directory)
         .env("HOME", directory)
         .env("COLUMNS", "10000")
@@ -619,7 +674,7 @@ pub struct Running(Option<std::process::Child>);
 
 impl Running {
     /// Starts the program and captures its output.
-    pub fn start(directory: &Path, arguments: &[&str]) -> Running {
+    pub fn start(directory: &Path, arguments: impl Arguments) -> Running {
         let mut command = command(directory, arguments);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
         Running(Some(

@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use serde_json::Value;
 
-use crate::common::command;
 use crate::common::history::Series;
+use crate::common::{command, words};
 
 /// A server that ends with this value.
 pub struct Server {
@@ -18,13 +18,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(series: &Series, more: &[&str]) -> Server {
-        let arguments = [
-            "serve",
-            "--store",
-            "index.sqlite",
-            "--listen",
-            "127.0.0.1:0",
-        ];
+        let arguments = words("serve --store index.sqlite --listen 127.0.0.1:0");
         let mut child = command(series.path(), &[&arguments, more].concat())
             .stdout(Stdio::piped())
             .spawn()

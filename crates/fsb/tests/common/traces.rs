@@ -413,7 +413,7 @@ impl Bench {
             let work = self.at(&format!("work{number}"));
             fs::create_dir(&work).unwrap();
             fs::write(work.join("before"), vec![7; 10_000]).unwrap();
-            let output = fsb(
+            succeeds(
                 &work,
                 &[
                     "record",
@@ -426,7 +426,6 @@ impl Bench {
                     program,
                 ],
             );
-            expect_code(&output, 0);
             Content::read(&fs::read(self.at("a.trace")).unwrap())
         };
         let recorded = PROGRAMS.iter().enumerate().map(record).collect();
@@ -586,12 +585,7 @@ pub fn record_program(directory: &Path, arguments: &[&str], program: &[&str]) ->
 
 /// Returns the summary of the trace beside the directory.
 pub fn summary(directory: &Path) -> Value {
-    let output = fsb(
-        directory,
-        &["trace", "show", "--format", "json", "../app.trace"],
-    );
-    expect_code(&output, 0);
-    serde_json::from_str(&stdout(&output)).expect("JSON")
+    json(directory, "trace show --format json ../app.trace")
 }
 
 /// Returns the count of a call in a summary, 0 if the program never made it.

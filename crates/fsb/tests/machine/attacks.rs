@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::*;
+use crate::exclusive::kills::family;
 use crate::hostile::{arguments, attacker};
-use crate::kills::family;
 
 /// Limit after which a run counts as hanging.
 const HANGS: Duration = Duration::from_secs(600);
@@ -223,10 +223,7 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
                 sample_time = '2s'\n[[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\n\
                 access = 'random'\ndurability = 'each'\n";
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let mut run = Running::start(
-        directory.path(),
-        &["run", "plan.toml", "--out", "run", "-q"],
-    );
+    let mut run = Running::start(directory.path(), "run plan.toml --out run -q");
     let coordinator = run.id();
     let warmed_up = || !trials(&directory.path().join("run")).is_empty();
     wait_until("warm-up is over", HANGS, warmed_up);
@@ -303,18 +300,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     };
     let run = directory.path().join("run");
     let first = start(
-        &[
-            "run",
-            "tiny.toml",
-            "tmpfs",
-            "--size",
-            "64M",
-            "--blocks",
-            "50",
-            "--out",
-            "run",
-            "-q",
-        ],
+        &words("run tiny.toml tmpfs --size 64M --blocks 50 --out run -q"),
         "0",
     );
     wait_until("trials of the first block", HANGS, || {
@@ -356,16 +342,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     // By the wall clock this budget is used up at once, or never.
     fs::write(&path, TINY.replace("blocks = 1", "budget = '20s'")).unwrap();
     let mut budget = start(
-        &[
-            "run",
-            "tiny.toml",
-            "tmpfs",
-            "--size",
-            "64M",
-            "--out",
-            "budget",
-            "-q",
-        ],
+        &words("run tiny.toml tmpfs --size 64M --out budget -q"),
         "0",
     );
     wait_until("the budget ends the run", HANGS, || !budget.is_running());
@@ -417,16 +394,7 @@ fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_afte
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(
         directory.path(),
-        &[
-            "run",
-            "plan.toml",
-            "ext4",
-            "--size",
-            "400M",
-            "--out",
-            "run",
-            "-q",
-        ],
+        "run plan.toml ext4 --size 400M --out run -q",
     );
     for trial in all_trials(directory.path(), &stderr(&output)) {
         // A shell that does not become its last command ends in its place, and the program ends

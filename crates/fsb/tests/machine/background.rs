@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::*;
-use crate::kills::family;
+use crate::exclusive::kills::family;
 
 /// Returns the trials of a case, alone or beside its background.
 fn of(trials: &[Value], is_beside: bool) -> Vec<&Value> {
@@ -23,18 +23,13 @@ fn of(trials: &[Value], is_beside: bool) -> Vec<&Value> {
 
 /// Returns the report of a run as JSON.
 fn report(directory: &Path) -> Value {
-    let output = fsb(directory, &["report", "run", "--format", "json"]);
-    expect_code(&output, 0);
-    serde_json::from_slice(&output.stdout).unwrap()
+    json(directory, "report run --format json")
 }
 
 /// Runs a durable log on these targets, with more arguments, and returns when the run has
 /// succeeded.
 fn run_log(directory: &Path, more: &[&str]) {
-    let log = [
-        "--workload",
-        "append,file_size=8M,block_size=4K,durability=each",
-    ];
+    let log = words("--workload append,file_size=8M,block_size=4K,durability=each");
     let arguments = [
         &["run"],
         more,
@@ -42,7 +37,7 @@ fn run_log(directory: &Path, more: &[&str]) {
         &["--control", "guest-memory=off", "--out", "run"],
     ]
     .concat();
-    expect_code(&fsb(directory, &arguments), 0);
+    succeeds(directory, &arguments);
 }
 
 /// Two busy processes share one processor, so each takes twice as long as alone.
@@ -56,11 +51,7 @@ fn a_busy_processor_is_found_as_a_slowdown_by_two() {
         background = { command = 'while :; do :; done', durability = 'none', label = 'a busy processor' }\n\
         [repetition]\nblocks = 5\n[controls]\nguest-memory = 'off'\ncpus = '0'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml ext4 --size 64M --out run");
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     for trial in of(&trials, true) {
@@ -166,11 +157,7 @@ fn a_limited_background_does_no_more_than_it_may() {
         limit = { write_bps = '2M', memory = '64M' } }\n\
         [repetition]\nblocks = 2\n[controls]\nguest-memory = 'off'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "256M", "--out", "run"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml ext4 --size 256M --out run");
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let (alone, beside) = (of(&trials, false), of(&trials, true));
@@ -289,16 +276,7 @@ fn snapshots_are_deleted_beside_a_log_where_there_are_any() {
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let output = fsb(
         scratch.path(),
-        &[
-            "run",
-            "plan.toml",
-            "btrfs",
-            "ext4",
-            "--size",
-            "512M",
-            "--out",
-            "run",
-        ],
+        "run plan.toml btrfs ext4 --size 512M --out run",
     );
     expect_no_traces(&before);
     let trials = trials(&scratch.path().join("run"));
@@ -344,11 +322,7 @@ fn a_background_on_the_same_files_has_none_of_its_own() {
         "[repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n".to_owned(),
     ];
     fs::write(scratch.path().join("plan.toml"), plan.concat()).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml ext4 --size 64M --out run");
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let beside = of(&trials, true);
@@ -397,16 +371,7 @@ fn the_files_of_a_background_are_in_a_subvolume_or_below_a_quota() {
     fs::write(scratch.path().join("plan.toml"), plan.concat()).unwrap();
     let output = fsb(
         scratch.path(),
-        &[
-            "run",
-            "plan.toml",
-            "btrfs",
-            "ext4",
-            "--size",
-            "512M",
-            "--out",
-            "run",
-        ],
+        "run plan.toml btrfs ext4 --size 512M --out run",
     );
     expect_no_traces(&before);
     let trials = trials(&scratch.path().join("run"));
@@ -456,10 +421,7 @@ fn a_background_that_fails_fails_its_case_with_the_cause() {
         background = { command = 'cat /dev/zero > big', label = 'full' }\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"],
-    );
+    let output = fsb(scratch.path(), "run plan.toml ext4 --size 64M --out run");
     expect_code(&output, 4);
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
@@ -501,16 +463,7 @@ fn a_killed_run_leaves_nothing_of_its_background() {
     for target in ["ext4", "./data"] {
         let mut run = command(
             scratch.path(),
-            &[
-                "run",
-                "plan.toml",
-                target,
-                "--size",
-                "64M",
-                "--out",
-                "run",
-                "-q",
-            ],
+            &format!("run plan.toml {target} --size 64M --out run -q"),
         );
         let mut run = run
             .stdout(Stdio::null())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::bad_input::*;
-use crate::common::{expect_code, expect_no_traces, fails, scratch, stderr, stdout, traces};
+use crate::common::{expect_code, expect_no_traces, fails, scratch, stderr, stdout, traces, words};
 
 #[test]
 fn bad_input_touches_nothing_and_never_panics() {
@@ -70,9 +70,7 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
 fn an_image_too_small_for_a_matrix_is_told_what_it_needs() {
     needs!(root);
     let scratch = scratch();
-    let arguments = [
-        "run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run",
-    ];
+    let arguments = words("run ext4 --suite iozone --size 400M --out run");
     fails(scratch.path(), &arguments, 3, "machine/no-space");
     assert!(!scratch.path().join("run").exists());
 }

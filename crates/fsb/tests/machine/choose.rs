@@ -10,9 +10,7 @@ const SLEEPER: &str =
     "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.08";
 
 fn choice(run: &std::path::Path) -> Value {
-    let output = fsb(run, &["report", ".", "--format", "json"]);
-    expect_code(&output, 0);
-    serde_json::from_str(&stdout(&output)).unwrap()
+    json(run, "report . --format json")
 }
 
 #[test]
@@ -23,8 +21,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
         "choose", "ext4", "--budget", "90s", "--size", "1G", "--quiet", "--out", "run", "--",
         SLEEPER,
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments);
     expect_no_traces(&before);
     let text = stdout(&output);
     let typed = [
@@ -49,7 +46,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!((1.8..4.2).contains(&winner.as_f64().unwrap()), "{winner}");
     // The race drops losers: except for the last race round, they are in no more race rounds than
     // candidates that may still win. Only the baseline is in all of them.
-    let race_rounds = |one: &Value| one["heats"].as_u64().unwrap();
+    let race_rounds = |one: &Value| one["race_rounds"].as_u64().unwrap();
     let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
     let mut losers = candidates.iter().filter(slower);
     assert!(

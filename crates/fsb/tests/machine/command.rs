@@ -20,18 +20,7 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
                 ! touch /etc/fsb-mine 2> /dev/null; ! touch /tmp/fsb-mine 2> /dev/null; echo a >> \"$OPEN\"/a; \
                 test $PWD = $FSB_TARGET; head -c 3000000 /dev/zero > big; echo size=$(wc -c < big)";
     let line = line.replace("\"$OPEN\"", open.to_str().unwrap());
-    let arguments = [
-        "run",
-        "ext4",
-        "xfs",
-        "--blocks",
-        "2",
-        "--control",
-        "guest-memory=off",
-        "--size",
-        "700M",
-        "--out",
-    ];
+    let arguments = words("run ext4 xfs --blocks 2 --control guest-memory=off --size 700M --out");
     let surrounding = [
         "run",
         "--prepare",
@@ -41,11 +30,10 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
         open.to_str().unwrap(),
         "--",
     ];
-    let output = fsb(
+    succeeds(
         scratch.path(),
         &[&arguments[..], &surrounding, &[&line]].concat(),
     );
-    expect_code(&output, 0);
     expect_no_traces(&before);
     assert!(fs::metadata(open.join("a")).is_ok() && !Path::new("/tmp/fsb-mine").exists());
     let (run, trials) = (
@@ -60,9 +48,7 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     assert_eq!(trials.len(), 4);
     for trial in &trials {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
-        let samples = trial["stretches"]["timed_ns"]
-            .as_array()
-            .map_or(0, Vec::len);
+        let samples = trial["samples"]["timed_ns"].as_array().map_or(0, Vec::len);
         assert!(samples >= 3, "rounds: {trial:#}");
         let time = metric(trial, "command_time");
         assert!(time > 0.0, "{time}");
@@ -87,17 +73,7 @@ fn each_run_in_rounds_starts_in_an_empty_directory_unless_it_reuses_one() {
     needs!(program "mkfs.xfs");
     let (before, scratch) = (traces(), scratch());
     let run = |out: &str, options: &[&str]| {
-        let arguments = [
-            "run",
-            "ext4",
-            "xfs",
-            "--blocks",
-            "1",
-            "--control",
-            "guest-memory=off",
-            "--size",
-            "700M",
-        ];
+        let arguments = words("run ext4 xfs --blocks 1 --control guest-memory=off --size 700M");
         let command = ["--out", out, "--", "test ! -e made && touch made"];
         let output = fsb(
             scratch.path(),
@@ -111,10 +87,7 @@ fn each_run_in_rounds_starts_in_an_empty_directory_unless_it_reuses_one() {
     for trial in &trials {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         assert!(
-            trial["stretches"]["timed_ns"]
-                .as_array()
-                .map_or(0, Vec::len)
-                >= 3,
+            trial["samples"]["timed_ns"].as_array().map_or(0, Vec::len) >= 3,
             "rounds: {trial:#}"
         );
     }
@@ -143,16 +116,7 @@ fn tar_makes_the_same_calls_in_new_directories_as_after_prepare_removed_its_file
         let line = format!(
             "strace -f -e trace=unlink,unlinkat -o $TMPDIR/calls tar xf src.tar && cat $TMPDIR/calls >> {log}"
         );
-        let arguments = [
-            "run",
-            "ext4",
-            "--blocks",
-            "1",
-            "--control",
-            "guest-memory=off",
-            "--size",
-            "400M",
-        ];
+        let arguments = words("run ext4 --blocks 1 --control guest-memory=off --size 400M");
         let command = [
             "--setup",
             setup,
@@ -163,11 +127,10 @@ fn tar_makes_the_same_calls_in_new_directories_as_after_prepare_removed_its_file
             "--",
             &line,
         ];
-        let output = fsb(
+        succeeds(
             scratch.path(),
             &[&arguments[..], options, &command].concat(),
         );
-        expect_code(&output, 0);
         let trials = measured(&scratch.path().join(out));
         assert!(
             trials.iter().all(|trial| trial["outcome"] == "ok"),
@@ -194,26 +157,14 @@ fn tar_makes_the_same_calls_in_new_directories_as_after_prepare_removed_its_file
 fn the_files_of_a_run_are_removed_before_the_next() {
     needs!(root);
     let (before, scratch) = (traces(), scratch());
-    let arguments = [
-        "run",
-        "ext4",
-        "--blocks",
-        "1",
-        "--control",
-        "guest-memory=off",
-        "--size",
-        "350M",
-        "--out",
-        "run",
-    ];
+    let arguments = words("run ext4 --blocks 1 --control guest-memory=off --size 350M --out run");
     let setup = [
         "--setup",
         "head -c 60000000 /dev/zero > data",
         "--",
         "cp data copy && test $(ls | wc -l) = 2",
     ];
-    let output = fsb(scratch.path(), &[&arguments[..], &setup].concat());
-    expect_code(&output, 0);
+    succeeds(scratch.path(), &[&arguments[..], &setup].concat());
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     assert_eq!(trials[0]["outcome"], "ok", "{trials:#?}");
@@ -225,21 +176,9 @@ fn the_files_of_a_run_are_removed_before_the_next() {
 fn a_sample_has_only_as_many_runs_as_the_slice_has_room_for() {
     needs!(root);
     let (before, scratch) = (traces(), scratch());
-    let arguments = [
-        "run",
-        "ext4",
-        "--blocks",
-        "1",
-        "--control",
-        "guest-memory=off",
-        "--size",
-        "350M",
-        "--out",
-        "run",
-    ];
+    let arguments = words("run ext4 --blocks 1 --control guest-memory=off --size 350M --out run");
     let command = ["--durable", "no", "--", "fallocate", "-l", "60M", "big"];
-    let output = fsb(scratch.path(), &[&arguments[..], &command].concat());
-    expect_code(&output, 0);
+    succeeds(scratch.path(), &[&arguments[..], &command].concat());
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     assert_eq!(trials[0]["outcome"], "ok", "{trials:#?}");
@@ -248,58 +187,6 @@ fn a_sample_has_only_as_many_runs_as_the_slice_has_room_for() {
         (60e6..70e6).contains(&space),
         "the space of one run: {space}"
     );
-}
-
-/// A command that sleeps takes at least that long.
-#[test]
-fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {
-    needs!(root);
-    let (before, scratch) = (traces(), scratch());
-    let plan = "\
-        [[workload]]\nname = 'command'\ncommand = ['sleep', '0.2']\ndurability = 'none'\nlabel = 'sleep'\n\
-        [[workload]]\nname = 'command'\ncommand = 'echo {\\\"tps\\\": 12.5}'\nlabel = 'tps'\n\
-        metric = [{ name = 'tps', pointer = '/tps', better = 'higher' }]\n\
-        [[workload]]\nname = 'command'\ncommand = 'cat seen > /dev/null'\ncache = 'cold'\nlabel = 'cold'\n\
-        setup = 'head -c 20000000 /dev/urandom > seen'\n\
-        [[workload]]\nname = 'command'\ncommand = 'cat seen > /dev/null'\ncache = 'warm'\nlabel = 'warm'\n\
-        setup = 'head -c 20000000 /dev/urandom > seen'\n\
-        [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
-    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "700M", "--out", "run"],
-    );
-    expect_code(&output, 0);
-    expect_no_traces(&before);
-    let trials = measured(&scratch.path().join("run"));
-    let of = |label: &str| {
-        trials
-            .iter()
-            .find(|trial| trial["workload"] == label)
-            .unwrap_or_else(|| panic!("{trials:#?}"))
-    };
-    let time = metric(of("sleep"), "command_time");
-    assert!(time >= 0.2, "{time}");
-    assert_eq!(
-        (&of("tps")["metrics"][0]["name"], metric(of("tps"), "tps")),
-        (&"tps".into(), 12.5)
-    );
-    let read = |label: &str| {
-        of(label)["observed"]["device_read_bytes"]
-            .as_f64()
-            .unwrap_or_default()
-    };
-    assert!(read("cold") >= 19e6, "{:#}", of("cold"));
-    assert!(read("warm") < 1e6, "{:#}", of("warm"));
-    // Comparisons of runs show the number, too.
-    let output = fsb(scratch.path(), &["compare", "run"]);
-    expect_code(&output, 0);
-    let row = stdout(&output)
-        .lines()
-        .find(|line| line.starts_with("tps"))
-        .unwrap_or_default()
-        .to_owned();
-    assert!(row.contains("12.5"), "{}", stdout(&output));
 }
 
 /// Each command fails with its own message; the others continue, and none leaves anything behind.
@@ -341,10 +228,7 @@ fn commands_that_misbehave_fail_alone() {
              [[workload]]\nname = 'command'\nlabel = 'good'\ncommand = 'echo > good; test ! -e big'\n\
              [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "ext4", "--size", "400M", "--out", "run"],
-    );
+    let output = fsb(scratch.path(), "run plan.toml ext4 --size 400M --out run");
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let of = |label: &str| {
@@ -391,17 +275,7 @@ fn commands_that_misbehave_fail_alone() {
 fn a_run_in_which_all_fails_ends_after_a_block() {
     needs!(root);
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "ext4",
-        "--size",
-        "400M",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
-        "--",
-    ];
+    let arguments = words("run ext4 --size 400M --control guest-memory=off --out run --");
     let output = fsb(
         scratch.path(),
         &[&arguments[..], &["/no/such/program"]].concat(),
@@ -478,21 +352,11 @@ fn recipe(name: &str, programs: &[&str], rows: usize) {
         recipe = recipe.replace("-C / tree", "-C /usr/include linux");
     }
     fs::write(scratch.path().join("recipe.toml"), recipe).unwrap();
-    let arguments = [
-        "--blocks",
-        "1",
-        "--size",
-        "800M",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
-    ];
-    let output = fsb(
+    let arguments = words("--blocks 1 --size 800M --control guest-memory=off --out run");
+    let output = succeeds(
         scratch.path(),
         &[&["run", "recipe.toml", "ext4"][..], &arguments].concat(),
     );
-    expect_code(&output, 0);
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     assert_eq!(trials.len(), rows, "{}", stdout(&output));

@@ -94,19 +94,9 @@ fn waits_for_flushes_are_found_unless_barriers_are_off() {
     let before = traces();
     let scratch = scratch();
     std::fs::write(scratch.path().join("plan.toml"), APPEND).unwrap();
-    let arguments = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "bare=ext4,nobarrier",
-        "--explain",
-        "--out",
-        "run",
-        "--format",
-        "json",
-    ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let arguments =
+        words("run plan.toml ext4 bare=ext4,nobarrier --explain --out run --format json");
+    let output = succeeds(scratch.path(), &arguments);
     expect_no_traces(&before);
     let traced = traced(&scratch.path().join("run"));
     assert_eq!(traced.len(), 10);
@@ -180,16 +170,7 @@ fn an_injected_slowdown_is_cpu_time_outside_of_the_kernel() {
     let plan = "size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
                 [[workload]]\nname = 'write'\nfile_size = '4M'\nblock_size = '4K'\noverwrite = true\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let arguments = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "slow=ext4",
-        "--explain",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let arguments = words("run plan.toml ext4 slow=ext4 --explain --out run -q");
     let output = command(scratch.path(), &arguments)
         .env("FSB_INJECT", "1=1.0")
         .output()
@@ -233,7 +214,7 @@ fn fast_commits_of_ext4_write_less_than_full_ones() {
         "run",
         "-q",
     ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    succeeds(scratch.path(), &arguments);
     let traced = traced(&scratch.path().join("run"));
     let fast = |times: &Value| Some(times["commits"]["ext4_fast"].as_u64().unwrap_or(0));
     assert_eq!(sum(&traced, "ext4", fast), 0);
@@ -269,7 +250,7 @@ fn a_shorter_commit_interval_makes_more_commits() {
         "run",
         "-q",
     ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    succeeds(scratch.path(), &arguments);
     let traced = traced(&scratch.path().join("run"));
     let commits = |target: &str| {
         sum(&traced, target, |times| {
@@ -294,11 +275,7 @@ fn throttled_writeback_is_a_class_of_its_own() {
                 size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
                 [[workload]]\nname = 'write'\nfile_size = '64M'\nblock_size = '4K'\naccess = 'random'\nfsync = 512\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "--explain", "--out", "run", "-q"],
-    );
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "run plan.toml --explain --out run -q");
     let run = scratch.path().join("run");
     let observed =
         |target: &str| record(&run)["targets"][target]["controls"]["wbt"]["observed"].clone();
@@ -343,20 +320,10 @@ fn threads_in_one_directory_wait_for_its_lock() {
             format!("{plan}{per_directory}\n"),
         )
         .unwrap();
-        let output = fsb(
+        succeeds(
             scratch.path(),
-            &[
-                "run",
-                "plan.toml",
-                "ext4",
-                "again=ext4",
-                "--explain",
-                "--out",
-                &out,
-                "-q",
-            ],
+            &format!("run plan.toml ext4 again=ext4 --explain --out {out} -q"),
         );
-        expect_code(&output, 0);
         let in_lock = |stack: &&Value| {
             let functions: Vec<&str> = stack["functions"]
                 .as_array()
@@ -400,16 +367,7 @@ fn a_run_that_is_killed_while_it_traces_leaves_nothing() {
     let (before, programs_before) = (traces(), programs());
     let scratch = scratch();
     std::fs::write(scratch.path().join("plan.toml"), APPEND).unwrap();
-    let arguments = [
-        "run",
-        "plan.toml",
-        "ext4",
-        "again=ext4",
-        "--explain",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let arguments = words("run plan.toml ext4 again=ext4 --explain --out run -q");
     let child = Running::start(scratch.path(), &arguments);
     let run = scratch.path().join("run");
     wait_until("a program at work", Duration::from_secs(60), || {
@@ -424,6 +382,5 @@ fn a_run_that_is_killed_while_it_traces_leaves_nothing() {
     wait_until("programs are gone", Duration::from_secs(20), || {
         programs() == programs_before
     });
-    let output = fsb(scratch.path(), &["report", "run"]);
-    expect_code(&output, 0);
+    succeeds(scratch.path(), "report run");
 }

@@ -144,7 +144,7 @@ fn without_root_the_message_says_what_can_be_done() {
         3,
         "testbed/needs-root",
     );
-    let said = stderr(&as_nobody(binary.path(), scratch.path(), &["run", "ext4"]));
+    let said = stderr(&as_nobody(binary.path(), scratch.path(), "run ext4"));
     assert_eq!(
         said.contains("  sudo "),
         Path::new("/usr/bin/sudo").exists(),
@@ -250,7 +250,7 @@ fn too_little_space_is_said_before_anything_starts() {
     let scratch = scratch();
     fails(
         scratch.path(),
-        &["run", "ext4", "--size", "900T", "--out", "run"],
+        "run ext4 --size 900T --out run",
         3,
         "testbed/unable",
     );
@@ -261,13 +261,13 @@ fn too_little_space_is_said_before_anything_starts() {
     .unwrap();
     fails(
         scratch.path(),
-        &["run", "big.toml", "--out", "run"],
+        "run big.toml --out run",
         3,
         "machine/no-space",
     );
     fails(
         scratch.path(),
-        &["run", "xfs", "--size", "16M", "--out", "run"],
+        "run xfs --size 16M --out run",
         2,
         "testbed/refused",
     );
@@ -356,36 +356,6 @@ fn sets_are_compared_without_a_second_thread() {
     let output = command.current_dir(scratch.path()).output().unwrap();
     expect_code(&output, 0);
     assert!(stdout(&output).contains("read"), "{}", stdout(&output));
-}
-
-// Faults during servers' work on real files: the trial names the fault, and the rest of the run
-// continues.
-
-#[test]
-fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
-    needs!(root);
-    let directory = scratch();
-    // The workload makes more files than there are inodes, which fsb cannot predict if mkfs chooses
-    // their number.
-    let creates =
-        "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
-    let grows = format!(
-        "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\
-         [[fileset]]\nname = 'mails'\nfiles = 1000\nsize = '1K'\npreallocated = 0.1\n\
-         [[thread]]\nname = 'writer'\nsteps = [ {creates}]\n'''\n"
-    );
-    let plan = format!(
-        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}sample_time = '2s'\n{grows}{OTHERS}"
-    );
-    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
-    expect_code(&output, 4);
-    expect_one_failure(&directory.path().join("out"), "grows", &["ENOSPC"]);
-    assert!(
-        stdout(&output).contains("ENOSPC") && stderr(&output).contains("ENOSPC"),
-        "{}",
-        stdout(&output)
-    );
 }
 
 // A disk that fills up below `fsb filebench`.

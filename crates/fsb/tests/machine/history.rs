@@ -42,15 +42,7 @@ impl Server {
         };
         server.run(
             "initdb",
-            &[
-                "--pgdata",
-                "data",
-                "--auth",
-                "trust",
-                "--username",
-                "fsb",
-                "--no-sync",
-            ],
+            &words("--pgdata data --auth trust --username fsb --no-sync"),
         );
         server.start_again();
         server
@@ -182,12 +174,9 @@ fn answers(series: &Series) -> Vec<String> {
 
 /// Returns the pages of `fsb serve` by their names.
 fn pages(series: &Series, store: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-    expect_code(
-        &fsb(
-            series.path(),
-            &["serve", "--store", store, "--static", name],
-        ),
-        0,
+    succeeds(
+        series.path(),
+        &["serve", "--store", store, "--static", name],
     );
     let (mut files, mut directories) = (BTreeMap::new(), vec![series.path().join(name)]);
     while let Some(directory) = directories.pop() {

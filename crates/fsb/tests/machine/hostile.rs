@@ -44,16 +44,7 @@ pub(crate) fn arguments<'a>(
     options: &[&'a str],
     command: &[&'a str],
 ) -> Vec<&'a str> {
-    let common = [
-        "--blocks",
-        "1",
-        "--durable",
-        "no",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
-    ];
+    let common = words("--blocks 1 --durable no --control guest-memory=off --out run");
     [&["run"], targets, &common, options, &["--"], command].concat()
 }
 
@@ -520,14 +511,7 @@ fn limits_of_a_command_are_in_force_and_temporary_files_share_half_of_the_memory
     let directory = scratch();
     let line =
         "df -B1 --output=size /dev/shm | tail -n 1; ulimit -H -n; ulimit -S -n; ulimit -H -d";
-    let options = [
-        "--file-limit",
-        "777",
-        "--memory-limit",
-        "1T",
-        "--size",
-        "700M",
-    ];
+    let options = words("--file-limit 777 --memory-limit 1T --size 700M");
     let output = fsb(
         directory.path(),
         &arguments(&["one=ext4", "two=ext4"], &options, &[line]),
@@ -550,16 +534,7 @@ fn limits_of_a_command_are_in_force_and_temporary_files_share_half_of_the_memory
         "{scratch} of {total} KiB"
     );
 
-    let words = [
-        "run",
-        "null",
-        "--print-plan",
-        "--process-limit",
-        "7",
-        "--network",
-        "--",
-        "true",
-    ];
+    let words = words("run null --print-plan --process-limit 7 --network -- true");
     let plan = stdout(&fsb(directory.path(), &words));
     for line in [
         "process_limit = 7",

@@ -10,19 +10,7 @@ use crate::common::*;
 /// measured trial.
 fn start(directory: &Path) -> Running {
     tiny_plan(directory);
-    let arguments = [
-        "run",
-        "tiny.toml",
-        "ext4",
-        "ntfs",
-        "--size",
-        "64M",
-        "--blocks",
-        "50",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let arguments = words("run tiny.toml ext4 ntfs --size 64M --blocks 50 --out run -q");
     let child = Running::start(directory, &arguments);
     let run = directory.join("run");
     wait_until(
@@ -120,8 +108,7 @@ fn resumes(directory: &Path) {
         .unwrap();
     record["blocks_planned"] = (last + 1).into();
     std::fs::write(run.join("run.json"), record.to_string()).unwrap();
-    let output = fsb(directory, &["run", "--resume", "run", "-q"]);
-    expect_code(&output, 0);
+    succeeds(directory, "run --resume run -q");
     let all = trials(&run);
     assert!(all.len() > saved.len());
     for block in 1..=last + 1 {
@@ -160,7 +147,7 @@ fn a_killed_worker_costs_one_trial() {
          [[workload]]\nname = 'rename'\nfiles = 10\n",
     )
     .unwrap();
-    let child = Running::start(scratch.path(), &["run", "slow.toml", "--out", "run", "-q"]);
+    let child = Running::start(scratch.path(), "run slow.toml --out run -q");
     let run = scratch.path().join("run");
     wait_until("warm-up is over", Duration::from_secs(60), || {
         trials(&run).len() >= 2
@@ -241,20 +228,8 @@ fn a_resumed_run_has_slices_of_its_own() {
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
-    let arguments = [
-        "run",
-        "tiny.toml",
-        "ext4",
-        "ext2",
-        "--blocks",
-        "2",
-        "--size",
-        "256M",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run tiny.toml ext4 ext2 --blocks 2 --size 256M --out run -q");
+    succeeds(scratch.path(), &arguments);
     let run = scratch.path().join("run");
     // Keep one trial of block 2.
     let until_block_2 = trials(&run)
@@ -262,7 +237,7 @@ fn a_resumed_run_has_slices_of_its_own() {
         .take_while(|trial| trial["block"] != 2)
         .count();
     cut(&run, until_block_2 + 1);
-    expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "-q"]), 0);
+    succeeds(scratch.path(), "run --resume run -q");
     let slices = |block: u64, superseded: bool| -> BTreeSet<u64> {
         let of_block = |trial: &&serde_json::Value| {
             trial["block"] == block && (trial["superseded"] == true) == superseded
@@ -270,7 +245,7 @@ fn a_resumed_run_has_slices_of_its_own() {
         trials(&run)
             .iter()
             .filter(of_block)
-            .map(|trial| trial["part"].as_u64().unwrap())
+            .map(|trial| trial["slice"].as_u64().unwrap())
             .collect()
     };
     assert_eq!(

@@ -1,5 +1,8 @@
 //! Whole runs of the program on real file systems and devices, in virtual machines, and beside
 //! other programs.
+//!
+//! The module of a test states how it shares the host with tests that run at the same time:
+//! [`exclusive`] with none but [`independent`] ones, the others with all that are not exclusive.
 
 #[macro_use]
 extern crate fsb_testkit;
@@ -7,43 +10,27 @@ extern crate fsb_testkit;
 mod attacks;
 mod background;
 mod bad_input;
-mod browser;
 mod choose;
 mod command;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
-mod controls;
-mod deferred;
 mod devices;
 mod devtools;
-mod directories;
+mod exclusive;
 mod explain;
 mod export;
 mod failures;
 mod fio;
 mod history;
-mod honesty;
 mod hostile;
-mod interference;
-mod iozone;
+mod independent;
 mod killed;
-mod kills;
-mod long_trials;
 mod maintenance;
-mod neighbours;
 mod options;
 mod ownership;
-mod postmark;
 mod real_file_systems;
-mod recorded_hostile;
-mod regimes;
 mod remote;
-mod replays;
 mod serve_runs;
-mod side_by_side;
 mod storage;
-mod terminal;
-mod traces;
-mod vm;
 mod workloads;

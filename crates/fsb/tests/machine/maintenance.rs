@@ -21,7 +21,7 @@ fn measured(targets: &[&str], workload: &str) -> BTreeMap<String, serde_json::Va
         "guest-memory=off",
     ];
     let run = [&["run"], targets, &options, &["--out", "run", "-q"]].concat();
-    expect_code(&fsb(scratch.path(), &run), 0);
+    succeeds(scratch.path(), &run);
     expect_no_traces(&before);
     let trials = trials(&scratch.path().join("run"))
         .into_iter()
@@ -86,17 +86,7 @@ fn no_file_system_of_this_machine_is_frozen() {
     needs!(root);
     needs!(program "mkfs.ext4");
     let scratch = scratch();
-    let run = [
-        "run",
-        "ext4",
-        "--workload",
-        "freeze,files=10",
-        "--blocks",
-        "1",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let run = words("run ext4 --workload freeze,files=10 --blocks 1 --out run -q");
     expect_code(&fsb(scratch.path(), &run), 4);
     let trials = trials(&scratch.path().join("run"));
     assert!(
@@ -117,25 +107,10 @@ fn no_file_system_of_this_machine_is_frozen() {
 fn with_journals(targets: &[&str], extra: &[&str]) -> tempfile::TempDir {
     let before = traces();
     let scratch = scratch();
-    let options = [
-        "--workload",
-        "create,files=50,durability=each",
-        "--workload",
-        "fsck,files=50",
-    ];
-    let rest = [
-        "--size",
-        "640M",
-        "--blocks",
-        "1",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let options = words("--workload create,files=50,durability=each --workload fsck,files=50");
+    let rest = words("--size 640M --blocks 1 --control guest-memory=off --out run -q");
     let run = [&["run"], targets, &options, &rest, extra].concat();
-    expect_code(&fsb(scratch.path(), &run), 0);
+    succeeds(scratch.path(), &run);
     expect_no_traces(&before);
     scratch
 }
@@ -314,30 +289,12 @@ fn files_of_an_aged_file_system_have_more_extents_and_come_from_the_device() {
     needs!(program "mkfs.ext4");
     let before = traces();
     let scratch = scratch();
-    let workloads = [
-        "--workload",
-        "aged-read,bytes=112M,turnover=0",
-        "--workload",
-        "aged-read,bytes=112M",
-    ];
-    let options = [
-        "--size",
-        "160M",
-        "--blocks",
-        "1",
-        "--control",
-        "guest-memory=off",
-        "--verify",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[&["run", "ext4"][..], &workloads, &options].concat(),
-        ),
-        0,
+    let workloads =
+        words("--workload aged-read,bytes=112M,turnover=0 --workload aged-read,bytes=112M");
+    let options = words("--size 160M --blocks 1 --control guest-memory=off --verify --out run -q");
+    succeeds(
+        scratch.path(),
+        &[&["run", "ext4"][..], &workloads, &options].concat(),
     );
     expect_no_traces(&before);
     let found = |age: &str| {

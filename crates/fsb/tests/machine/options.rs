@@ -130,18 +130,7 @@ fn options_of_a_command_say_what_runs_around_it_and_which_exit_codes_are_no_fail
     );
     assert!(writable.join("cleaned").exists());
 
-    let plan = fsb(
-        scratch.path(),
-        &[
-            "run",
-            "null",
-            "--print-plan",
-            "--cache",
-            "cold",
-            "--",
-            "true",
-        ],
-    );
+    let plan = fsb(scratch.path(), "run null --print-plan --cache cold -- true");
     let plan: toml::Table = stdout(&plan).parse().expect("a plan");
     assert_eq!(plan["workload"][0]["cache"].as_str(), Some("cold"));
 }

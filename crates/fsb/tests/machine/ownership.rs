@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use crate::common::{
     FSB, JSON, Running, WAIT, below, command, error_of, expect_code, expect_error,
-    expect_no_traces, fails, fast_plan, fsb, scratch, stderr, stdout, tiny_plan, traces, trials,
-    wait_until,
+    expect_no_traces, fails, fast_plan, fsb, scratch, stderr, stdout, succeeds, tiny_plan, traces,
+    trials, wait_until, words,
 };
 
 pub const NOBODY: u32 = 65534;
@@ -54,19 +54,7 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     // A directory of root below another user's.
     fs::create_dir(&inner).unwrap();
     expect_code(
-        &fsb(
-            &home,
-            &[
-                "run",
-                "null",
-                "fast.toml",
-                "--blocks",
-                "1",
-                "-q",
-                "--out",
-                "inner",
-            ],
-        ),
+        &fsb(&home, "run null fast.toml --blocks 1 -q --out inner"),
         2,
     );
     fs::remove_dir(&inner).unwrap();
@@ -76,10 +64,7 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     let plan = home.join("fast.toml").display().to_string();
-    expect_code(
-        &fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]),
-        0,
-    );
+    succeeds(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]);
     chown(shared.join("fsb-results"), Some(NOBODY), Some(NOBODY)).unwrap();
     expect_code(
         &fsb(&shared, &["run", "null", &plan, "--blocks", "1", "-q"]),
@@ -103,7 +88,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     let scratch = scratch();
     let home = home(scratch.path());
     for who in ["SUDO_UID", "PKEXEC_UID"] {
-        let mut run = command(&home, &["run", "null", "fast.toml", "--blocks", "1", "-q"]);
+        let mut run = command(&home, "run null fast.toml --blocks 1 -q");
         expect_code(&run.env(who, NOBODY.to_string()).output().unwrap(), 0);
     }
     let made = below(&home.join("fsb-results"));
@@ -123,16 +108,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
     let out = home.join("planted");
     let run = sudo(
         &home,
-        &[
-            "run",
-            "null",
-            "fast.toml",
-            "--blocks",
-            "3000",
-            "-q",
-            "--out",
-            "planted",
-        ],
+        &words("run null fast.toml --blocks 3000 -q --out planted"),
     )
     .spawn()
     .unwrap();
@@ -236,22 +212,7 @@ fn reports_follow_nothing_that_others_planted() {
     needs!(root);
     let scratch = scratch();
     fast_plan(scratch.path());
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[
-                "run",
-                "fast.toml",
-                "null",
-                "--blocks",
-                "1",
-                "--out",
-                "one",
-                "-q",
-            ],
-        ),
-        0,
-    );
+    succeeds(scratch.path(), "run fast.toml null --blocks 1 --out one -q");
     let shared = scratch.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -312,21 +273,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     let shared = scratch.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
-    let iozone = [
-        "iozone",
-        "-s",
-        "64k",
-        "-r",
-        "4k",
-        "-i",
-        "0",
-        "-w",
-        "-f",
-        "file",
-        "-Q",
-        "-Rb",
-        "sheet.xls",
-    ];
+    let iozone = words("iozone -s 64k -r 4k -i 0 -w -f file -Q -Rb sheet.xls");
     for arguments in [
         &iozone[..],
         &["postmark", "mail"],
@@ -359,9 +306,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
     expect_code(&fsb(&shared, &iozone), 2);
     assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "theirs");
     // Several processes have the invoking user's privileges as well.
-    let many = [
-        "iozone", "-s", "64k", "-r", "4k", "-i", "0", "-t", "2", "-w", "-F", "one", "two",
-    ];
+    let many = words("iozone -s 64k -r 4k -i 0 -t 2 -w -F one two");
     expect_code(&sudo(&home, &many).output().unwrap(), 0);
     for name in ["one", "two"] {
         assert_eq!(
@@ -581,21 +526,9 @@ fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
     let scratch = scratch();
     let home = home(scratch.path());
     expect_code(
-        &sudo(
-            &home,
-            &[
-                "run",
-                "null",
-                "fast.toml",
-                "--blocks",
-                "1",
-                "-q",
-                "--out",
-                "one",
-            ],
-        )
-        .output()
-        .unwrap(),
+        &sudo(&home, &words("run null fast.toml --blocks 1 -q --out one"))
+            .output()
+            .unwrap(),
         0,
     );
     let precious = scratch.path().join("precious");

@@ -268,7 +268,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
         "run",
         "-q",
     ];
-    expect_code(&fsb(scratch.path(), &run), 0);
+    succeeds(scratch.path(), &run);
     expect_no_traces(&before);
     let record = record(&scratch.path().join("run"));
     let made = |target: &str| record["targets"][target].clone();
@@ -308,7 +308,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
     for trial in measured(&scratch.path().join("run")) {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
     }
-    let commands = stdout(&fsb(scratch.path(), &["report", "run", "--commands"]));
+    let commands = stdout(&fsb(scratch.path(), "report run --commands"));
     for line in [
         "tune2fs -j -J size=8 /dev/YOUR-DEVICE",
         "e2fsck -f -y /dev/YOUR-DEVICE",
@@ -378,12 +378,9 @@ files = 30
 fn measure(scratch: &Path, arguments: &[&str]) -> serde_json::Value {
     fs::write(scratch.join("plan.toml"), PLAN).unwrap();
     let out = arguments.join("").replace(['-', ','], "");
-    expect_code(
-        &fsb(
-            scratch,
-            &[&["run", "plan.toml", "--out", &out, "-q"], arguments].concat(),
-        ),
-        0,
+    succeeds(
+        scratch,
+        &[&["run", "plan.toml", "--out", &out, "-q"], arguments].concat(),
     );
     record(&scratch.join(out))
 }
@@ -475,15 +472,7 @@ fn create_durably(
     more: &[&str],
 ) -> (Vec<(String, serde_json::Value)>, Vec<serde_json::Value>) {
     let scratch = scratch();
-    let workload = [
-        "--workload",
-        "create,files=1000,durability=end",
-        "--blocks",
-        "2",
-        "--out",
-        "run",
-        "-q",
-    ];
+    let workload = words("--workload create,files=1000,durability=end --blocks 2 --out run -q");
     let before = traces();
     let output = fsb(
         scratch.path(),
@@ -533,8 +522,8 @@ fn btrfs_on_an_image_makes_no_commit_that_a_large_disk_does_not_need() {
         assert_eq!(trials.len(), 2);
         for trial in &trials {
             assert_eq!(trial["outcome"], "ok", "{}", trial["error"]);
-            let samples = trial["stretches"]["timed_ns"].as_array().unwrap().len() as u64
-                * trial["stretches"]["units"].as_u64().unwrap();
+            let samples = trial["samples"]["timed_ns"].as_array().unwrap().len() as u64
+                * trial["samples"]["units"].as_u64().unwrap();
             let flushes = trial["observed"]["device_flushes"].as_u64().unwrap();
             // A commit flushes twice. On the slice alone there are more than ten commits in each
             // sample.

@@ -675,12 +675,7 @@ fn a_cut_in_the_run_keeps_its_trials_and_the_run_goes_on() {
     let saved = trials(&run);
     // The host that made the run makes the rest, and no other one.
     host.proxy.mend();
-    fails(
-        scratch.path(),
-        &["run", "--resume", "run"],
-        2,
-        "remote/other-host",
-    );
+    fails(scratch.path(), "run --resume run", 2, "remote/other-host");
     expect_error(
         &host.run(scratch.path(), &["run", "--resume", "run", "--on", "other"]),
         2,
@@ -854,19 +849,8 @@ fn a_fleet_is_one_answer_and_a_host_that_does_not_answer_stops_no_other() {
     let scratch = scratch();
     fleet(&host, scratch.path());
     // Both names are of one machine, which makes one run at a time.
-    let arguments = [
-        "fleet",
-        "run",
-        "plan.toml",
-        "--hosts",
-        "hosts",
-        "--at-once",
-        "1",
-        "--out",
-        "fleet",
-        "--format",
-        "json",
-    ];
+    let arguments =
+        words("fleet run plan.toml --hosts hosts --at-once 1 --out fleet --format json");
     let make = |code: i32| {
         let output = host.run(scratch.path(), &arguments);
         expect_code(&output, code);
@@ -954,17 +938,7 @@ fn the_hosts_of_a_fleet_are_measured_at_once() {
     let before = traces();
     let scratch = scratch();
     fleet_of_two(scratch.path(), &hosts, "5");
-    let arguments = [
-        "fleet",
-        "run",
-        "plan.toml",
-        "--hosts",
-        "hosts",
-        "--out",
-        "fleet",
-        "--format",
-        "json",
-    ];
+    let arguments = words("fleet run plan.toml --hosts hosts --out fleet --format json");
     let child = hosts[0].spawn(scratch.path(), &arguments);
     let began = |name: &str| !trials(&scratch.path().join("fleet").join(name)).is_empty();
     wait_until("trials of the first host", Duration::from_secs(120), || {
@@ -1014,15 +988,7 @@ fn a_signal_ends_the_runs_of_all_hosts_of_a_fleet() {
     fleet_of_two(scratch.path(), &hosts, "50");
     let child = hosts[0].spawn(
         scratch.path(),
-        &[
-            "fleet",
-            "run",
-            "plan.toml",
-            "--hosts",
-            "hosts",
-            "--out",
-            "fleet",
-        ],
+        &words("fleet run plan.toml --hosts hosts --out fleet"),
     );
     for name in ["box", "second"] {
         let run = scratch.path().join("fleet").join(name);

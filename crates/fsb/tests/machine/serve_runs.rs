@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use serde_json::json;
 
 use crate::common::serve_runs::{Answer, Server};
-use crate::common::{counting, expect_no_traces, fails, record, scratch, traces};
+use crate::common::{counting, expect_no_traces, fails, record, scratch, traces, words};
 use crate::devices::Disk;
 use crate::devtools::Browser;
 use crate::ownership::{NOBODY, sudo};
@@ -67,14 +67,7 @@ fn a_store_that_user_nobody_cannot_reach_is_refused_before_the_server_starts() {
     needs!(root);
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let arguments = [
-        "serve",
-        "--allow-runs",
-        "--store",
-        "index",
-        "--listen",
-        "127.0.0.1:0",
-    ];
+    let arguments = words("serve --allow-runs --store index --listen 127.0.0.1:0");
     let refused = fails(directory.path(), &arguments, 3, "machine/unable");
     let message = refused["message"].as_str().unwrap_or_default();
     assert!(

@@ -243,7 +243,7 @@ fn the_disk_beneath_a_named_loop_device_is_described() {
             "writeback throttled for reads within {} ms",
             throttling / 1e3
         );
-        let report = fsb(scratch.path(), &["report", "run", "--notes"]);
+        let report = fsb(scratch.path(), "report run --notes");
         assert!(
             stdout(&report).replace("\n  ", " ").contains(&shown),
             "{}",

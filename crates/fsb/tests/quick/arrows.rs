@@ -28,11 +28,32 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-vm",
         ],
     ),
-    ("fsb-report", &["fsb-model", "fsb-stats"]),
-    ("fsb-history", &["fsb-model", "fsb-report", "fsb-stats"]),
+    ("fsb-report", &["fsb-model", "fsb-stats", "fsb-store"]),
+    (
+        "fsb-results",
+        &[
+            "fsb-compat",
+            "fsb-model",
+            "fsb-report",
+            "fsb-runner",
+            "fsb-stats",
+            "fsb-store",
+            "fsb-testbed",
+        ],
+    ),
+    (
+        "fsb-history",
+        &["fsb-model", "fsb-report", "fsb-stats", "fsb-store"],
+    ),
     (
         "fsb-serve",
-        &["fsb-history", "fsb-model", "fsb-report", "fsb-stats"],
+        &[
+            "fsb-history",
+            "fsb-model",
+            "fsb-report",
+            "fsb-results",
+            "fsb-stats",
+        ],
     ),
     (
         "fsb",
@@ -46,6 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-stats",
             "fsb-runner",
             "fsb-report",
+            "fsb-results",
             "fsb-vm",
             "fsb-history",
             "fsb-serve",
@@ -151,17 +173,17 @@ fn sources() -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Only the programs know the store of runs. The crates below it open files with `input` and remove
-/// trees.
+/// Only the programs and the library of results read the store of runs. Other crates open files with
+/// `input`, remove trees, and use trials that were read.
 #[test]
-fn the_store_of_runs_is_used_by_the_program_alone() {
-    let above = ["fsb/", "fsb-mpi/", "fsb-store/", "xtask/"];
+fn the_store_of_runs_is_used_by_programs_and_results_alone() {
+    let above = ["fsb/", "fsb-mpi/", "fsb-results/", "fsb-store/", "xtask/"];
     let below = |path: &str| !above.iter().any(|name| path.starts_with(name));
     for (path, code) in sources().into_iter().filter(|(path, _)| below(path)) {
         for line in code {
             let names = line.split("fsb_store").skip(1);
             let other = names.filter(|after| {
-                !["::input::", "::remove_tree("]
+                !["::input::", "::journal::", "::remove_tree("]
                     .iter()
                     .any(|known| after.starts_with(known))
             });

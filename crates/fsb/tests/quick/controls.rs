@@ -16,11 +16,10 @@ use crate::common::*;
 fn processors_that_are_left_decide_how_many_threads_there_are() {
     let scratch = scratch();
     let plan = |controls: &[&str]| {
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &[&["run", "null", "--print-plan"], controls].concat(),
         );
-        expect_code(&output, 0);
         stdout(&output)
     };
     assert!(!plan(&["--control", "cpus=0"]).contains("threads = 2"));
@@ -63,14 +62,7 @@ fn wrong_values_are_refused() {
         vec!["run", "null", "--control", "read-ahed=1M"],
         "control/unknown",
     ));
-    let both = [
-        "run",
-        "null",
-        "--control",
-        "dirty-ratio=9%",
-        "--control",
-        "dirty-bytes=1G",
-    ];
+    let both = words("run null --control dirty-ratio=9% --control dirty-bytes=1G");
     requests.push((both.to_vec(), "control/conflict"));
     let requests: Vec<(&[&str], &str)> = requests
         .iter()
@@ -337,22 +329,13 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     let process = format!("process {} ", first.id());
     let refused = fails(
         directory,
-        &["run", "null", "--blocks", "1", "--out", "refused"],
+        "run null --blocks 1 --out refused",
         3,
         "testbed/busy",
     );
     assert_eq!(refused["fields"]["pid"], first.id());
 
-    let insisted = [
-        "run",
-        "plan.toml",
-        "null",
-        "--blocks",
-        "1",
-        "--out",
-        "second",
-        "--allow-concurrent",
-    ];
+    let insisted = words("run plan.toml null --blocks 1 --out second --allow-concurrent");
     let second = fsb_json(directory, &insisted);
     expect_code(&second, 0);
     expect_concurrent(&second, &process);
@@ -395,17 +378,7 @@ fn runs_with_wait_begin_when_the_other_run_has_ended() {
     let scratch = scratch();
     let directory = scratch.path();
     let first = long_run(directory, "first", &[]);
-    let arguments = [
-        "run",
-        "plan.toml",
-        "null",
-        "--blocks",
-        "1",
-        "--runs",
-        "2",
-        "--out",
-        "set",
-    ];
+    let arguments = words("run plan.toml null --blocks 1 --runs 2 --out set");
     let waiting = waiting_runs(directory, &arguments, first.id());
     assert!(
         !directory.join("set/run-1").exists(),
@@ -429,15 +402,7 @@ fn a_run_that_waits_ends_at_a_signal_without_a_trace() {
     let first = long_run(directory, "first", &[]);
     let waiting = waiting_runs(
         directory,
-        &[
-            "run",
-            "plan.toml",
-            "null",
-            "--blocks",
-            "1",
-            "--out",
-            "second",
-        ],
+        &words("run plan.toml null --blocks 1 --out second"),
         first.id(),
     );
     waiting.signal(rustix::process::Signal::INT);
@@ -473,27 +438,9 @@ fn every_command_that_measures_may_insist() {
         &["postmark", "mail.pm"][..],
         &["filebench", "open.f", "-q"],
         &["fio", "j.fio", "--quiet"],
-        &[
-            "micro",
-            "create",
-            "--output",
-            ".",
-            "--file-count",
-            "2",
-            "--run-count",
-            "1",
-        ],
+        &words("micro create --output . --file-count 2 --run-count 1"),
         &["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-f", "file"],
-        &[
-            "run",
-            "plan.toml",
-            "null",
-            "--blocks",
-            "1",
-            "--out",
-            "second",
-            "-q",
-        ],
+        &words("run plan.toml null --blocks 1 --out second -q"),
     ] {
         let refused = fails(directory, arguments, 3, "testbed/busy");
         assert_eq!(refused["fields"]["pid"], first.id(), "{arguments:?}");
@@ -512,7 +459,7 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
     let first = long_run(directory, "first", &["--allow-concurrent"]);
     let refused = fails(
         directory,
-        &["run", "null", "--blocks", "1", "--out", "refused"],
+        "run null --blocks 1 --out refused",
         3,
         "testbed/busy",
     );
@@ -523,11 +470,5 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
         concurrent(&directory.join("first")).is_empty(),
         "no other run measured"
     );
-    expect_code(
-        &fsb(
-            directory,
-            &["run", "null", "--blocks", "1", "--out", "after"],
-        ),
-        0,
-    );
+    succeeds(directory, "run null --blocks 1 --out after");
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{expect_code, fast_plan, fsb, scratch, stdout};
+use crate::common::{expect_code, fast_plan, fsb, scratch, stdout, succeeds};
 
 /// Returns the top of the source tree; a package contains no documentation.
 fn top() -> PathBuf {
@@ -219,13 +219,7 @@ fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
 fn lay_trace(directory: &Path) {
     let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata datasync 0 0\ndata close\n";
     fs::write(directory.join("app.log"), log).unwrap();
-    expect_code(
-        &fsb(
-            directory,
-            &["trace", "import", "app.log", "-o", "app.trace"],
-        ),
-        0,
-    );
+    succeeds(directory, "trace import app.log -o app.trace");
 }
 
 fn plans(words: &[String]) {
@@ -246,8 +240,7 @@ fn plans(words: &[String]) {
         .chain(targets)
         .chain(command)
         .collect();
-    let output = fsb(directory.path(), &line);
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), &line);
     assert!(
         stdout(&output).contains("[[workload]]"),
         "{words:?}: {}",
@@ -281,15 +274,7 @@ fn small_run(words: &[String]) -> Vec<String> {
         .filter(|[name, _]| !replaced.contains(name))
         .flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
-    let small = [
-        "run",
-        "small.toml",
-        "--blocks",
-        "1",
-        "--control",
-        "guest-memory=off",
-        "-q",
-    ];
+    let small = crate::common::words("run small.toml --blocks 1 --control guest-memory=off -q");
     // A plan that is documented with a scale may not work with a smaller one.
     let scale: &[&str] = if options.contains(&"--scale") {
         &[]
@@ -316,8 +301,7 @@ fn measures(line: &[String]) {
     )
     .unwrap();
     let line: Vec<&str> = line.iter().map(String::as_str).collect();
-    let output = fsb(directory.path(), &line);
-    expect_code(&output, 0);
+    succeeds(directory.path(), &line);
     let runs: Vec<_> = fs::read_dir(directory.path().join("fsb-results"))
         .unwrap()
         .collect();
@@ -380,7 +364,7 @@ fn results() -> tempfile::TempDir {
             .into_iter()
             .chain(targets.iter().copied())
             .collect();
-        expect_code(&fsb(directory.path(), &line), 0);
+        succeeds(directory.path(), &line);
     }
     for page in ["ours.html", "theirs.html"] {
         let line = [
@@ -389,7 +373,7 @@ fn results() -> tempfile::TempDir {
             "-o",
             page,
         ];
-        expect_code(&fsb(directory.path(), &line), 0);
+        succeeds(directory.path(), &line);
     }
     for run in (1..=6).map(|number| at(&format!("RUN{number}"))) {
         fs::create_dir(&run).unwrap();
@@ -423,19 +407,18 @@ fn every_command_that_is_documented_does_what_it_says() {
                 expect_code(&fsb(results.path(), &arguments), 2);
             }
             "compare" | "report" | "list" | "completions" => {
-                expect_code(&fsb(results.path(), &arguments), 0)
+                succeeds(results.path(), &arguments);
             }
-            "trace" if arguments[1] != "import" => expect_code(&fsb(results.path(), &arguments), 0),
+            "trace" if arguments[1] != "import" => {
+                succeeds(results.path(), &arguments);
+            }
             // With `--help` as the last argument, clap has read all arguments before it.
             _ => {
                 let own = arguments
                     .iter()
                     .position(|word| *word == "--")
                     .unwrap_or(arguments.len());
-                expect_code(
-                    &fsb(results.path(), &[&arguments[..own], &["--help"]].concat()),
-                    0,
-                );
+                succeeds(results.path(), &[&arguments[..own], &["--help"]].concat());
             }
         }
     }

@@ -91,12 +91,7 @@ fn workloads_larger_than_the_target_are_refused_beforehand() {
     } else {
         "testbed/needs-root"
     };
-    fails(
-        directory.path(),
-        &["run", "plan.toml", "--out", "out"],
-        3,
-        code,
-    );
+    fails(directory.path(), "run plan.toml --out out", 3, code);
     assert!(!directory.path().join("out").exists());
 }
 
@@ -110,7 +105,7 @@ fn too_few_files_fail_one_trial() {
     // Long enough for more than three deletions on the busiest machine.
     let plan = format!("targets = ['./target']\n{SHORT}sample_time = '300ms'\n{few}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    let output = fsb(directory.path(), "run plan.toml --out out");
     expect_code(&output, 4);
     expect_one_failure(&directory.path().join("out"), "few", &["trial/no-files"]);
     assert_eq!(
@@ -131,7 +126,7 @@ fn files_that_vanish_fail_one_trial() {
         "[[workload]]\nname = 'fileserver'\nfiles = 300\nfile_size = '8K'\ndurability = 'none'\n";
     let plan = format!("targets = ['./target']\n{SHORT}sample_time = '500ms'\n{served}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let running = Running::start(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    let running = Running::start(directory.path(), "run plan.toml --out out");
     let over = AtomicBool::new(false);
     let output = std::thread::scope(|scope| {
         scope.spawn(|| {

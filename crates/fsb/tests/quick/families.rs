@@ -5,16 +5,14 @@ use crate::common::*;
 #[test]
 fn every_family_is_listed_and_no_member_lacks_its_line() {
     let scratch = scratch();
-    let families = fsb(scratch.path(), &["list"]);
-    expect_code(&families, 0);
+    let families = succeeds(scratch.path(), "list");
     let names: Vec<String> = stdout(&families)
         .lines()
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .collect();
     assert!(names.len() >= 8, "{names:?}");
     for name in &names {
-        let members = fsb(scratch.path(), &["list", name]);
-        expect_code(&members, 0);
+        let members = succeeds(scratch.path(), &["list", name]);
         let text = stdout(&members);
         assert!(!text.is_empty(), "{name}");
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -24,7 +22,7 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
             );
         }
     }
-    let systems = stdout(&fsb(scratch.path(), &["list", "file-systems"]));
+    let systems = stdout(&fsb(scratch.path(), "list file-systems"));
     for name in [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs", "tmpfs", "null", "reiserfs", "jfs", "f2fs",
         "nilfs2",
@@ -46,7 +44,7 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
 #[test]
 fn suites_say_whose_work_they_are_and_how_long_they_take() {
     let scratch = scratch();
-    let text = stdout(&fsb(scratch.path(), &["list", "suites"]));
+    let text = stdout(&fsb(scratch.path(), "list suites"));
     for (machine, suite) in [
         ("mail server", "varmail"),
         ("database", "oltp"),
@@ -71,7 +69,7 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
             .0;
         // The command is valid.
         let plan: Vec<&str> = command.split(' ').chain(["--print-plan"]).collect();
-        expect_code(&fsb(scratch.path(), &plan), 0);
+        succeeds(scratch.path(), &plan);
         let found = stdout(&fsb(scratch.path(), &["list", machine]));
         assert!(
             found.contains(&format!("{suite} (suites): ")) && found.contains("up to 5 min"),
@@ -110,28 +108,11 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
     let scratch = scratch();
     let asked = fsb_json(
         scratch.path(),
-        &[
-            "run",
-            "ext4",
-            "xfs",
-            "--suite",
-            "postgresql",
-            "--seed",
-            "7",
-            "--print-plan",
-        ],
+        "run ext4 xfs --suite postgresql --seed 7 --print-plan",
     );
     let named = fsb(
         scratch.path(),
-        &[
-            "run",
-            "ext4",
-            "xfs",
-            "postgresql.toml",
-            "--seed",
-            "7",
-            "--print-plan",
-        ],
+        "run ext4 xfs postgresql.toml --seed 7 --print-plan",
     );
     expect_code(&asked, 0);
     assert_eq!(stdout(&asked), stdout(&named));
@@ -140,7 +121,7 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
         "postgresql.toml"
     );
     assert_eq!(messages(&asked).len(), 1, "{}", stderr(&asked));
-    let suites = stdout(&fsb(scratch.path(), &["list", "suites"]));
+    let suites = stdout(&fsb(scratch.path(), "list suites"));
     assert!(
         suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"),
         "{suites}"
@@ -191,8 +172,7 @@ fn screens_fit_eighty_columns() {
 fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     let scratch = scratch();
     let shown = |arguments: &[&str]| {
-        let output = fsb(scratch.path(), arguments);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), arguments);
         stdout(&output)
     };
     for line in shown(&["list", "workloads"]).lines() {
@@ -241,8 +221,7 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
 #[test]
 fn the_doctor_names_every_file_system_and_what_to_install() {
     let scratch = scratch();
-    let output = fsb(scratch.path(), &["doctor", "--quick"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "doctor --quick");
     let text = stdout(&output);
     assert!(!text.contains("other processes"), "it was quick: {text}");
     for name in ["ext4", "xfs", "btrfs", "ntfs", "loop"] {
@@ -289,7 +268,7 @@ fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
         .args(["-c", "while :; do :; done"])
         .spawn()
         .unwrap();
-    let output = fsb_json(scratch.path(), &["doctor"]);
+    let output = fsb_json(scratch.path(), "doctor");
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     expect_code(&output, 0);
@@ -323,8 +302,7 @@ fn version_and_help_are_answers() {
         &["micro", "--help"],
         &["list", "--help"],
     ] {
-        let output = fsb(scratch.path(), arguments);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), arguments);
         assert!(!output.stdout.is_empty(), "{arguments:?}");
     }
 }

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::common::filebench::*;
 use crate::common::{
     JSON, expect_code, expect_error, expect_no_traces, expect_refusals, fails, fsb, fsb_json,
-    kill_watcher, message, scratch, stdout, traces, wait_until,
+    kill_watcher, message, scratch, stdout, succeeds, traces, wait_until, words,
 };
 
 #[test]
@@ -68,11 +68,10 @@ fn results_have_filebenchs_form_and_are_compared_as_filebenchs() {
     std::fs::write(directory.path().join("one.txt"), &texts[0]).unwrap();
     std::fs::write(directory.path().join("two.txt"), &texts[1]).unwrap();
     let compared = |arguments: &[&str]| {
-        let output = fsb(
+        let output = succeeds(
             directory.path(),
             &[&["compare", "one.txt", "two.txt"], arguments].concat(),
         );
-        expect_code(&output, 0);
         stdout(&output)
     };
     // The total comes first, and its parts on demand.
@@ -91,7 +90,7 @@ fn files_that_come_with_fsb_run_by_their_name() {
     let names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let help = stdout(&fsb(directory.path(), &["filebench", "--help"]));
+    let help = stdout(&fsb(directory.path(), "filebench --help"));
     let is_listed = |name: &&String| {
         help.split([' ', ',', '\n'])
             .any(|word| word.trim_end_matches('.') == **name)
@@ -128,8 +127,7 @@ fn files_that_come_with_fsb_run_by_their_name() {
             .collect();
         let mut arguments = vec!["filebench", "--dir", ".", "--seconds", "1", "-q", name];
         arguments.extend(values.iter().map(String::as_str));
-        let output = fsb(directory.path(), &arguments);
-        expect_code(&output, 0);
+        let output = succeeds(directory.path(), &arguments);
         assert!(
             stdout(&output).contains(": IO Summary: "),
             "{name}: {}",
@@ -147,15 +145,7 @@ fn recommended_sizes_are_those_of_the_documentation() {
         fsb(
             directory.path(),
             &[
-                &[
-                    "filebench",
-                    "--dir",
-                    ".",
-                    "--seconds",
-                    "1",
-                    "-q",
-                    "filemicro_statfile.f",
-                ],
+                &words("filebench --dir . --seconds 1 -q filemicro_statfile.f"),
                 more,
             ]
             .concat(),
@@ -171,14 +161,14 @@ fn recommended_sizes_are_those_of_the_documentation() {
     );
     fails(
         directory.path(),
-        &["filebench", "--system", "small", "makedirs.f"],
+        "filebench --system small makedirs.f",
         2,
         "arguments/conflict",
     );
     std::fs::write(directory.path().join("own.f"), "set $dir=/tmp\n").unwrap();
     fails(
         directory.path(),
-        &["filebench", "--system", "small", "own.f"],
+        "filebench --system small own.f",
         2,
         "arguments/conflict",
     );
@@ -281,14 +271,7 @@ fn unsupported_flowops_are_reported_by_line_beforehand() {
         .collect();
     expect_refusals("filebench", directory.path(), &requests);
     // At this size the file set does not fit.
-    let large = [
-        "filebench",
-        "--dir",
-        ".",
-        "--set",
-        "filesize=1t",
-        &videoserver,
-    ];
+    let large = format!("filebench --dir . --set filesize=1t {videoserver}");
     fails(directory.path(), &large, 3, "machine/no-space");
     if let Some(device) = ["/dev/vda", "/dev/sda", "/dev/loop0"]
         .into_iter()
@@ -329,7 +312,7 @@ fn signals_end_it_and_it_leaves_nothing() {
     running.wait();
     expect_no_traces(&before);
     assert_eq!(listing(directory.path()).len(), 1);
-    expect_code(&fsb(directory.path(), &["clean"]), 0);
+    succeeds(directory.path(), "clean");
     assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
 }
 
@@ -389,7 +372,7 @@ fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
                 define process name=p {\nthread name=t {\nflowop deletefile name=d,filesetname=s\n}\n}\n\
                 run 30\nset mode quit firstdone\nrun 30\n";
     std::fs::write(directory.path().join("few.f"), text).unwrap();
-    let output = fsb_json(directory.path(), &["filebench", "few.f"]);
+    let output = fsb_json(directory.path(), "filebench few.f");
     expect_code(&output, 4);
     let failed = message(&output, "warning/run-failed");
     assert_eq!(failed["fields"]["line"], 9, "{failed}");

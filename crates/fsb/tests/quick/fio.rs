@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::filebench::{files, listing};
 use crate::common::{
-    JSON, Running, expect_code, expect_error, fails, fsb, scratch, stderr, stdout, wait_until,
+    JSON, Running, expect_error, fails, scratch, stderr, stdout, succeeds, wait_until,
 };
 
 fn write(directory: &Path, name: &str, text: &str) {
@@ -20,11 +20,7 @@ fn run(text: &str) -> Value {
     let directory = scratch();
     write(directory.path(), "j.fio", text);
     write(directory.path(), "size.inc", "size=1m\n");
-    let output = fsb(
-        directory.path(),
-        &["fio", "--output-format", "json", "-q", "j.fio"],
-    );
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), "fio --output-format json -q j.fio");
     let left = ["j.fio", "size.inc"].map(|name| directory.path().join(name));
     assert_eq!(listing(directory.path()), left, "the files are removed");
     serde_json::from_str(&stdout(&output)).unwrap()
@@ -227,23 +223,13 @@ fn results_are_compared_as_fios() {
         "[seq]\nrw=read\nsize=1m\nbs=64k\n",
     );
     for name in ["a.json", "b.json"] {
-        let output = fsb(
+        let output = succeeds(
             directory.path(),
-            &[
-                "fio",
-                "-q",
-                "j.fio",
-                "--output-format",
-                "json",
-                "--output",
-                name,
-            ],
+            &format!("fio -q j.fio --output-format json --output {name}"),
         );
-        expect_code(&output, 0);
         assert_eq!(stdout(&output), "");
     }
-    let output = fsb(directory.path(), &["compare", "a.json", "b.json"]);
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), "compare a.json b.json");
     assert!(stdout(&output).contains("seq: read"), "{}", stdout(&output));
 }
 
@@ -255,8 +241,7 @@ fn the_normal_format_is_short_and_differences_are_notes() {
         "j.fio",
         "[seq]\nthread\nrw=write\nsize=1m\nwrite_bw_log=x\n",
     );
-    let output = fsb(directory.path(), &["fio", "-q", "j.fio"]);
-    expect_code(&output, 0);
+    let output = succeeds(directory.path(), "fio -q j.fio");
     let (text, notes) = (stdout(&output), stderr(&output));
     assert!(
         text.contains("seq: (groupid=0, jobs=1)\n  write: IOPS="),
@@ -279,7 +264,7 @@ fn unsupported_options_are_named_before_anything_is_changed() {
     let directory = scratch();
     let refused = |text: &str, exit: i32, code: &str| {
         write(directory.path(), "j.fio", text);
-        let error = fails(directory.path(), &["fio", "j.fio"], exit, code);
+        let error = fails(directory.path(), "fio j.fio", exit, code);
         assert_eq!(listing(directory.path()).len(), 1);
         error["message"].as_str().unwrap().to_owned()
     };
@@ -302,16 +287,11 @@ fn unsupported_options_are_named_before_anything_is_changed() {
         2,
         "directory/unusable",
     );
-    fails(
-        directory.path(),
-        &["fio", "gone.fio"],
-        2,
-        "input/unreadable",
-    );
+    fails(directory.path(), "fio gone.fio", 2, "input/unreadable");
     write(directory.path(), "j.fio", "[j]\nrw=read\nsize=1m\n");
     fails(
         directory.path(),
-        &["fio", "j.fio", "--output", "gone/a.json"],
+        "fio j.fio --output gone/a.json",
         2,
         "output/unwritable",
     );

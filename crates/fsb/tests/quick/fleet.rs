@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{
-    expect_code, fails, fsb, fsb_json, has_message, messages, record, scratch, stderr, stdout,
+    expect_code, fails, fsb_json, has_message, messages, read_json, record, scratch, stderr,
+    stdout, succeeds,
 };
 
 const PLAN: &str = "[repetition]\nblocks = 6\nsample_time = '1ms'\n[[workload]]\nname = 'rename'\nfiles = 100\n\
@@ -19,18 +20,9 @@ fn hosts(directory: &Path, slowdowns: &[&str]) {
     for (place, slowdown) in slowdowns.iter().enumerate() {
         let (seed, out) = (format!("{}", place + 1), format!("fleet/host{place}"));
         let target = format!("other=null,slowdown={slowdown}");
-        let arguments = [
-            "run",
-            "small.toml",
-            "base=null",
-            &target,
-            "--seed",
-            &seed,
-            "--out",
-            &out,
-            "--quiet",
-        ];
-        expect_code(&fsb(directory, &arguments), 0);
+        let arguments =
+            format!("run small.toml base=null {target} --seed {seed} --out {out} --quiet");
+        succeeds(directory, &arguments);
         change(&directory.join(&out), |record| {
             record["on"] = format!("root@web{place}").into();
             // The definitions of the targets are the same on all hosts.
@@ -82,7 +74,7 @@ fn runs_of_many_hosts_are_one_answer() {
         assert_eq!(comparison["verdicts"]["faster"], 0, "{comparison}");
     }
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/fleet.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let schema = read_json(schema);
     let validator = jsonschema::validator_for(&schema).expect("the schema is a schema");
     let errors: Vec<String> = validator
         .iter_errors(&document)
@@ -92,8 +84,7 @@ fn runs_of_many_hosts_are_one_answer() {
     // The parent and its directories are the same hosts, and each counts once.
     let same = answer(scratch.path(), &["fleet/host0", "fleet"], 0);
     assert_eq!(same["hosts"].as_array().unwrap().len(), 3);
-    let text = fsb(scratch.path(), &["fleet", "compare", "fleet", "--each"]);
-    expect_code(&text, 0);
+    let text = succeeds(scratch.path(), "fleet compare fleet --each");
     let text = stdout(&text);
     assert!(
         text.starts_with("3 hosts; baseline: base\n")
@@ -108,10 +99,7 @@ fn runs_of_many_hosts_are_one_answer() {
         ("a.pdf", "%PDF"),
         ("a.png", "\u{fffd}PNG"),
     ] {
-        expect_code(
-            &fsb(scratch.path(), &["fleet", "compare", "fleet", "-o", file]),
-            0,
-        );
+        succeeds(scratch.path(), &["fleet", "compare", "fleet", "-o", file]);
         let content = fs::read(scratch.path().join(file)).unwrap();
         assert!(
             String::from_utf8_lossy(&content).starts_with(start),
@@ -142,10 +130,7 @@ fn a_host_without_results_is_listed_and_stops_no_other() {
         record["on"] = "root@web0".into();
         record["segments"][0]["started"] = "2000-01-01T00:00:00Z".into();
     });
-    let output = fsb_json(
-        scratch.path(),
-        &["fleet", "compare", "--format", "json", "fleet", "missing"],
-    );
+    let output = fsb_json(scratch.path(), "fleet compare --format json fleet missing");
     expect_code(&output, 2);
     let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(document["hosts"].as_array().unwrap().len(), 2);
@@ -202,7 +187,7 @@ fn a_comparison_of_runs_of_several_hosts_names_the_command_of_fleets() {
         (command(&both), command(&both[..1])),
         (vec![note.to_owned()], Vec::new())
     );
-    let error = fails(scratch.path(), &["compare", "fleet"], 2, "compare/no-match");
+    let error = fails(scratch.path(), "compare fleet", 2, "compare/no-match");
     assert!(
         error["message"]
             .as_str()

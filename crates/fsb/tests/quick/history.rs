@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::common::history::{Series, expect_writers_to_lose_nothing};
 use crate::common::{
-    JSON, expect_code, fails, fsb, fsb_json, message, stderr, stdout, trials, write_trials,
+    JSON, expect_code, fails, fsb_json, message, read_json, stderr, stdout, succeeds, trials,
+    words, write_trials,
 };
 
 fn environments(document: &Value) -> &Vec<Value> {
@@ -88,7 +89,7 @@ fn the_documents_follow_their_schemas() {
             "{}/../../docs/schema/{schema}.json",
             env!("CARGO_MANIFEST_DIR")
         );
-        let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+        let schema = read_json(schema);
         let validator = jsonschema::validator_for(&schema).unwrap();
         let printed = series.history(&[arguments, &["--format", "json"]].concat());
         let document: Value = serde_json::from_str(&printed).unwrap();
@@ -129,14 +130,7 @@ fn another_kernel_is_another_environment_and_no_regression() {
         (&change["verdict"], &change["differences"]),
         (&json!("slower"), &differences)
     );
-    let names = [
-        "history",
-        "changes",
-        "--across",
-        "colour",
-        "--store",
-        "index.sqlite",
-    ];
+    let names = words("history changes --across colour --store index.sqlite");
     fails(series.path(), &names, 2, "arguments/invalid-value");
 }
 
@@ -218,8 +212,7 @@ fn a_run_that_lost_blocks_is_named_and_left_out() {
         stderr(&added)
     );
     assert!(stderr(&added).contains("1 run added"), "{}", stderr(&added));
-    let compared = fsb(series.path(), &["compare", "run-000", "run-001"]);
-    expect_code(&compared, 0);
+    let compared = succeeds(series.path(), "compare run-000 run-001");
     let shown = stdout(&compared)
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -355,7 +348,7 @@ fn pruned_runs_leave_the_index_and_stay_on_disk() {
     assert!(series.run(0).join("run.json").is_file());
     fails(
         series.path(),
-        &["history", "prune", "--store", "index.sqlite"],
+        "history prune --store index.sqlite",
         2,
         "arguments/missing",
     );
@@ -366,13 +359,13 @@ fn unfinished_runs_and_unknown_names_are_refused() {
     let mut series = Series::new();
     fails(
         series.path(),
-        &["history", "list", "--store", "index.sqlite"],
+        "history list --store index.sqlite",
         2,
         "history/missing",
     );
     series.add(2, 1.0, "6.1");
     let path = series.run(1).join("run.json");
-    let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     record["stop_reason"] = Value::Null;
     fs::write(&path, record.to_string()).unwrap();
     let names = series.names();
@@ -396,19 +389,19 @@ fn unfinished_runs_and_unknown_names_are_refused() {
     );
     fails(
         series.path(),
-        &["history", "show", "nothing", "--store", "index.sqlite"],
+        "history show nothing --store index.sqlite",
         2,
         "history/unknown-series",
     );
     fails(
         series.path(),
-        &["history", "show", "read", "--store", "index.sqlite"],
+        "history show read --store index.sqlite",
         2,
         "history/unknown-series",
     );
     fails(
         series.path(),
-        &["history", "diff", "zz", "zz", "--store", "index.sqlite"],
+        "history diff zz zz --store index.sqlite",
         2,
         "history/unknown-run",
     );
@@ -419,7 +412,7 @@ fn unfinished_runs_and_unknown_names_are_refused() {
     .unwrap();
     fails(
         series.path(),
-        &["history", "list", "--store", "text.sqlite"],
+        "history list --store text.sqlite",
         2,
         "history/not-a-history",
     );

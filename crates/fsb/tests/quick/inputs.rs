@@ -261,11 +261,13 @@ fn long_run(directory: &Path, lines: usize, padding: usize) {
         let (block, target) = (line / 20 + 1, ["ext4", "xfs"][line % 2]);
         let workload = line / 2 % 10;
         let value = 1e8 + (line * 7919 % 1_000_003) as f64;
-        writeln!(
-            journal,
+        let trial = format!(
             r#"{{"schema":"fsbench/trial/1","id":"b{block}.{target}.{workload}","phase":"measured","block":{block},"order":{line},"attempt":1,"target":"{target}","kernel":"6.18","workload":"write {workload}","operation":"write","params":{{"name":"write","block_size":4096,"file_size":1048576,"files":{workload}}},"started":"2026-01-01T00:00:00Z","outcome":"ok","metrics":[{{"name":"throughput","value":{value},"unit":"bytes_per_second","better":"higher"}}],"latency":{{"write":"{padding}"}},"observed":{{"mount_options":["rw"],"seen":[1,2,3]}}}}"#
-        )
-        .unwrap();
+        );
+        let trial: Value = serde_json::from_str(&trial).unwrap();
+        journal
+            .write_all(&fsb_store::journal_line(&trial).unwrap())
+            .unwrap();
     }
     journal.into_inner().unwrap();
 }
@@ -379,7 +381,7 @@ fn fields_name_what_an_error_is_about() {
         json!({ "path": "DIR/missing", "errno": "ENOENT" }),
     );
     expect("run exxt4@loop", json!({ "name": "exxt4" }));
-    let newer = json!({ "path": "DIR/newer/run.json", "found": "fsbench/run/3", "expected": "fsbench/run/2" });
+    let newer = json!({ "path": "DIR/newer/run.json", "found": "fsbench/run/9", "expected": "fsbench/run/1" });
     expect("report DIR/newer", newer);
 }
 
@@ -453,7 +455,7 @@ fn a_file_of_another_command_gets_one_message_that_names_it() {
             "fio version 2 iolog\nf walk 1 2\n",
             "fsb trace import",
         ),
-        ("app.trace", "FSBTRACE\u{1}", "fsb trace show"),
+        ("app.trace", "fsbtrace\u{1}", "fsb trace show"),
     ];
     let directory = scratch();
     for (name, text, _) in FILES {

@@ -9,8 +9,10 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use crate::common::compare::compare;
 use crate::common::{
-    expect_code, fast_plan, fsb, fsb_json, message, messages, record, scratch, stdout, trials,
+    expect_code, fast_plan, fsb, fsb_json, json, message, messages, record, scratch, stdout,
+    succeeds, trials, words,
 };
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> Output {
@@ -124,17 +126,8 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
         .map(|line| line.rsplitn(11, ',').last().unwrap())
         .collect();
     assert_eq!(differ.len() as u32, affected_to_the_end, "{differ:?}");
-    // The first screen shows a summary; the report shows the warning.
-    assert!(
-        !stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "),
-        "{}",
-        stdout(&loud)
-    );
-    let said = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"])).replace("\n  ", " ");
-    let expected = format!(
-        "CPU steal 3 %: {repeated} of 48 trials affected, {repeated} of them retried, {affected_to_the_end} affected to the end"
-    );
-    assert!(said.contains(&expected), "{expected} in {said}");
+    // The first screen shows a summary.
+    assert!(!stdout(&loud).contains("warning: "), "{}", stdout(&loud));
     let retried = messages(&loud)
         .into_iter()
         .filter(|message| message["code"] == "note/retried")
@@ -144,9 +137,15 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
         "{retried} of {repeated} were printed"
     );
     // The report uses the same trials: those that count.
-    let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
-    let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
-    for row in view["rows"].as_array().unwrap() {
+    let view = json(scratch.path(), "report loud --format json");
+    let expected = format!(
+        "{repeated} of 48 trials affected, {repeated} of them retried, {affected_to_the_end} affected to the end"
+    );
+    assert!(
+        view["warnings"].to_string().contains(&expected),
+        "{expected} in {view:#}"
+    );
+    for row in view["cases"].as_array().unwrap() {
         for cell in row["cells"].as_array().unwrap() {
             assert_eq!(
                 cell["trials"].as_array().unwrap().len(),
@@ -155,11 +154,6 @@ fn affected_trials_are_retried_and_the_last_attempt_is_analysed() {
             );
         }
     }
-    let page = fs::read_to_string(scratch.path().join("loud/report.html")).unwrap();
-    assert!(
-        page.replace('\u{a0}', " ").contains("CPU steal 3 %"),
-        "the report says so too"
-    );
 }
 
 #[test]
@@ -167,21 +161,8 @@ fn a_case_affected_by_interference_is_marked_and_not_retried() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let targets = ["a=null,interference=35%", "b=null"];
-    let arguments = [
-        "run",
-        "fast.toml",
-        "--seed",
-        "42",
-        "--blocks",
-        "3",
-        "--out",
-        "run",
-        "-q",
-    ];
-    expect_code(
-        &fsb(scratch.path(), &[&arguments[..], &targets].concat()),
-        0,
-    );
+    let arguments = words("run fast.toml --seed 42 --blocks 3 --out run -q");
+    succeeds(scratch.path(), &[&arguments[..], &targets].concat());
     let all = trials(&scratch.path().join("run"));
     assert!(
         all.iter()
@@ -268,27 +249,16 @@ fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
     ];
     let output = run(scratch.path(), "run", &targets);
     expect_code(&output, 0);
-    let screen = stdout(&output);
-    assert!(
-        screen.starts_with("Simulated times: no file system is measured. With interference in "),
-        "{screen}"
-    );
-    assert!(
-        !screen.contains("fastest")
-            && screen
-                .replace('\n', " ")
-                .contains(": not judged: most trials were affected by interference"),
-        "{screen}"
-    );
-    assert!(screen.contains("trust: low, because "), "{screen}");
-    let compared = stdout(&fsb(scratch.path(), &["compare", "run"])).replace("\n  ", " ");
-    assert!(
-        !compared.contains("faster at")
-            && compared.contains(
-                ": not judged: most trials were affected by interference or invalid in run"
-            ),
-        "{compared}"
-    );
+    let report = json(scratch.path(), "report run --format json");
+    assert_eq!(report["trust"]["level"], "low");
+    for row in report["cases"].as_array().unwrap() {
+        assert_eq!(row["ranking"]["outcome"], "not_judged", "{row:#}");
+    }
+    let (document, _) = compare(scratch.path(), &["run"]);
+    for operation in document["operations"].as_array().unwrap() {
+        let verdict = &operation["estimate"]["against"]["b"]["verdict"];
+        assert_eq!(verdict, "not_judged", "{operation:#}");
+    }
 }
 
 /// Interference affects only one side of a comparison if each run has one target, in rounds, too.
@@ -306,15 +276,7 @@ fn runs_of_one_target_that_were_mostly_affected_are_compared_without_a_verdict()
     }
     let compared = stdout(&fsb(
         scratch.path(),
-        &[
-            "compare",
-            "old",
-            "new",
-            "--between",
-            "1%",
-            "--format",
-            "json",
-        ],
+        "compare old new --between 1% --format json",
     ));
     let document: serde_json::Value = serde_json::from_str(&compared).expect("a comparison");
     for operation in document["operations"].as_array().expect("operations") {
@@ -355,12 +317,9 @@ fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
         table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
         "an affected number is analysed"
     );
-    let screen = stdout(&fsb(scratch.path(), &["report", "loud", "--notes"]));
-    let line = screen
-        .lines()
-        .find(|line| line.contains("CPU steal"))
-        .unwrap();
-    insta::assert_snapshot!("interference_warning", line);
+    let trials = trials(&scratch.path().join("loud"));
+    let superseded = trials.iter().filter(|trial| trial["superseded"] == true);
+    assert_eq!(superseded.count(), 5);
 }
 
 #[test]
@@ -387,7 +346,7 @@ fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
     let mut run: Value = record(&cut);
     run["stop_reason"] = Value::Null;
     fs::write(cut.join("run.json"), run.to_string()).unwrap();
-    expect_code(&fsb(scratch.path(), &["run", "--resume", "cut", "-q"]), 0);
+    succeeds(scratch.path(), "run --resume cut -q");
     assert!(
         table(&scratch.path().join("whole")) == table(&cut),
         "another table after the resume"
@@ -432,9 +391,8 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
             .unwrap()
     };
     let widest = |out: &str| {
-        let report = fsb(scratch.path(), &["report", out, "--format", "json"]);
-        let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
-        let cells: Vec<&Value> = view["rows"]
+        let view = json(scratch.path(), &["report", out, "--format", "json"]);
+        let cells: Vec<&Value> = view["cases"]
             .as_array()
             .unwrap()
             .iter()
@@ -482,33 +440,12 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
             rule
         );
     }
-    let screen = stdout(&fsb(scratch.path(), &["report", "noisy", "--notes"]));
-    assert!(
-        screen.contains(&format!("ended after {made} blocks: every cell's")),
-        "{screen}"
-    );
-    let page = fs::read_to_string(scratch.path().join("noisy/report.html")).unwrap();
-    assert!(
-        page.contains("The rule: from 5 blocks on, one more")
-            && page.contains("The run ended after"),
-        "both stand in the report"
-    );
     // With several targets the precision is that of their ratios.
-    let pair = [
-        "run",
-        "two.toml",
-        "null,noise=0.1%",
-        "null,noise=0.1%",
-        "--seed",
-        "7",
-        "--precision",
-        "30%",
-    ];
-    let two = fsb(
+    let pair = words("run two.toml null,noise=0.1% null,noise=0.1% --seed 7 --precision 30%");
+    succeeds(
         scratch.path(),
         &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat(),
     );
-    expect_code(&two, 0);
     let reason = record(&scratch.path().join("2"))["stop_reason"].clone();
     assert_eq!(
         (&reason["kind"], &reason["blocks"], &reason["of_ratios"]),
@@ -518,16 +455,10 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     // The run warns that the budget is too small for the precision, and names the workload with the
     // widest interval.
     let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
+    let warning = stdout(&hopeless);
     assert!(
-        stdout(&hopeless).contains("warning: the run ended after "),
-        "{}",
-        stdout(&hopeless)
-    );
-    let screen =
-        stdout(&fsb(scratch.path(), &["report", "hopeless", "--notes"])).replace("\n  ", " ");
-    assert!(
-        screen.contains("(requested: ±0.1 %)") && screen.contains("is still within ±"),
-        "{screen}"
+        warning.contains("warning: the run ended after "),
+        "{warning}"
     );
     assert!(blocks("hopeless") >= 5);
 }
@@ -548,11 +479,9 @@ fn a_precision_that_no_cell_can_have_ends_after_a_block() {
         ],
     );
     expect_code(&output, 4);
-    let said = stdout(&output).replace("\n  ", " ");
-    assert!(
-        said.contains("1 block: every trial failed, in warm-up too"),
-        "{said}"
-    );
+    let reason = record(&scratch.path().join("run"))["stop_reason"].clone();
+    let expected = serde_json::json!({ "kind": "hopeless", "blocks": 1, "failed": true });
+    assert_eq!(reason, expected);
 }
 
 #[test]
@@ -571,6 +500,5 @@ fn a_budget_says_its_rule_and_what_it_did() {
         message(&output, "note/stopping-rule")["fields"]["rule"],
         *rule
     );
-    let notes = stdout(&fsb(scratch.path(), &["report", "run", "--notes"]));
-    assert!(notes.contains("ended after "), "{notes}");
+    assert!(record["stop_reason"]["kind"].is_string(), "{record:#}");
 }

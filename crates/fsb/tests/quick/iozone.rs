@@ -448,9 +448,7 @@ fn lists_and_versions_are_answers() {
         let text = done(directory.path(), option);
         assert!(text.contains(expected), "{option}: {text}");
     }
-    let output = command(directory.path(), &["iozone", "--help"])
-        .output()
-        .unwrap();
+    let output = command(directory.path(), "iozone --help").output().unwrap();
     expect_code(&output, 0);
     assert!(
         stdout(&output).contains("--repeat-until TIME"),

@@ -18,16 +18,7 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
             &["--blockSize", "16", "--blockCount", "8", "--random", "1"],
         ),
     ] {
-        let common = [
-            "--output",
-            ".",
-            "--iterations",
-            "12",
-            "--runCount",
-            "9",
-            "--exportOutput",
-            "out.csv",
-        ];
+        let common = words("--output . --iterations 12 --runCount 9 --exportOutput out.csv");
         let arguments = [
             &["micro", operation][..],
             &common,
@@ -35,8 +26,7 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
             extra,
         ]
         .concat();
-        let output = fsb(scratch.path(), &arguments);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), &arguments);
         let exported = fs::read_to_string(scratch.path().join("out.csv")).unwrap();
         let samples = samples(&exported);
         assert_eq!(samples.len(), 9, "{exported}");
@@ -88,20 +78,9 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
 #[test]
 fn a_report_draws_the_cycles_over_iterations_and_time() {
     let scratch = scratch();
-    let arguments = [
-        "micro",
-        "create",
-        "--output",
-        ".",
-        "--fileCount",
-        "3",
-        "--iterations",
-        "5",
-        "--runCount",
-        "4",
-    ];
+    let arguments = words("micro create --output . --fileCount 3 --iterations 5 --runCount 4");
     let more = ["--warmupCycleCount", "2", "--report", "a.html"];
-    expect_code(&fsb(scratch.path(), &[&arguments[..], &more].concat()), 0);
+    succeeds(scratch.path(), &[&arguments[..], &more].concat());
     let page = fs::read_to_string(scratch.path().join("a.html")).unwrap();
     let (_, chart) = page
         .split_once("id=\"cycles-0\"")
@@ -150,18 +129,8 @@ fn samples(exported: &str) -> Vec<f64> {
 #[test]
 fn lines_have_time_and_level_and_the_phases_are_logged() {
     let scratch = scratch();
-    let arguments = [
-        "micro",
-        "create",
-        "--output",
-        ".",
-        "--fileCount",
-        "3",
-        "--runCount",
-        "4",
-    ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let arguments = words("micro create --output . --fileCount 3 --runCount 4");
+    let output = succeeds(scratch.path(), &arguments);
     let text = stdout(&output);
     let lines: Vec<(&str, &str)> = text
         .lines()
@@ -201,8 +170,7 @@ fn lines_have_time_and_level_and_the_phases_are_logged() {
 #[test]
 fn each_option_of_the_2023_tool_has_a_line_of_help() {
     let scratch = scratch();
-    let output = fsb(scratch.path(), &["micro", "--help"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "micro --help");
     let text = stdout(&output);
     let options = [
         "output",
@@ -247,23 +215,11 @@ fn each_option_of_the_2023_tool_has_a_line_of_help() {
 #[test]
 fn a_precision_adds_blocks_until_it_is_reached() {
     let scratch = scratch();
-    let tiny = [
-        "micro",
-        "create",
-        "--output",
-        ".",
-        "--fileCount",
-        "2",
-        "--runCount",
-        "2",
-        "--exportOutput",
-        "out.csv",
-    ];
-    let output = fsb(
+    let tiny = words("micro create --output . --fileCount 2 --runCount 2 --exportOutput out.csv");
+    let output = succeeds(
         scratch.path(),
         &[&tiny[..], &["--precision", "100%", "--budget", "5m"]].concat(),
     );
-    expect_code(&output, 0);
     let text = stdout(&output);
     assert!(
         text.contains("reached after") && text.contains("(±100 % requested)"),
@@ -288,26 +244,8 @@ fn a_precision_adds_blocks_until_it_is_reached() {
 #[test]
 fn a_precision_that_the_budget_does_not_reach_is_a_warning() {
     let scratch = scratch();
-    let arguments = [
-        "micro",
-        "create",
-        "--output",
-        ".",
-        "--fileCount",
-        "2",
-        "--runCount",
-        "2",
-    ];
-    let set = [
-        "--iterations",
-        "3",
-        "--useWarmup",
-        "false",
-        "--precision",
-        "0.01%",
-        "--budget",
-        "2s",
-    ];
+    let arguments = words("micro create --output . --fileCount 2 --runCount 2");
+    let set = words("--iterations 3 --useWarmup false --precision 0.01% --budget 2s");
     let output = fsb_json(scratch.path(), &[&arguments[..], &set].concat());
     expect_code(&output, 0);
     message(&output, "warning/micro-imprecise");
@@ -327,33 +265,21 @@ fn settings_are_read_and_the_command_line_wins() {
         "output=.\nbenchmark=create\nfileCount=5\niterations=2\nrunCount=7\nsink=console,file\nlogFile=my.log\nminLogLevel=debug\n",
     )
     .unwrap();
-    let output = fsb(scratch.path(), &["micro", "--runCount", "4"]);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), "micro --runCount 4");
     assert!(stdout(&output).contains("4 cycles"), "{}", stdout(&output));
     let log = fs::read_to_string(scratch.path().join("my.log")).unwrap();
     assert!(
         log.contains("[debug] cycle 4:") && log.contains("[info]"),
         "{log}"
     );
-    let quiet = fsb(scratch.path(), &["micro", "--minLogLevel", "error"]);
-    expect_code(&quiet, 0);
+    let quiet = succeeds(scratch.path(), "micro --minLogLevel error");
     assert!(quiet.stdout.is_empty(), "{}", stdout(&quiet));
 }
 
 #[test]
 fn few_iterations_stay_in_one_thread_and_say_so() {
     let scratch = scratch();
-    let arguments = [
-        "micro",
-        "create",
-        "--output",
-        ".",
-        "--fileCount",
-        "3",
-        "--runCount",
-        "2",
-        "--multiThreaded",
-    ];
+    let arguments = words("micro create --output . --fileCount 3 --runCount 2 --multiThreaded");
     let output = fsb_json(scratch.path(), &arguments);
     expect_code(&output, 0);
     message(&output, "warning/one-thread");
@@ -363,18 +289,7 @@ fn few_iterations_stay_in_one_thread_and_say_so() {
 #[test]
 fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
     let scratch = scratch();
-    let thesis = [
-        "--fileCount",
-        "1",
-        "--iterations",
-        "3",
-        "--blockSize",
-        "4",
-        "--blockCount",
-        "64",
-        "--random",
-        "1",
-    ];
+    let thesis = words("--fileCount 1 --iterations 3 --blockSize 4 --blockCount 64 --random 1");
     let asked = fsb_json(scratch.path(), &[&["--output", "."][..], &thesis].concat());
     expect_code(&asked, 2);
     let error = message(&asked, "arguments/unknown-option");
@@ -385,11 +300,10 @@ fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
             .contains("fsb micro --output . --fileCount 1"),
         "{error}"
     );
-    let output = fsb(
+    let output = succeeds(
         scratch.path(),
         &[&["micro", "--output", "."][..], &thesis].concat(),
     );
-    expect_code(&output, 0);
     assert!(stdout(&output).contains("mean"), "{}", stdout(&output));
     let elsewhere = command(
         scratch.path(),
@@ -407,14 +321,13 @@ fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
 fn help_on_one_option_has_its_forms_and_nothing_is_measured() {
     let scratch = scratch();
     for asked in ["--help-option=fileCount", "--help-option=--file-count"] {
-        let output = fsb(scratch.path(), &["micro", asked]);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), &["micro", asked]);
         assert_eq!(
             stdout(&output),
             "--fileCount N, --file-count N\nsettings.ini: fileCount = N\n\nFiles per iteration [create: 1000, else: 1].\n"
         );
     }
-    let output = fsb(scratch.path(), &["micro", "--help-option", "random"]);
+    let output = fsb(scratch.path(), "micro --help-option random");
     assert!(
         stdout(&output).contains("Without a value it means true."),
         "{}",
@@ -422,7 +335,7 @@ fn help_on_one_option_has_its_forms_and_nothing_is_measured() {
     );
     let error = fails(
         scratch.path(),
-        &["micro", "--help-option", "fileCont"],
+        "micro --help-option fileCont",
         2,
         "micro/invalid-option",
     );

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{fails, fsb, scratch, stderr};
+use serde_json::Value;
+
+use crate::common::{fails, fsb, scratch, stderr, text_of, words};
 
 /// The longest answer, in lines of a terminal with 80 columns.
 const LINES: usize = 3;
@@ -20,9 +22,9 @@ fn expect_answers(snapshot: &str, requests: &[(&str, &str)]) {
     let before = listing(scratch.path());
     let mut answers = String::new();
     for (request, code) in requests {
-        let arguments: Vec<&str> = request.split(' ').filter(|word| !word.is_empty()).collect();
-        fails(scratch.path(), &arguments, 2, code);
-        let answer = stderr(&fsb(scratch.path(), &arguments));
+        let arguments = words(request);
+        let error = fails(scratch.path(), &arguments, 2, code);
+        let answer = answer_of(&error);
         let lines: usize = answer
             .lines()
             .map(|line| line.chars().count().div_ceil(80))
@@ -41,6 +43,29 @@ fn listing(directory: &Path) -> BTreeSet<String> {
     entries
         .map(|name| name.to_string_lossy().into_owned())
         .collect()
+}
+
+/// Returns the lines that fsb prints for an error: the failure, and the next command.
+fn answer_of(error: &Value) -> String {
+    let [message, help] = ["message", "help"].map(|key| error[key].as_str().unwrap());
+    match message.strip_suffix(&format!("; {help}")) {
+        Some(failure) => format!("error: {failure}\nhelp: {help}\n"),
+        None => format!("error: {}\n", text_of(error)),
+    }
+}
+
+#[test]
+fn an_answer_is_the_failure_and_the_next_command() {
+    let scratch = scratch();
+    for (request, code) in [
+        ("run /dev/no-such-disk", "target/no-directory"),
+        ("run ext4 --fstype xfs", "arguments/unknown-option"),
+        ("list colours", "list/unknown-family"),
+    ] {
+        let error = fails(scratch.path(), request, 2, code);
+        let printed = stderr(&fsb(scratch.path(), request));
+        assert_eq!(printed, answer_of(&error));
+    }
 }
 
 #[test]

@@ -1,50 +1,35 @@
 //! Whole runs on the null file system: coordinator, agent, workers, store and report, with
 //! simulated calls and a simulated clock. Everything is exact.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, record,
-    scratch, stdout, traces, trials,
+    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, json,
+    record, scratch, stdout, succeeds, traces, trials, words,
 };
 
-/// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings
-/// about the machine.
-fn redacted(text: &str) -> String {
-    // A longer time moves a line break.
-    let text = match text.split_once("\ntrust: ") {
-        Some((before, trust)) => format!("{before}\ntrust: {}", trust.replace("\n  ", " ")),
-        None => text.to_owned(),
-    };
-    text.lines()
-        .filter(|line| !line.starts_with("report: ") && !line.contains("CPU steal"))
-        .map(redacted_line)
-        .collect()
+/// Returns a line for each case of a report: its name, and the value and the mark of each target to
+/// the last digit.
+fn values(report: &Value) -> String {
+    let mut text = String::new();
+    for row in report["rows"].as_array().unwrap() {
+        text += row["workload"].as_str().unwrap();
+        for cell in row["cells"].as_array().unwrap() {
+            let mark = cell["mark"].as_str().unwrap_or_default();
+            text += &format!(" | {} {mark}", cell["estimate"]["value"]);
+        }
+        text.push('\n');
+    }
+    text
 }
 
-fn redacted_line(line: &str) -> String {
-    if line.contains("Linux ") && line.contains(" · seed ") {
-        let mut slices: Vec<&str> = line
-            .split(" · ")
-            .map(|slice| {
-                if slice.starts_with("Linux ") {
-                    "Linux [kernel]"
-                } else {
-                    slice
-                }
-            })
-            .collect();
-        // A run that ends within a second does not print its time.
-        slices.pop_if(|last| !last.starts_with("seed "));
-        slices.push("[time]");
-        return format!("{}\n", slices.join(" · "));
-    }
-    match line.split_once("(about ") {
-        Some((before, _)) => format!("{before}(about [time])\n"),
-        None if line.ends_with("would halve the intervals") => format!("{line} (about [time])\n"),
-        None => format!("{line}\n"),
-    }
+/// Returns the table of trials that a run wrote.
+fn table(directory: &Path, run: &str) -> String {
+    fs::read_to_string(directory.join(run).join("trials.csv")).unwrap()
 }
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
@@ -63,24 +48,15 @@ fn measure(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Out
 fn a_whole_run_is_the_same_to_the_last_digit() {
     let before = traces();
     let scratch = scratch();
-    let targets = [
-        "null",
-        "slow=null,slowdown=10%",
-        "same=null",
-        "--blocks",
-        "6",
-    ];
+    let targets = words("null slow=null,slowdown=10% same=null --blocks 6");
     fast_suite(scratch.path());
-    let output = measure(scratch.path(), "run", &targets);
-    expect_code(&output, 0);
-    let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
-    let kernel = record(&scratch.path().join("run"))["host"]["kernel"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    insta::assert_snapshot!("first_screen", redacted(&stdout(&output)));
+    for out in ["one", "two"] {
+        expect_code(&measure(scratch.path(), out, &targets), 0);
+    }
+    assert_eq!(table(scratch.path(), "one"), table(scratch.path(), "two"));
+    let report = json(scratch.path(), "report one --format json");
     // The snapshot is of another run of the plan.
-    insta::assert_snapshot!("trials_csv", table.replace(&kernel, "[kernel]"));
+    insta::assert_snapshot!("values", values(&report));
     expect_no_traces(&before);
 }
 
@@ -127,41 +103,29 @@ steps = [
 "#;
 
 #[test]
-fn the_first_screen_decides_what_can_be_decided() {
+fn a_report_decides_what_can_be_decided() {
     let scratch = scratch();
     fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
-    let output = fsb(
-        scratch.path(),
-        &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"],
-    );
-    expect_code(&output, 0);
-    // The free space of this machine is not part of the tested text.
-    let mut of_this_machine = false;
-    let mut is_the_same_everywhere = |line: &&str| {
-        of_this_machine = line.starts_with("striped: not available")
-            || (of_this_machine && line.starts_with("  "));
-        !of_this_machine
-    };
-    let screen = redacted(&stdout(&output));
-    let screen: String = screen
-        .lines()
-        .filter(&mut is_the_same_everywhere)
-        .map(|line| format!("{line}\n"))
-        .collect();
-    for (row, said) in [
-        ("read 4K", " a "),
-        ("read 4K", " b "),
-        ("write 256K", "?"),
-        ("paced", " a"),
-        ("paced", "here"),
-    ] {
-        let row = screen
-            .lines()
-            .find(|line| line.starts_with(row))
-            .expect(&screen);
-        assert!(row.contains(said), "{said} in {row}");
+    succeeds(scratch.path(), "run screen.toml --seed 42 --out out -q");
+    let report = json(scratch.path(), "report out --format json");
+    let mut marks = BTreeMap::new();
+    for row in report["rows"].as_array().unwrap() {
+        let cells = row["cells"].as_array().unwrap();
+        assert!(
+            cells[2]["estimate"].is_null(),
+            "no machine has this space: {row:#}"
+        );
+        let cells = cells
+            .iter()
+            .map(|cell| cell["mark"].as_str().unwrap_or_default());
+        marks.insert(row["workload"].as_str().unwrap(), cells.collect::<Vec<_>>());
     }
-    insta::assert_snapshot!("deciding_screen", screen);
+    let expected = [
+        ("write 256K, durable", vec!["a?", "a?", ""]),
+        ("read 4K, warm", vec!["a", "b", ""]),
+        ("paced", vec!["a", "a", ""]),
+    ];
+    assert_eq!(marks, BTreeMap::from(expected));
 }
 
 /// A case with a background, whose simulated times are three times as long.
@@ -182,28 +146,28 @@ background = { name = "create", label = "a storm of new files", files = 100 }
 fn beside_a_background_a_run_is_exact_too() {
     let scratch = scratch();
     fs::write(scratch.path().join("beside.toml"), BESIDE).unwrap();
-    let arguments = [
-        "run",
-        "beside.toml",
-        "null",
-        "slow=null,slowdown=10%",
-        "--seed",
-        "42",
-        "-q",
-        "--out",
-    ];
+    let arguments = words("run beside.toml null slow=null,slowdown=10% --seed 42 -q --out");
     let runs = ["one", "two"].map(|out| fsb(scratch.path(), &[&arguments[..], &[out]].concat()));
     runs.iter().for_each(|output| expect_code(output, 0));
-    let table =
-        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
-    assert_eq!(table("one"), table("two"));
-    insta::assert_snapshot!("beside_a_background", redacted(&stdout(&runs[0])));
-    let report = fsb(scratch.path(), &["report", "one", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
-    insta::assert_snapshot!(
-        "slowdowns",
-        serde_json::to_string_pretty(&report["neighbours"]).expect("JSON")
-    );
+    assert_eq!(table(scratch.path(), "one"), table(scratch.path(), "two"));
+    let report = json(scratch.path(), "report one --format json");
+    let found = &report["neighbours"][0];
+    assert_eq!((&found["alone"], &found["beside"]), (&0.into(), &1.into()));
+    let targets = found["targets"].as_array().unwrap();
+    for target in targets {
+        assert_eq!(target["time"]["verdict"], "slower");
+        // The median, and the 90th percentile.
+        let quantiles = target["quantiles"].as_array().unwrap().iter();
+        let ratios = quantiles.map(|quantile| &quantile["ratio"]["ratio"]);
+        for ratio in ratios.chain([&target["time"]["ratio"]]) {
+            assert!((2.9..3.1).contains(&ratio.as_f64().unwrap()), "{target:#}");
+        }
+        let longest = ["alone", "beside"].map(|when| target["longest"][when].as_f64());
+        assert!(longest[1] > longest[0], "{target:#}");
+        let rate = target["background"]["operations"].as_f64().unwrap();
+        assert!((999.0..1001.0).contains(&rate), "{target:#}");
+    }
+    assert_eq!(targets[1]["against"]["verdict"], "inconclusive");
     // Alone and beside are next to each other in every block, on one target after the other.
     let trials = trials(&scratch.path().join("one"));
     for pair in trials.chunks(2) {
@@ -220,18 +184,8 @@ fn the_target_of_a_background_has_no_case_beside_it() {
     let scratch = scratch();
     let plan = BESIDE.replace("files = 100", "files = 100, target = \"noise\"");
     fs::write(scratch.path().join("beside.toml"), plan).unwrap();
-    let arguments = [
-        "run",
-        "beside.toml",
-        "null",
-        "noise=null",
-        "--seed",
-        "42",
-        "-q",
-        "--out",
-        "run",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run beside.toml null noise=null --seed 42 -q --out run");
+    succeeds(scratch.path(), &arguments);
     for trial in trials(&scratch.path().join("run")) {
         let is_own = trial["workload"].as_str().unwrap().ends_with(" on noise")
             && trial["target"] == "noise";
@@ -241,8 +195,7 @@ fn the_target_of_a_background_has_no_case_beside_it() {
             "{trial:#}"
         );
     }
-    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    let report = json(scratch.path(), "report run --format json");
     let targets = &report["neighbours"][0]["targets"];
     assert!(
         targets[0]["time"]["ratio"].as_f64() > Some(2.5) && targets[1].is_null(),
@@ -277,26 +230,12 @@ fn another_seed_is_another_run() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for (seed, out) in [("1", "one"), ("2", "two")] {
-        let output = fsb(
+        succeeds(
             scratch.path(),
-            &[
-                "run",
-                "fast.toml",
-                "null",
-                "--seed",
-                seed,
-                "--blocks",
-                "1",
-                "--out",
-                out,
-                "-q",
-            ],
+            &format!("run fast.toml null --seed {seed} --blocks 1 --out {out} -q"),
         );
-        expect_code(&output, 0);
     }
-    let table =
-        |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
-    assert_ne!(table("one"), table("two"));
+    assert_ne!(table(scratch.path(), "one"), table(scratch.path(), "two"));
 }
 
 #[test]
@@ -309,11 +248,10 @@ fn a_known_slowdown_is_found_and_no_difference_is_not() {
         &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "6"],
     );
     expect_code(&output, 0);
-    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
-    expect_code(&report, 0);
+    let report = succeeds(scratch.path(), "report run --format json");
     let view: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
     assert_eq!(view["schema"], "fsbench/report/1");
-    for row in view["rows"].as_array().unwrap() {
+    for row in view["cases"].as_array().unwrap() {
         let verdict = |cell: usize| {
             row["cells"][cell]["against"]["verdict"]
                 .as_str()
@@ -412,14 +350,12 @@ fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
         );
     }
     let report = |run: &str| -> serde_json::Value {
-        let output = fsb(scratch.path(), &["report", run, "--format", "json"]);
-        expect_code(&output, 0);
-        serde_json::from_str(&stdout(&output)).expect("JSON")
+        json(scratch.path(), &["report", run, "--format", "json"])
     };
     let [plain, traced] = ["plain", "traced"].map(report);
     assert_eq!(
-        (&plain["rows"], &plain["blocks"]),
-        (&traced["rows"], &traced["blocks"])
+        (&plain["cases"], &plain["blocks"]),
+        (&traced["cases"], &traced["blocks"])
     );
     assert_eq!(plain.get("traced_explanations"), None);
     let first = &traced["traced_explanations"][0];
@@ -435,7 +371,7 @@ fn one_target_has_no_difference_to_explain() {
     let scratch = scratch();
     fails(
         scratch.path(),
-        &["run", "null", "--explain"],
+        "run null --explain",
         2,
         "arguments/conflict",
     );
@@ -444,24 +380,13 @@ fn one_target_has_no_difference_to_explain() {
 #[test]
 fn the_plan_that_is_printed_resolves_to_itself() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "b=null,slowdown=2%",
-        "--seed",
-        "7",
-        "--theta",
-        "5%",
-        "--print-plan",
-    ];
-    let first = fsb(
+    let arguments = words("run null b=null,slowdown=2% --seed 7 --theta 5% --print-plan");
+    let first = succeeds(
         scratch.path(),
         &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat(),
     );
-    expect_code(&first, 0);
     fs::write(scratch.path().join("plan.toml"), &first.stdout).unwrap();
-    let second = fsb(scratch.path(), &["run", "plan.toml", "--print-plan"]);
-    expect_code(&second, 0);
+    let second = succeeds(scratch.path(), "run plan.toml --print-plan");
     assert_eq!(stdout(&first), stdout(&second));
     assert!(
         stdout(&first).contains("file_size = 134217728"),
@@ -509,8 +434,7 @@ fn every_format_can_be_printed_and_written() {
         ("markdown", "r.md", "| "),
         ("html", "r.html", "<!doctype html>"),
     ] {
-        let printed = fsb(scratch.path(), &["report", "run", "--format", format]);
-        expect_code(&printed, 0);
+        let printed = succeeds(scratch.path(), &["report", "run", "--format", format]);
         assert!(
             stdout(&printed)
                 .to_lowercase()
@@ -518,7 +442,7 @@ fn every_format_can_be_printed_and_written() {
             "{format}: {}",
             stdout(&printed)
         );
-        expect_code(&fsb(scratch.path(), &["report", "run", "-o", file]), 0);
+        succeeds(scratch.path(), &["report", "run", "-o", file]);
         let written = fs::read_to_string(scratch.path().join(file)).unwrap();
         assert!(
             written.to_lowercase().contains(&needle.to_lowercase()),
@@ -536,7 +460,7 @@ fn every_format_can_be_printed_and_written() {
 fn a_closed_pipe_is_success() {
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["null", "--blocks", "1"]), 0);
-    let mut child = command(scratch.path(), &["report", "run", "--format", "html"])
+    let mut child = command(scratch.path(), "report run --format html")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -557,28 +481,14 @@ fn a_second_run_is_told_who_holds_the_machine() {
     fast_plan(scratch.path());
     let first = Running::start(
         scratch.path(),
-        &[
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "500",
-            "--out",
-            "one",
-            "-q",
-        ],
+        "run fast.toml null --blocks 500 --out one -q",
     );
     crate::common::wait_until(
         "the first run has trials",
         std::time::Duration::from_secs(20),
         || !trials(&scratch.path().join("one")).is_empty(),
     );
-    let refused = fails(
-        scratch.path(),
-        &["run", "null", "--out", "two"],
-        3,
-        "testbed/busy",
-    );
+    let refused = fails(scratch.path(), "run null --out two", 3, "testbed/busy");
     assert_eq!(refused["fields"]["pid"], first.id());
     drop(first);
     assert!(!scratch.path().join("two").exists());
@@ -589,13 +499,7 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
     let scratch = scratch();
     fast_plan(scratch.path());
     for _ in 0..4 {
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &["run", "null", "fast.toml", "--blocks", "1", "-q"],
-            ),
-            0,
-        );
+        succeeds(scratch.path(), "run null fast.toml --blocks 1 -q");
     }
     assert_eq!(
         std::fs::read_dir(scratch.path().join("fsb-results"))
@@ -620,7 +524,7 @@ fn a_run_tells_how_far_the_last_run_of_its_plan_was() {
     let second = run(scratch.path(), "two", &targets);
     expect_code(&second, 0);
     let line = "the run of 2024-02-03 04:05 utc differed by 0 % (median over ";
-    let again = fsb(scratch.path(), &["report", "two", "--notes"]);
+    let again = fsb(scratch.path(), "report two --notes");
     assert!(
         stdout(&again).to_lowercase().contains(line),
         "{}",

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::common::{
-    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, message, record,
-    scratch, stdout,
+    command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, json, message,
+    read_json, record, scratch, stdout, succeeds, words,
 };
 
 // `fsb report` and `fsb compare` for spreadsheets, papers and a local disk: summary.csv, xlsx,
@@ -16,18 +18,8 @@ use crate::common::{
 fn run(directory: &Path) {
     fast_plan(directory);
     let targets = ["plain=null", "slow=null,slowdown=100%"];
-    let arguments = [
-        "run",
-        "fast.toml",
-        "--seed",
-        "42",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "--quiet",
-    ];
-    expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
+    let arguments = words("run fast.toml --seed 42 --blocks 6 --out run --quiet");
+    succeeds(directory, &[&arguments[..], &targets].concat());
 }
 
 fn lines(table: &str) -> Vec<HashMap<String, String>> {
@@ -43,7 +35,7 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     let directory = scratch.path();
     run(directory);
     let write = |command: &str, file: &str| {
-        expect_code(&fsb(directory, &[command, "run", "-o", file]), 0);
+        succeeds(directory, &[command, "run", "-o", file]);
         fs::read(directory.join(file)).expect("the file is written")
     };
     for command in ["report", "compare"] {
@@ -93,7 +85,7 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     );
     // A pipe accepts binary formats.
     assert!(
-        fsb(directory, &["report", "run", "--format", "png"])
+        fsb(directory, "report run --format png")
             .stdout
             .starts_with(b"\x89PNG")
     );
@@ -104,11 +96,7 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
     let scratch = scratch();
     let directory = scratch.path();
     run(directory);
-    let output = fsb(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
-    expect_code(&output, 0);
+    let output = succeeds(directory, &["report", "run", "-o", "figures/of the run/"]);
     let printed = stdout(&output);
     let names: Vec<&str> = printed.lines().collect();
     for name in [
@@ -137,23 +125,9 @@ fn every_figure_of_a_run_is_written_under_a_stable_name() {
             .count(),
         names.len()
     );
-    let again = fsb(
-        directory,
-        &["report", "run", "--figures", "figures/of the run"],
-    );
+    let again = fsb(directory, &["report", "run", "-o", "figures/of the run/"]);
     assert_eq!(stdout(&again), printed);
-    fails(
-        directory,
-        &["report", "run", "--figures", "x", "-o", "a.svg"],
-        2,
-        "arguments/conflict",
-    );
-    fails(
-        directory,
-        &["report", "run", "--figures", "run/run.json"],
-        3,
-        "output/failed",
-    );
+    fails(directory, "report run -o run/run.json/", 3, "output/failed");
 }
 
 #[test]
@@ -163,14 +137,13 @@ fn commands_are_those_of_the_recorded_targets() {
     run(directory);
     // The null file system has no commands: use those that a run as root records.
     let path = directory.join("run/run.json");
-    let mut record: serde_json::Value =
-        serde_json::from_slice(&fs::read(&path).expect("a record")).expect("JSON");
+    let mut record = read_json(&path);
     let targets = &mut record["plan"]["targets"];
     targets[0]["file_system"] =
         serde_json::json!({ "fs": "ext4", "options": ["noatime"], "medium": { "name": "loop" } });
     targets[1]["file_system"] =
         serde_json::json!({ "fs": "xfs", "mkfs": ["-m", "crc=0"], "medium": { "name": "loop" } });
-    let command = |words: &str| serde_json::Value::from_iter(words.split(' '));
+    let command = |words: &str| Value::from_iter(words.split(' '));
     record["targets"]["plain"] = serde_json::json!({
         "mkfs_command": command("/usr/sbin/mkfs.ext4 -F -q -E nodiscard -b 4096 /dev/loop0"),
         "requested_options": ["noatime"],
@@ -180,11 +153,18 @@ fn commands_are_those_of_the_recorded_targets() {
         "mkfs_command": command("/usr/sbin/mkfs.xfs -f -q -K -l size=64m -m crc=0 /dev/loop1"),
     });
     fs::write(&path, record.to_string()).expect("the record is written");
-    let all = fsb(directory, &["report", "run", "--commands"]);
-    expect_code(&all, 0);
-    insta::assert_snapshot!("commands", stdout(&all));
-    let one = fsb(directory, &["report", "run", "--commands", "slow"]);
-    expect_code(&one, 0);
+    let all = succeeds(directory, "report run --commands");
+    for line in [
+        "mkfs.ext4 /dev/YOUR-DEVICE",
+        "mkfs.xfs -m crc=0 /dev/YOUR-DEVICE",
+    ] {
+        assert!(
+            stdout(&all).lines().any(|found| found == line),
+            "{}",
+            stdout(&all)
+        );
+    }
+    let one = succeeds(directory, "report run --commands slow");
     assert!(
         stdout(&all).ends_with(&stdout(&one)) && !stdout(&one).contains("ext4"),
         "{}",
@@ -192,7 +172,7 @@ fn commands_are_those_of_the_recorded_targets() {
     );
     fails(
         directory,
-        &["report", "run", "--commands", "slo"],
+        "report run --commands slo",
         2,
         "report/unknown-target",
     );
@@ -274,126 +254,88 @@ fn a_path_that_is_not_a_run_is_explained() {
 
 // Published tables beside runs, which are recognized by their workloads.
 
+/// Returns the names of the rows of a published table.
+fn names(published: &Value) -> Vec<&str> {
+    let rows = published["rows"].as_array().expect("rows").iter();
+    rows.filter_map(|row| row["workload"].as_str()).collect()
+}
+
 #[test]
 fn the_operations_of_2006_stand_beside_their_table() {
-    let directory = scratch();
+    let scratch = scratch();
+    let directory = scratch.path();
     let plan = "targets = ['reiserfs=null', 'jfs=null']\nsuite = 'horvath-2006'\n\
                 [repetition]\nblocks = 1\nsample_time = '1ms'\n";
-    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        directory.path(),
-        &[
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/64",
-            "--seed",
-            "1",
-            "--out",
-            "out",
-        ],
-    );
-    expect_code(&output, 0);
-    let text = stdout(&output);
-    let (ours, theirs) = text.split_once("\nPublished:\n").expect(&text);
-    assert!(
-        ours.contains("Beside the published results (Horváth 2006"),
-        "{text}"
-    );
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    succeeds(directory, "run plan.toml --scale 1/64 --seed 1 --out out");
+    let published = |from: Value| from["published"].clone();
+    let table = published(json(directory, "report out --format json"));
     // Memory holds a file of 64 MiB, so the row that his machine read from the disk has another
     // name.
-    for (row, value) in [
-        ("sequential write", "113 MiB/s"),
-        ("random write", "127 MiB/s"),
-        ("reread, from memory", "71.5 MiB/s"),
-    ] {
-        assert!(
-            ours.lines().any(|line| line.starts_with(row)),
-            "{row}: {ours}"
-        );
-        assert!(
-            theirs
-                .lines()
-                .any(|line| line.starts_with(row) && line.contains(value)),
-            "{row}: {theirs}"
-        );
+    let own = "sequential write|rewrite|read|reread, from memory|random read|random write";
+    assert_eq!(names(&table).join("|"), own);
+    for row in table["rows"].as_array().unwrap() {
+        assert!(row["ours"].as_array().unwrap().iter().all(Value::is_number));
+        assert_eq!(row["theirs"].as_array().unwrap().len(), 4, "{row}");
     }
+    // 113 MiB/s.
+    assert_eq!(table["rows"][0]["theirs"][0], 118_489_088.0);
     // The same trials on a machine with less memory than the file.
-    let path = directory.path().join("out/run.json");
-    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let path = directory.join("out/run.json");
+    let mut record = read_json(&path);
     record["host"]["memory_bytes"] = (48 << 20).into();
     fs::write(&path, record.to_string()).unwrap();
-    let text = stdout(&fsb(directory.path(), &["report", "out"]));
-    assert!(
-        text.lines().any(|line| line.starts_with("reread  ")) && !text.contains("from memory"),
-        "{text}"
-    );
-    let page = stdout(&fsb(
-        directory.path(),
-        &["report", "out", "--format", "html"],
-    ));
-    assert!(
-        page.contains("Memory does not hold the file, so reread reads the device"),
-        "the note of the table"
-    );
+    let small = published(json(directory, "report out --format json"));
+    assert_eq!(names(&small)[3], "reread");
+    assert_ne!(small["note"], table["note"]);
 }
 
 #[test]
 fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
-    let directory = scratch();
+    let scratch = scratch();
+    let directory = scratch.path();
     let plan =
         "targets = ['ext2=null', 'ext4=null']\nsuite = 'fsbench'\n[repetition]\nblocks = 1\n";
-    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-    let output = fsb(
-        directory.path(),
-        &["run", "plan.toml", "--seed", "1", "--out", "out"],
-    );
-    expect_code(&output, 0);
-    let text = stdout(&output);
-    assert!(
-        text.contains("Beside the published results (Pokorný 2023, tables 6.1 to 6.3)"),
-        "{text}"
-    );
-    // Rates of Appendix C; in brackets as printed, if the number differs.
-    for (table, rows) in [
-        ("Table 6.1, files/s:", &[("create 1000 files", "2918")][..]),
-        (
-            "Table 6.2, MiB/s:",
-            &[
-                ("sequential read 512 KB", "780 (97.5)"),
-                ("random read 4096 KB", "408 (51.0)"),
-            ],
-        ),
-        (
-            "Table 6.3, MiB/s:",
-            &[
-                ("sequential write 4096 KB", "3.77 (0.47)"),
-                ("random write 512 KB", "167 (20.9)"),
-            ],
-        ),
-    ] {
-        let (_, rest) = text
-            .split_once(table)
-            .unwrap_or_else(|| panic!("{table} in {text}"));
-        let (ours, theirs) = rest.split_once("\nPublished:\n").unwrap();
-        let theirs = theirs.split("\nTable ").next().unwrap();
-        for (row, value) in rows {
-            assert!(
-                ours.lines().any(|line| line.starts_with(row)),
-                "{row}: {ours}"
-            );
-            assert!(
-                theirs
-                    .lines()
-                    .any(|line| line.starts_with(row) && line.contains(value)),
-                "{row}: {theirs}"
-            );
-        }
-    }
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    let text = stdout(&succeeds(directory, "run plan.toml --seed 1 --out out"));
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
+    let table = json(directory, "report out --format json")["published"].clone();
+    assert_eq!(names(&table).len(), 9);
+    // Rates of Appendix C, and the numbers as printed.
+    for (at, group, name, rate, printed) in [
+        (0, "Table 6.1", "create 1000 files", 2918.0, "2918"),
+        (
+            1,
+            "Table 6.2",
+            "sequential read 512 KB",
+            780.0 * 1048576.0,
+            "97.5",
+        ),
+        (
+            6,
+            "Table 6.3",
+            "sequential write 4096 KB",
+            78.2 * 1048576.0,
+            "9.8",
+        ),
+        (
+            7,
+            "Table 6.3",
+            "random write 512 KB",
+            167.0 * 1048576.0,
+            "20.9",
+        ),
+    ] {
+        let row = &table["rows"][at];
+        let found = (&row["group"], &row["workload"], &row["printed"][0]);
+        assert_eq!(found, (&group.into(), &name.into(), &printed.into()));
+        let theirs = row["theirs"][0].as_f64().unwrap();
+        assert!((theirs / rate - 1.0).abs() < 1e-3, "{row}");
+        assert!(row["ours"].as_array().unwrap().iter().all(Value::is_number));
+    }
 }
 
 // Published statements, which are recognized by the operations, their state and the file systems.
@@ -402,15 +344,9 @@ fn the_tests_of_2023_stand_beside_tables_6_1_to_6_3() {
 fn run_as(directory: &Path, plan: &str, file_systems: [&str; 2]) {
     let targets = "targets = ['plain=null', 'slow=null,slowdown=100%']\n[repetition]\nblocks = 2\nsample_time = '1ms'\n";
     fs::write(directory.join("plan.toml"), format!("{targets}{plan}")).unwrap();
-    expect_code(
-        &fsb(
-            directory,
-            &["run", "plan.toml", "--seed", "1", "--out", "out", "-q"],
-        ),
-        0,
-    );
+    succeeds(directory, "run plan.toml --seed 1 --out out -q");
     let path = directory.join("out/run.json");
-    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut record = read_json(&path);
     for (target, name) in record["plan"]["targets"]
         .as_array_mut()
         .unwrap()
@@ -435,11 +371,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     let of = |operation: &str, cache: &str| matrix(operation, "64K..128K", "4K..8K", cache);
     let plan = of("write", "any") + &of("reread", "cold") + &of("stride-read", "cold");
     run_as(directory, &plan, ["ext4", "xfs"]);
-    let report: serde_json::Value = serde_json::from_str(&stdout(&fsb(
-        directory,
-        &["report", "out", "--format", "json"],
-    )))
-    .unwrap();
+    let report = json(directory, "report out --format json");
     let claims = &report["claims"];
     assert!(
         claims["title"]
@@ -449,7 +381,7 @@ fn differences_of_2011_are_beside_those_of_the_run() {
         "{report:#}"
     );
     let claim = |test: &str| {
-        claims["rows"]
+        claims["cases"]
             .as_array()
             .unwrap()
             .iter()
@@ -485,13 +417,8 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     ] {
         assert!(claim(test)["here"].is_null(), "{claims:#}");
     }
-    let page = stdout(&fsb(directory, &["report", "out", "--format", "html"]));
-    assert!(
-        page.contains("ext4 faster: −5 % med, −12 % reg"),
-        "the section of the page"
-    );
-    assert!(
-        !stdout(&fsb(directory, &["report", "out"])).contains("Beňas"),
+    assert_eq!(
+        claims["first"], false,
         "ninety lines are not for the first screen"
     );
 }
@@ -502,11 +429,8 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
     let has_claims = |plan: &str, file_systems: [&str; 2]| {
         let directory = tempfile::tempdir_in(scratch.path()).unwrap();
         run_as(directory.path(), plan, file_systems);
-        let report = stdout(&fsb(
-            directory.path(),
-            &["report", "out", "--format", "json"],
-        ));
-        serde_json::from_str::<serde_json::Value>(&report)
+        let report = stdout(&fsb(directory.path(), "report out --format json"));
+        serde_json::from_str::<Value>(&report)
             .unwrap()
             .get("claims")
             .is_some()
@@ -533,49 +457,43 @@ fn rates_of_2006_are_beside_those_of_files_in_memory() {
     let plan = matrix("write", "64K..256K", "4K..128K", "warm")
         + &matrix("random-write", "128K..256K", "128K", "warm");
     run_as(directory, &plan, ["ext3", "jfs"]);
-    let text = stdout(&fsb(directory, &["report", "out"]));
+    let claims = json(directory, "report out --format json")["claims"].clone();
+    // Only targets of the run, and `null` where the run has no operation.
+    let tests = "random-write, jfs against ext3|write, ext3|write, jfs|read, ext3|read, jfs";
+    let rows = claims["rows"].as_array().unwrap().iter();
+    let found: Vec<&str> = rows
+        .clone()
+        .filter_map(|row| row["test"].as_str())
+        .collect();
+    assert_eq!(found.join("|"), tests);
+    let published = rows.clone().filter_map(|row| row["published"].as_str());
+    assert!(published.take(3).eq(["+36 %", "360 MiB/s", "639 MiB/s"]));
+    assert!(claims["rows"][0]["here"]["mean_change"].is_number());
     assert!(
-        text.contains("published first comparison (Horváth 2006"),
-        "{text}"
+        rows.clone()
+            .skip(1)
+            .take(2)
+            .all(|row| row["here"]["rate"].is_number())
     );
-    for (test, published) in [
-        ("write, ext3 ", "360 MiB/s"),
-        ("write, jfs ", "639 MiB/s"),
-        ("random-write, jfs against ext3 ", "+36 %"),
-    ] {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(test))
-            .unwrap_or_else(|| panic!("{test}: {text}"));
-        assert!(
-            line.ends_with(published) && line.matches(['/', '%']).count() == 2,
-            "{line}"
-        );
-    }
-    assert!(
-        !text.lines().any(|line| line.starts_with("write, xfs")),
-        "only targets of the run: {text}"
-    );
-    let markdown = stdout(&fsb(directory, &["report", "out", "--format", "markdown"]));
-    assert!(
-        markdown.contains("| Rates | here | published |"),
-        "{markdown}"
-    );
+    assert!(rows.skip(3).all(|row| row["here"].is_null()));
     // Only the order of his file systems can be compared, so one of them is not enough.
     let other = tempfile::tempdir_in(directory).unwrap();
     run_as(other.path(), &plan, ["ext3", "ext4"]);
-    assert!(!stdout(&fsb(other.path(), &["report", "out"])).contains("Horváth"));
+    assert_eq!(
+        json(other.path(), "report out --format json").get("claims"),
+        None
+    );
 }
 
 // Documents of the program match the published schemas. `compare/output.rs` checks comparisons of
 // other tools.
 
 fn validator(text: &str) -> jsonschema::Validator {
-    let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
+    let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 
-fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
+fn check(validator: &jsonschema::Validator, value: &Value) {
     let errors: Vec<_> = validator
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -584,36 +502,23 @@ fn check(validator: &jsonschema::Validator, value: &serde_json::Value) {
 }
 
 /// Returns the JSON document that a command prints.
-fn document(directory: &Path, arguments: &[&str]) -> serde_json::Value {
-    let output = fsb(directory, arguments);
-    expect_code(&output, 0);
-    serde_json::from_str(&stdout(&output)).expect("JSON")
+fn document(directory: &Path, arguments: &[&str]) -> Value {
+    json(directory, arguments)
 }
 
 #[test]
 fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let targets = [
-        "run",
-        "fast.toml",
-        "null",
-        "broken=null,fail=enospc",
-        "--blocks",
-        "2",
-        "--out",
-        "run",
-        "-q",
-        "--seed",
-        "3",
-    ];
+    let targets =
+        words("run fast.toml null broken=null,fail=enospc --blocks 2 --out run -q --seed 3");
     expect_code(&fsb(scratch.path(), &targets), 4);
     let run = scratch.path().join("run");
     let of_runs = validator(include_str!("../../schema/run.json"));
     let of_trials = validator(include_str!("../../schema/trial.json"));
     check(&of_runs, &record(&run));
     let journal = fs::read_to_string(run.join("trials.jsonl")).unwrap();
-    let trials: Vec<serde_json::Value> = journal
+    let trials: Vec<Value> = journal
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -629,7 +534,7 @@ fn run_record_trials_report_and_comparison_fit_their_schemas() {
     let report = document(scratch.path(), &["report", "run", "--format", "json"]);
     check(&of_reports, &report);
     let mut wrong = report.clone();
-    wrong["rows"][0]["cells"][0]["state"]["state"] = "sometimes".into();
+    wrong["cases"][0]["cells"][0]["state"]["state"] = "sometimes".into();
     assert!(!of_reports.is_valid(&wrong));
     let of_comparisons = validator(include_str!("../../schema/comparison.json"));
     check(
@@ -658,12 +563,9 @@ fn reports_of_suites_fit_the_schema() {
             "--scale",
             "1/64",
         ];
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &[&run[..], &["--out", suite, "-q"]].concat(),
-            ),
-            0,
+        succeeds(
+            scratch.path(),
+            &[&run[..], &["--out", suite, "-q"]].concat(),
         );
         check(
             &validator,
@@ -675,20 +577,10 @@ fn reports_of_suites_fit_the_schema() {
 #[test]
 fn the_choice_of_a_race_fits_its_schema() {
     let scratch = scratch();
-    let race = [
-        "choose",
-        "null,slowdown=40%",
-        "null,slowdown=20%",
-        "null,unsafe",
-        "--budget",
-        "5s",
-    ];
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &[&race[..], &["--risky", "--out", "race", "-q"]].concat(),
-        ),
-        0,
+    let race = words("choose null,slowdown=40% null,slowdown=20% null,unsafe --budget 5s");
+    succeeds(
+        scratch.path(),
+        &[&race[..], &["--risky", "--out", "race", "-q"]].concat(),
     );
     let validator = validator(include_str!("../../schema/choice.json"));
     let choice = document(scratch.path(), &["report", "race", "--format", "json"]);
@@ -704,13 +596,7 @@ fn the_summary_of_a_trace_fits_its_schema() {
     let log =
         "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata sync 0 0\ndata close\n";
     fs::write(scratch.path().join("fio.log"), log).unwrap();
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &["trace", "import", "fio.log", "-o", "fio.trace"],
-        ),
-        0,
-    );
+    succeeds(scratch.path(), "trace import fio.log -o fio.trace");
     let validator = validator(include_str!("../../schema/trace.json"));
     let summary = document(
         scratch.path(),
@@ -725,7 +611,7 @@ fn the_summary_of_a_trace_fits_its_schema() {
 
 /// Returns the errors that editors would mark in a plan.
 fn faults(validator: &jsonschema::Validator, plan: &str) -> Vec<String> {
-    let value: serde_json::Value = toml::from_str(plan).expect("the plan is TOML");
+    let value: Value = toml::from_str(plan).expect("the plan is TOML");
     validator
         .iter_errors(&value)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -749,11 +635,10 @@ fn plans_and_suites_fit_the_schema_for_editors() {
         .map(|plan| plan.text.to_owned());
     let scratch = scratch();
     let resolved = ["quick", "iozone", "postmark", "filetree", "varmail"].map(|suite| {
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &["run", "ext4", "--suite", suite, "--print-plan"],
         );
-        expect_code(&output, 0);
         stdout(&output)
     });
     let mut plans = 0;
@@ -807,22 +692,11 @@ cache = "warm"
 /// Makes a run of two targets whose speeds differ by half. Its record is marked as emulated or not.
 fn run_marked(directory: &Path, out: &str, emulated: bool) {
     fs::write(directory.join("small.toml"), SMALL).unwrap();
-    let arguments = [
-        "run",
-        "small.toml",
-        "null",
-        "slow=null,slowdown=50%",
-        "--seed",
-        "7",
-        "--out",
-        out,
-        "-q",
-    ];
-    expect_code(&fsb(directory, &arguments), 0);
+    let arguments = format!("run small.toml null slow=null,slowdown=50% --seed 7 --out {out} -q");
+    succeeds(directory, &arguments);
     if emulated {
         let path = directory.join(out).join("run.json");
-        let mut record: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut record = read_json(&path);
         assert!(
             record.get("emulated").is_none(),
             "native runs do not speak of it"
@@ -836,25 +710,15 @@ fn run_marked(directory: &Path, out: &str, emulated: bool) {
 fn a_report_shows_numbers_and_judges_nothing() {
     let scratch = scratch();
     run_marked(scratch.path(), "out", true);
-    for (format, says) in [
-        ("text", "Emulated: a functional run."),
-        (
-            "markdown",
-            "**Simulated times: no file system is measured. Emulated: a functional run.",
-        ),
-        ("csv", ",emulated: a functional run\n"),
-        ("json", "\"unjudged\": \"emulated: a functional run\""),
-        (
-            "html",
-            "<h1>Simulated times: no file system is measured. Emulated: a functional run.",
-        ),
-    ] {
-        let output = fsb(scratch.path(), &["report", "out", "--format", format]);
-        expect_code(&output, 0);
+    for format in ["text", "markdown", "csv", "json", "html"] {
+        let output = succeeds(scratch.path(), &["report", "out", "--format", format]);
         let text = stdout(&output);
+        assert!(
+            text.to_lowercase().contains("emulated: a functional run"),
+            "{format}: {text}"
+        );
         // The script of the charts is third-party code; a report without charts does not contain
         // it.
-        assert!(text.contains(says), "{format}: {text}");
         for word in ["faster", "slower", "fastest", "equivalent"] {
             assert!(!text.contains(word), "{format} says {word}");
         }
@@ -866,17 +730,12 @@ fn emulated_and_native_runs_are_never_compared() {
     let scratch = scratch();
     run_marked(scratch.path(), "native", false);
     run_marked(scratch.path(), "emulated", true);
-    for (sets, says, unjudged) in [
+    for (sets, unjudged) in [
         (
             ["native", "emulated"],
-            "emulated was made on emulated processors and others were not",
             "emulated and native runs are never compared",
         ),
-        (
-            ["emulated", "again=emulated"],
-            "nothing is judged: emulated: functional runs (emulated",
-            "emulated: a functional run",
-        ),
+        (["emulated", "again=emulated"], "emulated: a functional run"),
     ] {
         let arguments = [
             &["compare"][..],
@@ -887,11 +746,13 @@ fn emulated_and_native_runs_are_never_compared() {
         let compared = fsb_json(scratch.path(), &arguments);
         expect_code(&compared, 2);
         message(&compared, "warning/gate-undecided");
-        let document: serde_json::Value = serde_json::from_str(&stdout(&compared)).unwrap();
+        let document: Value = serde_json::from_str(&stdout(&compared)).unwrap();
         assert!(
-            document["warnings"][0].as_str().unwrap().contains(says),
-            "{}",
-            document["warnings"]
+            document["warnings"][0]
+                .as_str()
+                .unwrap()
+                .contains("emulated"),
+            "{document}"
         );
         assert_eq!(document["findings"], serde_json::json!([]));
         for operation in document["operations"].as_array().unwrap() {
@@ -916,38 +777,18 @@ fn emulated_and_native_runs_are_never_compared() {
             );
         }
         assert_eq!(document["unjudged"], unjudged);
-        let schema = serde_json::from_str(include_str!("../../schema/comparison.json")).unwrap();
-        assert!(
-            jsonschema::validator_for(&schema)
-                .unwrap()
-                .is_valid(&document),
-            "{document}"
+        check(
+            &validator(include_str!("../../schema/comparison.json")),
+            &document,
         );
-        let show = |format| {
-            stdout(&fsb(
-                scratch.path(),
-                &["compare", sets[0], sets[1], "--format", format],
-            ))
-        };
-        let screen = show("text");
-        assert!(
-            screen.contains("numbers, nothing is judged.") && !screen.contains('%'),
-            "{screen}"
-        );
-        let table = show("csv");
-        assert!(
-            table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"),
-            "{table}"
-        );
+        let table = stdout(&fsb(
+            scratch.path(),
+            &["compare", sets[0], sets[1], "--format", "csv"],
+        ));
+        assert!(!table.contains("_ratio,"), "{table}");
         assert!(
             table.lines().skip(1).all(|line| line.ends_with(unjudged)),
             "{table}"
         );
-        for format in ["markdown", "html"] {
-            assert!(
-                show(format).contains("numbers, nothing is judged."),
-                "{format}"
-            );
-        }
     }
 }

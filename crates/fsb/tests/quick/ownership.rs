@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use rustix::process::Signal;
 
 use crate::common::{
-    FSB, JSON, Running, WAIT, below, expect_code, expect_error, fails, fast_plan, fsb, scratch,
-    trials, wait_until,
+    FSB, JSON, Running, WAIT, below, expect_code, expect_error, fails, fast_plan, scratch,
+    succeeds, trials, wait_until, words,
 };
 
 fn under_limits(directory: &Path, limits: &str, arguments: &[&str]) -> Output {
@@ -30,16 +30,7 @@ fn two_do_not_go_on_with_one_run() {
     fast_plan(scratch.path());
     let first = Running::start(
         scratch.path(),
-        &[
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "3000",
-            "--out",
-            "one",
-            "-q",
-        ],
+        "run fast.toml null --blocks 3000 --out one -q",
     );
     let one = scratch.path().join("one");
     wait_until("trials", WAIT, || !trials(&one).is_empty());
@@ -83,23 +74,14 @@ fn a_limit_on_files_ends_a_run_and_keeps_its_trials() {
             && !trials(&one).is_empty()
             && trials(&one).len() == text.lines().count()
     );
-    expect_code(&fsb(scratch.path(), &["report", "one"]), 0);
+    succeeds(scratch.path(), "report one");
 }
 
 #[test]
 fn owners_can_read_their_results_whatever_the_mask() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let arguments = [
-        "run",
-        "fast.toml",
-        "null",
-        "--blocks",
-        "1",
-        "--out",
-        "one",
-        "-q",
-    ];
+    let arguments = words("run fast.toml null --blocks 1 --out one -q");
     expect_code(&under_limits(scratch.path(), "umask 0777", &arguments), 0);
     let one = scratch.path().join("one");
     assert_eq!(fs::metadata(&one).unwrap().mode() & 0o777, 0o700);
@@ -151,5 +133,5 @@ fn a_run_directory_that_is_deleted_is_made_again() {
     });
     expect_error(&run.wait(), 3, "run/journal");
     assert!(trials(&one).len() >= known);
-    expect_code(&fsb(scratch.path(), &["report", "one"]), 0);
+    succeeds(scratch.path(), "report one");
 }

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use crate::common::postmark::*;
 use crate::common::{
     JSON, Running, assert_messages, command, expect_code, expect_error, expect_refused_plans,
-    fails, fsb, message, scratch, stdout, text_of, trials, wait_until,
+    fails, message, scratch, stdout, succeeds, text_of, trials, wait_until,
 };
 
 // The output equals that of PostMark except for values of a finer clock.
@@ -27,8 +27,7 @@ fn reports_and_settings_are_added_to_files_and_read_by_compare() {
     assert_eq!(read("report").matches("seconds total").count(), 2);
     assert!(read("settings").starts_with("Current configuration is:\n"));
     assert_eq!(read("terse").split_whitespace().count(), 13);
-    let compared = fsb(directory.path(), &["compare", "report"]);
-    expect_code(&compared, 0);
+    let compared = succeeds(directory.path(), "compare report");
     assert!(
         stdout(&compared).contains("transaction") && !stdout(&compared).contains("whole seconds")
     );
@@ -39,7 +38,7 @@ fn a_usual_file_is_read_and_files_load_each_other() {
     let directory = scratch();
     std::fs::write(directory.path().join(".pmrc"), "set number 77\nload more\n").unwrap();
     std::fs::write(directory.path().join("more"), "set transactions 88\n").unwrap();
-    let output = pipe(command(directory.path(), &["postmark"]), "show\n");
+    let output = pipe(command(directory.path(), "postmark"), "show\n");
     expect_code(&output, 0);
     let text = stdout(&output);
     assert!(text.contains(
@@ -67,12 +66,7 @@ fn errors_are_reported_by_line_before_anything_is_done() {
         all += &format!("{lines}{}\n\n", text_of(&expect_error(&output, 2, code)));
         assert!(output.stdout.is_empty(), "{lines}: {}", stdout(&output));
     }
-    fails(
-        directory.path(),
-        &["postmark", "missing"],
-        2,
-        "input/unreadable",
-    );
+    fails(directory.path(), "postmark missing", 2, "input/unreadable");
     let piped = pipe(
         command(directory.path(), &["postmark", JSON]),
         "set number 3\nrum\nrun\n",
@@ -93,18 +87,8 @@ fn the_three_tests_have_the_rows_of_their_tables() {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'dordevic'\n\
                     [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let options = [
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/16",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
-        let output = fsb(directory.path(), &options);
-        expect_code(&output, 0);
+        let options = format!("run plan.toml --scale 1/16 --seed 1 --out {out}");
+        let output = succeeds(directory.path(), &options);
         stdout(&output)
     };
     // Removes the times, the paths and the line breaks.

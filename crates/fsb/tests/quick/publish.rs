@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{expect_code, fails, fast_plan, fsb, record, rewrite_trials, scratch, stdout};
+use crate::common::{fails, fast_plan, json, record, rewrite_trials, scratch, stdout, succeeds};
 
 /// All classes of values, for `--keep`.
 const ALL: &str = "host,user,serials,devices,paths,commands,names,texts";
@@ -25,19 +25,16 @@ fn run(directory: &Path, name: &str, seed: &str) {
         name,
         "--quiet",
     ];
-    expect_code(&fsb(directory, &[&arguments[..], &targets].concat()), 0);
+    succeeds(directory, &[&arguments[..], &targets].concat());
 }
 
 fn published(directory: &Path, arguments: &[&str]) -> String {
-    let output = fsb(directory, &[&["publish"], arguments].concat());
-    expect_code(&output, 0);
+    let output = succeeds(directory, &[&["publish"], arguments].concat());
     stdout(&output)
 }
 
 fn json_of(directory: &Path, arguments: &[&str]) -> Value {
-    let output = fsb(directory, &[arguments, &["--format", "json"]].concat());
-    expect_code(&output, 0);
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    json(directory, &[arguments, &["--format", "json"]].concat())
 }
 
 /// Collects the numbers and flags of a document in its order.
@@ -78,7 +75,7 @@ fn a_page_gives_the_report_and_the_comparison_of_its_run_directory() {
     // A page is an input file that no report overwrites.
     fails(
         directory,
-        &["compare", "one.html", "two.html", "-o", "one.html"],
+        "compare one.html two.html -o one.html",
         2,
         "arguments/conflict",
     );
@@ -161,25 +158,20 @@ fn damaged_pages_and_wrong_requests_are_refused() {
     let directory = scratch.path();
     run(directory, "run", "1");
     published(directory, &["run", "-o", "a.html"]);
+    fails(directory, "publish run -o a.pdf", 2, "arguments/conflict");
     fails(
         directory,
-        &["publish", "run", "-o", "a.pdf"],
+        "publish a.html -o b.html",
         2,
         "arguments/conflict",
     );
     fails(
         directory,
-        &["publish", "a.html", "-o", "b.html"],
-        2,
-        "arguments/conflict",
-    );
-    fails(
-        directory,
-        &["publish", "run", "--keep", "seriels"],
+        "publish run --keep seriels",
         2,
         "arguments/invalid-value",
     );
-    fails(directory, &["publish", "nowhere"], 2, "store/no-run");
+    fails(directory, "publish nowhere", 2, "store/no-run");
     let page = fs::read_to_string(directory.join("a.html")).expect("a page");
     let start = page.find("H4sI").expect("the data");
     for (name, text) in [
@@ -193,7 +185,7 @@ fn damaged_pages_and_wrong_requests_are_refused() {
         }
     }
     // An ordinary report holds no run.
-    expect_code(&fsb(directory, &["report", "run", "-o", "report.html"]), 0);
-    fails(directory, &["report", "report.html"], 2, "store/no-run");
-    fails(directory, &["publish"], 2, "arguments/missing");
+    succeeds(directory, "report run -o report.html");
+    fails(directory, "report report.html", 2, "store/no-run");
+    fails(directory, "publish", 2, "arguments/missing");
 }

@@ -34,15 +34,7 @@ fn absurd_limits_and_files_that_fit_are_refused_before_anything_is_touched() {
         .map(|(words, code)| (words.as_slice(), *code))
         .collect();
     expect_refusals("regimes", scratch.path(), &requests);
-    let keep = [
-        "run",
-        "out.toml",
-        "null",
-        "--out",
-        "run",
-        "--control",
-        "memory-limit=keep",
-    ];
+    let keep = words("run out.toml null --out run --control memory-limit=keep");
     fails(scratch.path(), &keep, 2, "plan/invalid");
     assert!(!scratch.path().join("run").exists());
 }
@@ -51,15 +43,7 @@ fn absurd_limits_and_files_that_fit_are_refused_before_anything_is_touched() {
 fn a_limit_above_memory_is_refused() {
     let scratch = scratch();
     fs::write(scratch.path().join("warm.toml"), IN_CACHE).unwrap();
-    let arguments = [
-        "run",
-        "warm.toml",
-        "null",
-        "--out",
-        "run",
-        "--control",
-        "memory-limit=900T",
-    ];
+    let arguments = words("run warm.toml null --out run --control memory-limit=900T");
     fails(scratch.path(), &arguments, 2, "control/invalid-value");
     assert!(!scratch.path().join("run").exists());
 }
@@ -74,8 +58,7 @@ fn a_matrix_ends_in_findings_of_every_pair() {
         &targets,
     ]
     .concat();
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments);
     let screen = stdout(&output);
     let findings: Vec<&str> = screen
         .lines()
@@ -103,7 +86,7 @@ fn a_matrix_ends_in_findings_of_every_pair() {
         );
     }
     // The same rectangles as those of fsb compare.
-    let compared = fsb(scratch.path(), &["compare", "run", "--format", "json"]);
+    let compared = fsb(scratch.path(), "compare run --format json");
     let document: serde_json::Value = serde_json::from_str(stdout(&compared).as_str()).unwrap();
     let told: Vec<&str> = document["findings"]
         .as_array()
@@ -116,7 +99,7 @@ fn a_matrix_ends_in_findings_of_every_pair() {
         "{told:?}"
     );
     // One block is only described: there are no findings.
-    let few = fsb(
+    succeeds(
         scratch.path(),
         &[
             &arguments[..3],
@@ -125,7 +108,6 @@ fn a_matrix_ends_in_findings_of_every_pair() {
         ]
         .concat(),
     );
-    expect_code(&few, 0);
     assert!(
         !fs::read_to_string(scratch.path().join("few/report.html"))
             .unwrap()
@@ -151,8 +133,7 @@ fn a_scale_is_recorded_shown_and_not_compared_silently() {
             scale,
         ]
     };
-    let output = fsb(scratch.path(), &arguments("half", "50%"));
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments("half", "50%"));
     assert!(
         stdout(&output).contains(" · scale 1/2 · "),
         "{}",
@@ -173,9 +154,8 @@ fn a_scale_is_recorded_shown_and_not_compared_silently() {
         (sizes.iter().min(), sizes.iter().max()),
         (Some(&(32 << 10)), Some(&(128 << 10)))
     );
-    expect_code(&fsb(scratch.path(), &arguments("whole", "1")), 0);
-    let compared = fsb(scratch.path(), &["compare", "half", "whole"]);
-    expect_code(&compared, 0);
+    succeeds(scratch.path(), &arguments("whole", "1"));
+    let compared = succeeds(scratch.path(), "compare half whole");
     let text = stdout(&compared);
     let words: Vec<_> = text.split_whitespace().collect();
     assert!(
@@ -196,39 +176,21 @@ fn limits_by_different_means_are_shown_and_not_judged() {
         ("slow=null,slowdown=50%", "cgroup v2"),
     ] {
         let out = mechanism.replace(' ', "-");
-        let output = fsb(
+        succeeds(
             scratch.path(),
-            &[
-                "run",
-                "warm.toml",
-                target,
-                "--seed",
-                "7",
-                "--out",
-                &out,
-                "-q",
-            ],
+            &format!("run warm.toml {target} --seed 7 --out {out} -q"),
         );
-        expect_code(&output, 0);
         rewrite_trials(&scratch.path().join(&out), |trial| {
             trial["observed"]["memory_limit"] = serde_json::json!({"mechanism": mechanism, "limit_bytes": 32 << 20, "reached": true});
         });
     }
     let alike = fsb(
         scratch.path(),
-        &["compare", "cgroup-v1", "a=cgroup-v1", "--format", "json"],
+        "compare cgroup-v1 a=cgroup-v1 --format json",
     );
     let document: serde_json::Value = serde_json::from_str(stdout(&alike).as_str()).unwrap();
     assert_eq!(document["unjudged"], serde_json::Value::Null);
-    let arguments = [
-        "compare",
-        "cgroup-v1",
-        "cgroup-v2",
-        "--format",
-        "json",
-        "--fail-if",
-        "slower",
-    ];
+    let arguments = words("compare cgroup-v1 cgroup-v2 --format json --fail-if slower");
     let compared = fsb_json(scratch.path(), &arguments);
     expect_code(&compared, 2);
     message(&compared, "warning/gate-undecided");
@@ -247,7 +209,7 @@ fn limits_by_different_means_are_shown_and_not_judged() {
         assert_eq!(against["verdict"], "not_judged", "{operation:#}");
         assert!(against["ci95"].is_null() && against["ratio"].is_number());
     }
-    let screen = fsb(scratch.path(), &["compare", "cgroup-v1", "cgroup-v2"]);
+    let screen = fsb(scratch.path(), "compare cgroup-v1 cgroup-v2");
     assert!(
         stdout(&screen).contains("described, not judged"),
         "{}",
@@ -296,17 +258,7 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let output = fsb_json(
         scratch.path(),
-        &[
-            "run",
-            "plan.toml",
-            "null",
-            "--blocks",
-            "2",
-            "--seed",
-            "1",
-            "--out",
-            "run",
-        ],
+        "run plan.toml null --blocks 2 --seed 1 --out run",
     );
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
@@ -350,15 +302,9 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
         }
     }
     // The printed plan is a valid plan.
-    let printed = fsb(
-        scratch.path(),
-        &["run", "plan.toml", "null", "--print-plan"],
-    );
+    let printed = fsb(scratch.path(), "run plan.toml null --print-plan");
     fs::write(scratch.path().join("printed.toml"), &printed.stdout).unwrap();
-    let again = fsb(
-        scratch.path(),
-        &["run", "printed.toml", "--print-plan", "--seed", "1"],
-    );
+    let again = fsb(scratch.path(), "run printed.toml --print-plan --seed 1");
     let without_seed = |text: String| {
         text.lines()
             .filter(|line| !line.starts_with("seed"))
@@ -372,9 +318,7 @@ fn a_sweep_is_a_cell_for_each_combination_and_its_grid_is_in_the_records() {
 fn a_budget_leaves_out_sizes_and_says_which() {
     on_two_processors();
     let scratch = scratch();
-    let arguments = [
-        "run", "null", "--suite", "iozone", "--budget", "20s", "--out", "run",
-    ];
+    let arguments = words("run null --suite iozone --budget 20s --out run");
     let output = fsb_json(scratch.path(), &arguments);
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
@@ -430,18 +374,8 @@ fn a_report_of_a_matrix_has_charts_over_sizes_and_no_section_for_each_of_many_ce
              block_size = '64K..1M'\n"
         );
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();
-        let run = [
-            "run",
-            "plan.toml",
-            "null",
-            "slow=null,slowdown=20%",
-            "--seed",
-            "1",
-            "--quiet",
-            "--out",
-            out,
-        ];
-        expect_code(&fsb(scratch.path(), &run), 0);
+        let run = format!("run plan.toml null slow=null,slowdown=20% --seed 1 --quiet --out {out}");
+        succeeds(scratch.path(), &run);
         fs::read_to_string(scratch.path().join(out).join("report.html")).unwrap()
     };
     let small = page("1M..4M", "small");
@@ -464,7 +398,7 @@ fn senseless_sweeps_are_placed_in_the_plan() {
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let error = fails(
         scratch.path(),
-        &["run", "plan.toml", "null"],
+        "run plan.toml null",
         2,
         "plan/invalid-value",
     );

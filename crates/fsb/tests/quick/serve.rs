@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::history::Series;
 use crate::common::serve::{Server, connect_many};
-use crate::common::{expect_code, fails, fsb, fsb_json, message, stdout};
+use crate::common::{expect_code, fails, fsb, fsb_json, message, read_json, stdout};
 
 fn sample(runs: usize) -> Series {
     let mut series = Series::new();
@@ -42,15 +42,7 @@ fn the_pages_show_changes_reports_and_comparisons_of_runs() {
     let id = list["series"][0]["id"].as_str().unwrap();
     let shown = fsb(
         series.path(),
-        &[
-            "history",
-            "show",
-            id,
-            "--format",
-            "json",
-            "--store",
-            "index.sqlite",
-        ],
+        &format!("history show {id} --format json --store index.sqlite"),
     );
     assert_eq!(
         server.json(&format!("/api/series/{id}")),
@@ -79,10 +71,7 @@ fn the_json_follows_its_description() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/schema/openapi.json"
     );
-    assert_eq!(
-        description,
-        serde_json::from_str::<Value>(&fs::read_to_string(file).unwrap()).unwrap()
-    );
+    assert_eq!(description, read_json(file));
     let id = |list: &str, place: usize| {
         server.json(list)[&list[5..]][place]["id"]
             .as_str()
@@ -125,10 +114,7 @@ fn the_json_follows_its_description() {
 #[test]
 fn the_pages_are_written_as_files() {
     let series = sample(4);
-    let output = fsb_json(
-        series.path(),
-        &["serve", "--store", "index.sqlite", "--static", "public"],
-    );
+    let output = fsb_json(series.path(), "serve --store index.sqlite --static public");
     expect_code(&output, 0);
     let written = &message(&output, "note/pages")["fields"];
     assert!(
@@ -136,8 +122,7 @@ fn the_pages_are_written_as_files() {
         "{written}"
     );
     let public = series.path().join("public");
-    let runs: Value =
-        serde_json::from_str(&fs::read_to_string(public.join("api/runs.json")).unwrap()).unwrap();
+    let runs = read_json(public.join("api/runs.json"));
     assert_eq!(runs["total"], 4);
     let id = runs["runs"][0]["id"].as_str().unwrap();
     for file in [
@@ -148,10 +133,7 @@ fn the_pages_are_written_as_files() {
         assert!(public.join(&file).is_file(), "{file}");
     }
     fs::remove_dir_all(series.run(3)).unwrap();
-    let output = fsb_json(
-        series.path(),
-        &["serve", "--store", "index.sqlite", "--static", "public"],
-    );
+    let output = fsb_json(series.path(), "serve --store index.sqlite --static public");
     expect_code(&output, 0);
     assert_eq!(
         message(&output, "warning/reports-left-out")["fields"]["reports"],
@@ -175,7 +157,7 @@ fn wrong_requests_are_refused() {
     let serve = |more: &[&'static str]| [&["serve", "--store", "index.sqlite"], more].concat();
     fails(
         series.path(),
-        &["serve", "--store", "missing.sqlite"],
+        "serve --store missing.sqlite",
         2,
         "history/missing",
     );

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::serve::connect_many;
 use crate::common::serve_runs::{Answer, Server, hidden};
-use crate::common::{expect_code, fails, fsb, record, scratch, stdout, trials, wait_until};
+use crate::common::{fails, fsb, record, scratch, stdout, succeeds, trials, wait_until};
 
 const LONG: &str = "fs=null&targets=other%3Dnull&workload=stat&blocks=10000";
 
@@ -19,7 +19,7 @@ const LONG: &str = "fs=null&targets=other%3Dnull&workload=stat&blocks=10000";
 fn a_run_is_planned_started_watched_and_reported() {
     let server = Server::start(&[]);
     let form = server.page("/new?workload=read");
-    let described = stdout(&fsb(server.path(), &["list", "workloads", "read"]));
+    let described = stdout(&fsb(server.path(), "list workloads read"));
     for parameter in ["access", "block_size", "cache", "threads"] {
         assert!(
             form.contains(&format!("name=\"p.{parameter}\"")) && described.contains(parameter),
@@ -57,7 +57,7 @@ fn a_run_is_planned_started_watched_and_reported() {
     );
     // The plan that was shown is the plan that was run.
     fs::write(server.path().join("shown.toml"), &text).unwrap();
-    let shown = stdout(&fsb(server.path(), &["run", "shown.toml", "--print-plan"]));
+    let shown = stdout(&fsb(server.path(), "run shown.toml --print-plan"));
     assert_eq!(shown, text);
     assert_eq!(made["plan"]["workloads"][0]["files"], 100);
 }
@@ -262,9 +262,9 @@ fn addresses_that_others_reach_are_refused() {
     );
     fails(
         directory.path(),
-        &["serve", "--wipe", "/dev/null"],
+        "serve --wipe /dev/null",
         2,
         "arguments/missing",
     );
-    expect_code(&fsb(directory.path(), &["serve", "--help"]), 0);
+    succeeds(directory.path(), "serve --help");
 }

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use fsb_report::visible::is_hidden;
 
 use crate::common::{
-    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, shell, stderr,
-    stdout,
+    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, read_json, scratch, shell,
+    stderr, stdout, succeeds, words,
 };
 
 // No byte of a name, a path or a message affects the terminal or is invisible there.
@@ -32,7 +32,7 @@ fn a_job_of_fio_cannot_colour_the_screen() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../testdata/tool-output/fio-3.33.json"
     );
-    let mut results: serde_json::Value = serde_json::from_slice(&fs::read(real).unwrap()).unwrap();
+    let mut results = read_json(real);
     results["jobs"]
         .as_array_mut()
         .unwrap()
@@ -40,11 +40,10 @@ fn a_job_of_fio_cannot_colour_the_screen() {
         .for_each(|job| job["jobname"] = EVIL.into());
     fs::write(directory.path().join("a.json"), results.to_string()).unwrap();
     for format in ["text", "markdown"] {
-        let output = fsb(
+        let output = succeeds(
             directory.path(),
             &["compare", "a.json", "b=a.json", "--format", format],
         );
-        expect_code(&output, 0);
         expect_visible(&output);
         // Markdown needs a backslash before characters that are markup elsewhere.
         assert!(
@@ -56,10 +55,7 @@ fn a_job_of_fio_cannot_colour_the_screen() {
             stdout(&output)
         );
     }
-    let json = fsb(
-        directory.path(),
-        &["compare", "a.json", "b=a.json", "--format", "json"],
-    );
+    let json = fsb(directory.path(), "compare a.json b=a.json --format json");
     assert!(
         String::from_utf8_lossy(&json.stdout).contains("\u{202e}abc\u{200b}"),
         "programs get the name as it is"
@@ -102,17 +98,7 @@ fn progress_and_first_screen_name_targets_visibly() {
     let target = "a\u{202e}b\u{200b}=null";
     let output = command(
         directory.path(),
-        &[
-            "run",
-            "fast.toml",
-            target,
-            "null",
-            "--blocks",
-            "1",
-            "--verbose",
-            "--out",
-            "out",
-        ],
+        &format!("run fast.toml {target} null --blocks 1 --verbose --out out"),
     );
     let output = { output }.output().expect("the program starts");
     expect_code(&output, 0);
@@ -121,7 +107,7 @@ fn progress_and_first_screen_name_targets_visibly() {
     let in_a_block =
         |line: &str| line.starts_with("block 1: ") && line.contains("a\\u{202e}b\\u{200b}");
     assert!(said.lines().any(in_a_block), "{said}");
-    let output = fsb(directory.path(), &["report", "out"]);
+    let output = fsb(directory.path(), "report out");
     expect_visible(&output);
     assert!(
         stdout(&output).contains("a\\u{202e}b\\u{200b}"),
@@ -137,8 +123,7 @@ fn progress_and_first_screen_name_targets_visibly() {
 fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
     let directory = scratch();
     for (name, sign) in [("zsh", "#compdef fsb"), ("fish", "complete -c fsb")] {
-        let output = fsb(directory.path(), &["completions", name]);
-        expect_code(&output, 0);
+        let output = succeeds(directory.path(), &["completions", name]);
         assert!(
             stdout(&output).contains(sign) && stdout(&output).contains("theta"),
             "{name}"
@@ -149,7 +134,7 @@ fn zsh_and_fish_have_completions_and_other_shells_are_told_which() {
     }
     fails(
         directory.path(),
-        &["completions", "bush"],
+        "completions bush",
         2,
         "arguments/invalid-value",
     );
@@ -219,10 +204,7 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     for suite in suites.filter_map(|line| line.split_whitespace().next()) {
         expect_code(&run(&["run", "null", "--suite", suite, "--print-plan"]), 0);
     }
-    let line = [
-        "run", "null", "--suite", "varmail", "--scale", "1/64", "--blocks", "1", "--out", "out",
-        "-q",
-    ];
+    let line = words("run null --suite varmail --scale 1/64 --blocks 1 --out out -q");
     expect_code(&run(&line), 0);
     assert!(
         fs::read_to_string(directory.path().join("out/report.html"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Running, expect_code, fails, fast_plan, fsb, scratch, stdout, wait_until};
+use crate::common::{Running, fails, fast_plan, scratch, stdout, succeeds, wait_until, words};
 
 /// The longest time of a few blocks on the null file system, on a busy machine.
 const SOON: Duration = Duration::from_secs(120);
@@ -14,8 +14,7 @@ fn a_run_is_shown_while_it_is_measured_and_after_it_was_stopped_or_killed() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let watch = || {
-        let output = fsb(scratch.path(), &["watch", "run"]);
-        expect_code(&output, 0);
+        let output = succeeds(scratch.path(), "watch run");
         stdout(&output)
     };
     let start =
@@ -31,16 +30,9 @@ fn a_run_is_shown_while_it_is_measured_and_after_it_was_stopped_or_killed() {
         });
         seen
     };
-    let run = start(&[
-        "run",
-        "fast.toml",
-        "a=null",
-        "b=null",
-        "--blocks",
-        "10000",
-        "--out",
-        "run",
-    ]);
+    let run = start(&words(
+        "run fast.toml a=null b=null --blocks 10000 --out run",
+    ));
     let seen = begun();
     assert!(
         seen.contains(" of 10000, ")
@@ -72,17 +64,10 @@ fn a_run_is_shown_while_it_is_measured_and_after_it_was_stopped_or_killed() {
 fn the_newest_run_is_shown_without_an_argument() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    fails(scratch.path(), &["watch"], 2, "arguments/missing");
-    fails(scratch.path(), &["watch", "."], 2, "store/no-run");
-    expect_code(
-        &fsb(
-            scratch.path(),
-            &["run", "fast.toml", "null", "--blocks", "3", "--quiet"],
-        ),
-        0,
-    );
-    let output = fsb(scratch.path(), &["watch"]);
-    expect_code(&output, 0);
+    fails(scratch.path(), "watch", 2, "arguments/missing");
+    fails(scratch.path(), "watch .", 2, "store/no-run");
+    succeeds(scratch.path(), "run fast.toml null --blocks 3 --quiet");
+    let output = succeeds(scratch.path(), "watch");
     let seen = stdout(&output);
     assert!(
         seen.contains(": complete: ") && seen.contains("report: fsb report fsb-results/"),

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use crate::common::*;
 
 // A user's command as the workload, on real file systems and in directories.
@@ -18,22 +20,11 @@ fn options_of_a_command_are_refused_without_a_command() {
             "arguments/missing",
         ),
         (
-            &[
-                "run", "null", "--metric", "tps", "--better", "higher", "--", "true",
-            ],
+            &words("run null --metric tps --better higher -- true"),
             "arguments/invalid-value",
         ),
         (
-            &[
-                "run",
-                "null",
-                "--metric",
-                "tps=[0-9]",
-                "--better",
-                "higher",
-                "--",
-                "true",
-            ],
+            &words("run null --metric tps=[0-9] --better higher -- true"),
             "plan/invalid",
         ),
         (
@@ -57,28 +48,15 @@ fn options_of_a_command_are_refused_without_a_command() {
             "plan/invalid",
         ),
         (
-            &[
-                "run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick",
-            ],
+            &words("run ext4 --in vm --root / --suite quick"),
             "plan/invalid",
         ),
         (
-            &[
-                "run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true",
-            ],
+            &words("run ext4 --in vm --root /no/such -- true"),
             "plan/invalid",
         ),
         (
-            &[
-                "run",
-                "ext4",
-                "--in",
-                "vm",
-                "--writable",
-                "/srv",
-                "--",
-                "true",
-            ],
+            &words("run ext4 --in vm --writable /srv -- true"),
             "plan/invalid",
         ),
     ];
@@ -116,7 +94,7 @@ fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
     assert_eq!(outcomes, ["ok", "ok"], "{}", stderr(&output));
     let new = record(&scratch.path().join("new"));
     assert_eq!(new["cells"][0]["workload"]["reuse"], false, "{new:#}");
-    let runs = |trial: &serde_json::Value| trial["metrics"].to_string();
+    let runs = |trial: &Value| trial["metrics"].to_string();
     assert!(
         measured(&scratch.path().join("new"))
             .iter()
@@ -133,44 +111,26 @@ fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
 #[test]
 fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "slow=null,slowdown=9%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--reuse",
-    ];
-    let output = fsb(
+    let arguments = words("run null slow=null,slowdown=9% --blocks 6 --out run -q --reuse");
+    succeeds(
         scratch.path(),
         &[&arguments[..], &["--", "tar", "xf", "/srv/src.tar"]].concat(),
     );
-    expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["cells"][0]["workload"]["reuse"], true, "{record:#}");
-    let report = |options: &[&str]| {
-        let output = fsb(scratch.path(), &[&["report", "run"], options].concat());
-        expect_code(&output, 0);
-        stdout(&output)
-    };
-    assert!(
-        stdout(&output).contains("reused directory"),
-        "{}",
-        stdout(&output)
-    );
-    for format in ["json", "html", "md", "csv"] {
+    let report = json(scratch.path(), "report run --format json");
+    for name in [
+        &record["cells"][0]["label"],
+        &report["cases"][0]["workload"],
+    ] {
         assert!(
-            report(&["--format", format]).contains("reused directory"),
-            "{format}"
+            name.as_str().unwrap().ends_with("reused directory"),
+            "{name}"
         );
     }
-    let notes = report(&["--notes"]).replace("\n  ", " ");
     assert!(
-        notes.contains("all runs but the first found the files of earlier runs (reuse)"),
-        "{notes}"
+        report["warnings"].to_string().contains("(reuse)"),
+        "{report:#}"
     );
 }
 
@@ -179,22 +139,10 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
 #[test]
 fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
     let scratch = scratch();
-    let arguments = [
-        "run",
-        "null",
-        "slow=null,slowdown=9%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--",
-        "true",
-    ];
-    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let arguments = words("run null slow=null,slowdown=9% --blocks 6 --out run -q -- true");
+    succeeds(scratch.path(), &arguments);
     let warns = || {
-        let screen =
-            stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
+        let screen = stdout(&fsb(scratch.path(), "report run --notes")).replace("\n  ", " ");
         screen.contains("found the files of earlier runs (this version of fsb had no other way)")
     };
     assert!(!warns());
@@ -223,18 +171,14 @@ fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
             out,
             "-q",
         ];
-        expect_code(
-            &fsb(
-                scratch.path(),
-                &[&arguments[..], more, &["--", "true"]].concat(),
-            ),
-            0,
+        succeeds(
+            scratch.path(),
+            &[&arguments[..], more, &["--", "true"]].concat(),
         );
-        let output = fsb(
+        let output = succeeds(
             scratch.path(),
             &["compare", "old=run", &format!("new={out}")],
         );
-        expect_code(&output, 0);
         stdout(&output)
     };
     let (same, other) = (compared(&["--reuse"], "reused"), compared(&[], "new"));
@@ -260,11 +204,10 @@ fn blocks_with_a_budget_end_with_whichever_is_first() {
             "--control",
             "guest-memory=off",
         ];
-        let output = fsb(
+        succeeds(
             scratch.path(),
             &[&options[..], &["--out", out, "--", "sleep", "0.3"]].concat(),
         );
-        expect_code(&output, 0);
         stdout(&fsb(scratch.path(), &["report", out, "--notes"])).replace("\n  ", " ")
     };
     let bounded = run("500", "5s", "bounded");
@@ -305,8 +248,7 @@ fn a_slow_first_run_leaves_enough_blocks() {
         "--",
         &line,
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    let output = succeeds(scratch.path(), &arguments);
     let blocks = measured(&scratch.path().join("run")).len();
     assert!(blocks >= 5, "{blocks} blocks\n{}", stderr(&output));
     let warnings = record(&scratch.path().join("run"))["warnings"].to_string();
@@ -318,20 +260,8 @@ fn a_slow_first_run_leaves_enough_blocks() {
 #[test]
 fn a_single_case_needs_five_lines_and_a_simulated_one_six() {
     let scratch = scratch();
-    let targets = [
-        "run",
-        "null",
-        "slow=null,slowdown=50%",
-        "--blocks",
-        "6",
-        "--out",
-        "run",
-        "-q",
-        "--",
-        "true",
-    ];
-    let output = fsb(scratch.path(), &targets);
-    expect_code(&output, 0);
+    let targets = words("run null slow=null,slowdown=50% --blocks 6 --out run -q -- true");
+    let output = succeeds(scratch.path(), &targets);
     let screen = stdout(&output);
     // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which
     // has a sign.
@@ -341,11 +271,6 @@ fn a_single_case_needs_five_lines_and_a_simulated_one_six() {
         .filter(|line| *line != "  ~ not stationary.")
         .count();
     assert!((6..=most).contains(&lines), "{screen}");
-    assert!(
-        screen.starts_with("Simulated times: no file system is measured. "),
-        "{screen}"
-    );
-    assert!(screen.contains("95 % interval"), "{screen}");
 }
 
 // Trees of files: copied into a target, within it, deleted, on the null file system and on real
@@ -359,65 +284,33 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
                     [repetition]\nblocks = 2\nsample_time = '1ms'\n";
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let options = [
-            "run",
-            "plan.toml",
-            "--scale",
-            "1/64",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
-        let output = fsb(directory.path(), &options);
-        expect_code(&output, 0);
-        stdout(&output)
+        let options = format!("run plan.toml --scale 1/64 --seed 1 --out {out}");
+        succeeds(directory.path(), &options);
     };
-    let text = run("one");
-    assert!(
-        text.contains("Beside the published results (Fedorchuk 2008)"),
-        "{text}"
+    run("one");
+    let published = json(directory.path(), "report one --format json")["published"].clone();
+    let rows = published["rows"].as_array().unwrap();
+    let columns: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["workload"].as_str())
+        .collect();
+    let printed = "copy all|single copies|copy music|copy portage|copy avi|copy iso|delete portage|delete all";
+    assert_eq!(
+        columns.join("|"),
+        printed,
+        "the columns of the table, in its order"
     );
-    let row = |text: &str, name: &str| -> Vec<Vec<String>> {
-        let rows = text.lines().filter(|line| line.starts_with(name));
-        rows.map(|line| {
-            line[name.len()..]
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect()
-        })
-        .collect()
-    };
-    let printed = [
-        ("ext3, ordered", "04:37"),
-        ("XFS, defaults 1", "14:38"),
-        ("ext2, RAID", "03:22"),
-    ];
-    for (configuration, copy_all) in printed {
-        let rows = row(&text, configuration);
-        assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
-        // Eight columns do not fit: the table has five, then the first again beside the rest.
-        assert_eq!(
-            rows.iter().map(Vec::len).collect::<Vec<_>>(),
-            [5, 4],
-            "{configuration}: {text}"
-        );
+    let configurations = published["file_systems"].as_array().unwrap();
+    for (configuration, copy_all) in [
+        ("ext3, ordered", 277.0),
+        ("XFS, defaults 1", 878.0),
+        ("ext2, RAID", 202.0),
+    ] {
+        let at = configurations.iter().position(|name| name == configuration);
+        assert_eq!(rows[0]["theirs"][at.expect(configuration)], copy_all);
     }
-    assert!(
-        text.contains("00:00."),
-        "ours have hundredths of a second: {text}"
-    );
-    let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
-    let markdown = stdout(&markdown);
-    let head = "| copy all | single copies | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
-    assert!(
-        markdown.contains(head),
-        "the columns of the table, in its order: {markdown}"
-    );
-    let published = "| ext3, ordered, published | 04:37 | 04:48 | 00:06 | 01:41 | 02:36 | 00:25 | 00:17 | 00:43 |";
-    assert!(markdown.contains(published), "{markdown}");
-    let html = std::fs::read_to_string(directory.path().join("one/report.html")).unwrap();
-    assert!(html.contains("ext3-journal, here") && html.contains("XFS, defaults 2, published"));
+    let ours = rows.iter().map(|row| row["ours"].as_array().unwrap());
+    assert!(ours.flatten().all(Value::is_number), "{rows:#?}");
     let trials = trials(&directory.path().join("one"));
     let values = |out: &str| -> Vec<_> {
         counting(&directory.path().join(out))
@@ -469,12 +362,7 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
     ] {
         let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let error = fails(
-            directory.path(),
-            &["run", "plan.toml"],
-            2,
-            "plan/invalid-value",
-        );
+        let error = fails(directory.path(), "run plan.toml", 2, "plan/invalid-value");
         assert_eq!(error["fields"]["line"], line, "{parameters}: {error}");
     }
 }
@@ -499,20 +387,8 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     )
     .unwrap();
     let run = |tree: &str, out: &str| {
-        let options = [
-            "run",
-            "short.toml",
-            "--tree",
-            tree,
-            "--blocks",
-            "1",
-            "--seed",
-            "1",
-            "--out",
-            out,
-        ];
-        let output = fsb(directory.path(), &options);
-        expect_code(&output, 0);
+        let options = format!("run short.toml --tree {tree} --blocks 1 --seed 1 --out {out}");
+        succeeds(directory.path(), &options);
         crate::common::record(&directory.path().join(out))["cells"].clone()
     };
     let cells = run("linux", "one");
@@ -583,11 +459,10 @@ fn personalities_are_the_same_to_the_last_digit() {
         }
         plan += "[[workload]]\nname = 'varmail'\nfiles = 300\nthreads = [1, 4]\n[[workload]]\nname = 'flow'\n";
         fs::write(directory.path().join("plan.toml"), plan).unwrap();
-        let output = fsb(
+        succeeds(
             directory.path(),
             &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"],
         );
-        expect_code(&output, 0);
         fs::read_to_string(directory.path().join(out).join("trials.csv")).unwrap()
     };
     let table = run("one");
@@ -603,11 +478,10 @@ fn personalities_are_the_same_to_the_last_digit() {
 fn every_personality_is_a_suite_of_its_name() {
     let directory = scratch();
     for name in PERSONALITIES {
-        let output = fsb(
+        let output = succeeds(
             directory.path(),
             &["run", "null", "--suite", name, "--print-plan"],
         );
-        expect_code(&output, 0);
         assert!(
             stdout(&output).contains(&format!("name = \"{name}\"")),
             "{}",

@@ -1,7 +1,6 @@
 //! `docs/schema/plan.json`: the JSON Schema of plan files, for editors.
 //!
-//! The keys of a plan are written here; workloads, parameters, suites and controls come from the
-//! registries.
+//! Settings come from their table; workloads, parameters, suites and controls from the registries.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +8,7 @@ use fsb_engine::Workload;
 use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use fsb_model::BACKGROUND;
+use fsb_model::setting::{Setting, SettingKind, of_table};
 use fsb_testbed::control;
 use serde_json::{Map, Value, json};
 
@@ -53,20 +53,13 @@ fn references_on_one_line(text: &str) -> String {
 
 /// Returns the keys of a plan except `workload`.
 fn keys() -> Value {
-    let size = json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] });
-    let quantity = json!({ "type": ["string", "number"] });
-    let described = |schema: &Value, about: &str| {
-        let mut schema = schema.clone();
-        schema["description"] = about.into();
-        schema
-    };
-    let suites: Vec<_> = fsb_runner::suite::REGISTRY
-        .iter()
-        .map(|suite| suite.name)
-        .collect();
-    json!({
-        "name": { "type": "string", "description": "Name of the run" },
-        "targets": {
+    let mut own_controls = controls();
+    own_controls["description"] = "Controls in which this target differs from the run".into();
+    let mut run_controls = controls();
+    run_controls["description"] = "Host conditions to set".into();
+    let mut keys = settings(None);
+    keys.extend([
+        ("targets".to_owned(), json!({
             "description": "File systems and directories, as on the command line",
             "type": "array",
             "items": { "anyOf": [{ "type": "string" }, {
@@ -75,45 +68,58 @@ fn keys() -> Value {
                 "required": ["target"],
                 "properties": {
                     "target": { "type": "string" },
-                    "controls": described(&controls(), "Controls in which this target differs from the run"),
+                    "controls": own_controls,
                     "kernel": { "type": "string", "description": "Release of its kernel; one of the plan's kernels" },
                     "optional": { "type": "boolean", "description": "Leave the target out if this machine cannot make it" },
                 },
             }] },
-        },
-        "suite": { "enum": suites, "description": "Suite to run instead of workloads" },
-        "seed": { "type": "integer", "minimum": 0, "description": "Seed of orders and data" },
-        "size": described(&size, "Image size, such as 2G"),
-        "scale": described(&quantity, "Factor of file sizes, image size and memory limit, such as 1/8"),
-        "scaled": described(&quantity, "Factor that the sizes of this plan already include"),
-        "dir": { "type": "string", "description": "Directory of the image" },
-        "theta": described(&quantity, "Smallest difference that matters, such as 3%"),
-        "one_at_a_time": { "type": "boolean", "description": "Let targets take turns on the whole medium" },
-        "keep_affected": { "type": "boolean", "description": "Keep trials that interference affected instead of retrying them" },
-        "risky": { "type": "boolean", "description": "Let targets win that may lose synced data in a crash" },
-        "mkfs_defaults": { "type": "boolean", "description": "Let each mkfs program choose the geometry by the size of its slice" },
-        "like_disk": described(&quantity, "Size of the large disk whose results targets are to have, such as 1T"),
-        "explain": { "type": "boolean", "description": "Trace blocks after the measured ones, to explain differences" },
-        "repetition": {
+        })),
+        ("repetition".to_owned(), json!({
             "description": "Number of blocks, or time",
             "type": "object",
             "additionalProperties": false,
-            "properties": {
-                "blocks": { "type": "integer", "minimum": 1, "description": "Number of blocks" },
-                "budget": described(&quantity, "Time limit of the run, such as 5m"),
-                "precision": described(&quantity, "Half-width of the intervals to reach, such as 2%"),
-                "sample_time": described(&quantity, "Length of a timed sample, such as 50ms"),
-                "stretch": former(quantity.clone()),
-            },
-        },
-        BACKGROUND: background(),
-        "controls": described(&controls(), "Host conditions to set"),
-        "in": { "enum": ["host", "vm"], "description": "Run on this machine or in a virtual machine" },
-        "kernel": { "type": "array", "items": { "type": "string" }, "description": "Kernels of the virtual machine" },
-        "memory": described(&size, "Memory of the virtual machine"),
-        "cpus": { "type": "integer", "minimum": 1, "description": "Processors of the virtual machine" },
-        "root": { "type": "string", "description": "Root directory that commands see in the virtual machine" },
-    })
+            "properties": settings(Some("repetition")),
+        })),
+        (BACKGROUND.to_owned(), background()),
+        ("controls".to_owned(), run_controls),
+    ]);
+    keys.into()
+}
+
+/// Returns the schemas of the settings of a table of plan files, or of the top.
+fn settings(table: Option<&'static str>) -> Map<String, Value> {
+    of_table(table)
+        .map(|one| (one.name.to_owned(), setting(one)))
+        .collect()
+}
+
+fn setting(setting: &Setting) -> Value {
+    let mut schema = match setting.kind {
+        SettingKind::Flag => json!({ "type": "boolean" }),
+        SettingKind::Size(least, _) => {
+            json!({ "anyOf": [{ "type": "integer", "minimum": least }, { "type": "string" }] })
+        }
+        SettingKind::Whole(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        SettingKind::Share | SettingKind::Time(..) | SettingKind::Factor => {
+            json!({ "type": ["string", "number"] })
+        }
+        SettingKind::Word(words) => json!({ "enum": words }),
+        SettingKind::Text if setting.name == "suite" => {
+            let suites = fsb_runner::suite::REGISTRY.iter().map(|suite| suite.name);
+            json!({ "enum": suites.collect::<Vec<_>>() })
+        }
+        SettingKind::Text | SettingKind::Path => json!({ "type": "string" }),
+        SettingKind::Texts | SettingKind::Paths => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
+    };
+    let default = setting
+        .default_text()
+        .map_or_else(String::new, |default| format!(" [default: {default}]"));
+    schema["description"] = format!("{}{default}", setting.description()).into();
+    schema
 }
 
 /// Returns the table of controls. Values are not restricted: most have forms such as `SIZE`.

@@ -405,7 +405,7 @@ impl<'r> Replay<'r> {
 
     /// Returns the time at which a think time of `ns` nanoseconds since `from_ns` ends, according
     /// to the pace.
-    fn thought(&self, from_ns: u64, ns: u64) -> u64 {
+    fn think_ns(&self, from_ns: u64, ns: u64) -> u64 {
         from_ns.saturating_add((ns as f64 * self.pace) as u64)
     }
 
@@ -468,9 +468,9 @@ impl<'r> Replay<'r> {
         };
         let thinks = self.pace > 0.0 && step.think_ns.max(step.after_ns) > 0;
         if thinks {
-            let own_ns = self.thought(state.ended_ns, step.think_ns);
+            let own_ns = self.think_ns(state.ended_ns, step.think_ns);
             let others_ns = if waits {
-                self.thought(others_ns, step.after_ns)
+                self.think_ns(others_ns, step.after_ns)
             } else {
                 0
             };
@@ -1108,7 +1108,7 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         assert!(refusal(&path, &[]).contains("it is cut off after"));
-        fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
+        fs::write(&path, [b"fsbtrace\x09\x00", &whole[10..]].concat()).unwrap();
         assert!(
             refusal(&path, &[])
                 .contains("a trace of version 9, and this fsb reads versions 1 to 3")

@@ -37,7 +37,7 @@ pub(in crate::format) const TRIAL_COLUMNS: [&str; 18] = [
     "cache",
     "backend",
     "durability",
-    "part",
+    "slice",
     "unsafe",
 ];
 

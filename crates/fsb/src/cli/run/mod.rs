@@ -3,13 +3,15 @@
 mod parallel;
 mod work;
 
+use fsb_results::{StoredRun, summary};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_model::setting::SettingValue;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place, Plan, Target, code, failure, notice};
+use fsb_model::{Bytes, Place, Plan, Settings, Target, code, failure, notice};
 use fsb_report::series;
-use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_runner::plan_file::{self, PlanFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_store::{RUN_FILE, Reader, owner};
 use fsb_testbed::control;
@@ -18,16 +20,16 @@ use serde::{Deserialize, Serialize};
 use self::work::TraceArguments;
 use super::help::heading;
 use super::plan_text::{background, is_plan, read_plan, workloads};
+use super::settings::{self, SettingArguments};
 use crate::exit;
 use crate::message::{notify, say, say_warning};
 use crate::results::{self, Output, print_data};
 use crate::run::coordinator;
 use crate::run::progress::Verbosity;
 use crate::run::record;
-use crate::run::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
+use crate::run::remote::{self, Place as ResultsPlace, RemoteHost, RemoteRun};
 use crate::run::stage::Turn;
-use crate::stored;
-use crate::stored::{RUN_OF_SET, SET_FILE, runs_of_set};
+use fsb_results::directory::{RUN_OF_SET, SET_FILE, runs_of_set};
 
 pub use self::work::CommandArguments;
 
@@ -38,11 +40,6 @@ Examples:
   sudo fsb run ext4 xfs btrfs                        which is the fastest
   sudo fsb run ext4 xfs -- 'cp -r /srv/d c; rm -r c' with a command of your own
   fsb run /srv/data /mnt/nas                         as they are, without root";
-
-/// The variable that has the effect of `--keep-affected`.
-const KEEP_AFFECTED: &str = "FSB_KEEP_AFFECTED";
-/// The variable that has the effect of `--sample-time` if the plan gives no length.
-const SAMPLE_TIME: &str = "FSB_SAMPLE_TIME";
 
 /// Compare file systems or directories, or run a plan
 ///
@@ -57,18 +54,8 @@ pub struct Arguments {
     /// File system, directory or plan to measure
     #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
-    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
-    mkfs_defaults: bool,
-    /// Size of the disk that slices imitate, in layout and behaviour [default: 100G]
-    #[arg(long, value_name = "SIZE", hide_short_help = true, conflicts_with = "mkfs_defaults", help_heading = heading::TARGETS)]
-    like_disk: Option<Bytes>,
-    /// Let targets win that may lose synced data in a crash
-    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
-    risky: bool,
-    /// Suite to run; see 'fsb list suites' [default: quick]
-    #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
-    suite: Option<String>,
+    #[command(flatten)]
+    settings: SettingArguments<settings::Run>,
     /// Workload to run, KIND[,PARAM=VALUE…], such as read,access=random,cache=cold; see 'fsb list
     /// workloads'; repeatable
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
@@ -90,66 +77,12 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "",
         help_heading = heading::WORKLOAD)]
     verify: Option<String>,
-    /// Seed of orders and data [default: random, recorded]
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::WORKLOAD,
-        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
-    /// Time limit of the run, report included [default: 5m]
-    #[arg(long, value_name = "TIME", help_heading = heading::TIME)]
-    budget: Option<String>,
-    /// Number of blocks; with --budget, those that fit
-    #[arg(long, value_name = "N", help_heading = heading::TIME, conflicts_with = "precision")]
-    blocks: Option<u32>,
-    /// Add blocks until all intervals are within ±P
-    #[arg(long, value_name = "P", help_heading = heading::TIME)]
-    precision: Option<String>,
-    /// Length of a timed sample [default: chosen after warm-up]; also with FSB_SAMPLE_TIME in the
-    /// environment, for plans without one
-    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = heading::TIME)]
-    sample_time: Option<String>,
-    /// Smallest difference that matters [default: 3%]
-    #[arg(long, value_name = "P", help_heading = heading::TIME)]
-    theta: Option<String>,
-    /// Trace further blocks with eBPF to explain differences: waits by kernel stack, CPU, flushes;
-    /// needs root
-    #[arg(long, hide_short_help = true, help_heading = heading::TIME)]
-    explain: bool,
     /// Make N complete runs, each with a new image and its own budget, and store them as a set
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::TIME,
-        conflicts_with_all = ["resume", "format", "file"],
+        conflicts_with_all = ["resume", "format", "files"],
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
-    /// Directory of the image [default: .]
-    #[arg(long, value_name = "DIR", help_heading = heading::MEDIUM)]
-    dir: Option<PathBuf>,
-    /// Image size; file sizes scale with it [default: 2G]
-    #[arg(long, value_name = "SIZE", help_heading = heading::MEDIUM)]
-    size: Option<Bytes>,
-    /// Multiply file sizes, image size and memory limit by F, such as 1/8
-    #[arg(long, value_name = "F", hide_short_help = true, help_heading = heading::MEDIUM)]
-    scale: Option<String>,
-    /// Let targets take turns on the whole medium instead of sharing it
-    #[arg(long, hide_short_help = true, help_heading = heading::MEDIUM)]
-    one_at_a_time: bool,
-    /// Overwrite the contents of this block device; repeatable
-    #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
-    wipe: Vec<PathBuf>,
-    /// Run on host or vm (virtual machine) [default: host]
-    #[arg(long = "in", value_name = "PLACE", help_heading = heading::MACHINE)]
-    place: Option<String>,
-    /// Kernel of the virtual machine: a release, image, .deb or build tree; repeatable
-    #[arg(long, value_name = "K", hide_short_help = true, help_heading = heading::MACHINE)]
-    kernel: Vec<String>,
-    /// Memory of the virtual machine [default: 1G]
-    #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = heading::MACHINE)]
-    memory: Option<Bytes>,
-    /// Processors of the virtual machine [default: all]
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::MACHINE)]
-    cpus: Option<u32>,
-    /// Root directory that commands see in the virtual machine, read-only [default: /]
-    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::MACHINE)]
-    root: Option<PathBuf>,
-    /// Run on USER@HOST through ssh; several: with commas
+    /// Run on USER@HOST through ssh; many hosts: fsb fleet run
     #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
         conflicts_with_all = ["runs", "kernel", "root", "trace"])]
     on: Option<String>,
@@ -167,19 +100,6 @@ pub struct Arguments {
     /// Set a control, NAME or NAME=VALUE; see 'fsb list controls'; repeatable
     #[arg(long, value_name = "CONTROL", hide_short_help = true, help_heading = heading::MACHINE)]
     control: Vec<String>,
-    /// User that workers run as [default: the invoking user, or user nobody]
-    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
-    uid: Option<u32>,
-    /// Group that workers run as [default: that of the invoking user, or nogroup]
-    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
-    gid: Option<u32>,
-    /// Run workers as root
-    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
-    force_root_user: bool,
-    /// Keep trials that interference affected instead of retrying them; also with FSB_KEEP_AFFECTED
-    /// in the environment
-    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
-    keep_affected: bool,
     /// Measure although another fsb measures; both results are marked
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     allow_concurrent: bool,
@@ -191,9 +111,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Resume the interrupted run or set in DIR
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
-        conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "sample_time", "theta",
-        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
-        "risky", "mkfs_defaults", "like_disk", "explain", "one_at_a_time", "keep_affected"])]
+        conflicts_with_all = settings::of_new_run(&["targets", "control", "out", "print_plan", "verify"]))]
     resume: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
@@ -214,10 +132,17 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
-    let hosts = arguments
+    let wipe: Vec<PathBuf> = arguments
+        .settings
+        .given
+        .list("wipe")
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    let host = arguments
         .on
         .as_deref()
-        .map(|text| Hosts::parse(text, arguments.sudo))
+        .map(|text| RemoteHost::parse(text, arguments.sudo))
         .transpose()?;
     let results = arguments
         .results
@@ -226,10 +151,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .transpose()?;
     let results = results.as_ref();
     if let Some(directory) = &arguments.resume {
-        if let Some(hosts) = &hosts {
+        if let Some(host) = &host {
             let (output, verbosity) = (Some(&arguments.output), arguments.verbosity);
             let run = RemoteRun {
-                hosts,
+                host,
                 directory,
                 results,
                 output,
@@ -237,20 +162,20 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
                 turn,
                 beside: None,
             };
-            return remote::resume(&arguments.wipe, &run);
+            return remote::resume(&wipe, &run);
         }
         if is_set(directory) {
             let making = Making {
                 output: &arguments.output,
                 verbosity: arguments.verbosity,
                 turn,
-                wipe: &arguments.wipe,
+                wipe: &wipe,
             };
             return resume_set(directory, &making);
         }
         return coordinator::resume(
             directory,
-            &arguments.wipe,
+            &wipe,
             &arguments.output,
             arguments.verbosity,
             turn,
@@ -262,9 +187,9 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         arguments.print_plan,
         arguments.out.clone(),
     );
-    let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
+    let runs = arguments.runs;
     let file = plan(arguments)?;
-    if let Some(hosts) = hosts.filter(|_| !print_plan) {
+    if let Some(host) = host.filter(|_| !print_plan) {
         let plan = file
             .clone()
             .resolve(coordinator::cpus(), coordinator::fresh_seed())?
@@ -272,7 +197,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let directory = out.unwrap_or_else(|| results::default_directory(&record::run_name(&plan)));
         let output = Some(&output);
         let run = RemoteRun {
-            hosts: &hosts,
+            host: &host,
             directory: &directory,
             results,
             output,
@@ -307,7 +232,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         );
     }
     let cpus = coordinator::cpus_for(&file.controls);
-    let has_seed = file.seed.is_some();
+    let has_seed = file.settings.has("seed");
     let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     let plan = &mut resolved.plan;
     match vm::pin(plan) {
@@ -347,13 +272,12 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         .targets
         .into_iter()
         .partition(|text| is_plan(text));
-    let mut suite = arguments.suite;
+    let mut settings = arguments.settings.given;
     // People ask for the suite of a program whose work a shipped plan measures.
-    if let Some(plan) = suite.as_deref().and_then(plan_for_suite) {
-        let text = format!(
-            "note: '{}' is a plan: this is 'fsb run {plan}'",
-            suite.take().unwrap_or_default()
-        );
+    let suite = settings.text("suite").unwrap_or_default().to_owned();
+    if let Some(plan) = plan_for_suite(&suite) {
+        let text = format!("note: '{suite}' is a plan: this is 'fsb run {plan}'");
+        settings.unset("suite");
         notify(&notice::NAMED_PLAN, [("plan", plan.into())], &text);
         files.push(plan.to_owned());
     } else if let [file] = files.as_slice()
@@ -380,11 +304,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         flag => (flag.is_some(), None),
     };
     // The programs of a virtual machine's root are its own.
-    let runs_here = arguments.on.is_none()
-        && arguments
-            .place
-            .as_deref()
-            .is_none_or(|place| place != Place::Vm.name());
+    let runs_here = arguments.on.is_none() && settings.text("in") != Some(Place::Vm.name());
     let command = match (
         arguments.command.workload(check, runs_here)?,
         arguments.trace.workload()?,
@@ -403,8 +323,8 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         .as_deref()
         .map(background)
         .transpose()?;
-    let says_what = suite.is_some()
-        || under.suite.is_some()
+    let says_what = settings.has("suite")
+        || under.settings.has("suite")
         || !under.workloads.is_empty()
         || !named.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
@@ -422,7 +342,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             ));
         }
         (None, Some(command)) => (vec![command], None),
-        (Some(_), None) if under.suite.is_some() || !under.workloads.is_empty() => {
+        (Some(_), None) if under.settings.has("suite") || !under.workloads.is_empty() => {
             return Err(failure::error(
                 &code::CONFLICT,
                 "--tree and a plan with workloads exclude each other: give one of them",
@@ -432,54 +352,23 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             work::tree_workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?
         }
     };
-    check_words(&targets, arguments.budget.as_deref())?;
-    check_units(
-        arguments.budget.as_deref(),
-        arguments.size,
-        arguments.memory,
-    )?;
+    check_words(&targets, settings.text("budget"))?;
+    check_units(&settings)?;
     check_values(&targets, &arguments.control)?;
+    if let Some(image) = image.filter(|_| !settings.has("size") && !under.settings.has("size")) {
+        settings = settings.with_number("size", image.0);
+    }
+    if settings.has("kernel") {
+        let kernels = settings.list("kernel").iter();
+        let kernels = kernels.map(|text| absolute(text)).collect();
+        settings.set("kernel", SettingValue::List(kernels));
+    }
     let over = PlanFile {
+        settings,
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
-        suite,
-        seed: arguments.seed,
-        size: arguments.size.or(under.size).or(image),
-        scale: arguments.scale.as_deref().map(typed),
-        dir: arguments.dir,
-        theta: arguments.theta.as_deref().map(typed),
-        wipe: arguments.wipe,
-        one_at_a_time: arguments.one_at_a_time,
-        keep_affected: arguments.keep_affected || std::env::var_os(KEEP_AFFECTED).is_some(),
-        risky: arguments.risky,
-        mkfs_defaults: arguments.mkfs_defaults,
-        like_disk: arguments.like_disk,
-        explain: arguments.explain,
         verify,
         background,
-        identity: Identity {
-            uid: arguments.uid,
-            gid: arguments.gid,
-            force_root: arguments.force_root_user,
-        },
-        repetition: RepetitionFile {
-            blocks: arguments.blocks,
-            budget: arguments.budget,
-            precision: arguments.precision,
-            sample_time: arguments
-                .sample_time
-                .or_else(|| under.repetition.sample_time.clone())
-                .or_else(|| std::env::var(SAMPLE_TIME).ok()),
-        },
-        place: arguments.place.as_deref().map(typed),
-        kernels: arguments
-            .kernel
-            .iter()
-            .map(|text| typed(&absolute(text)))
-            .collect(),
-        memory: arguments.memory,
-        cpus: arguments.cpus,
-        root: arguments.root,
         controls: arguments
             .control
             .iter()
@@ -487,7 +376,9 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             .collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };
-    Ok(over.over(under))
+    let mut plan = over.over(under);
+    settings::add_environment(&mut plan.settings)?;
+    Ok(plan)
 }
 
 /// Refuses words that name no file system but mean something: a directory without its `./`, and the
@@ -497,13 +388,9 @@ pub(super) fn check_words(targets: &[String], budget: Option<&str>) -> anyhow::R
 }
 
 /// Refuses quantities whose unit is missing: a budget without one would be seconds, a size bytes.
-pub(super) fn check_units(
-    budget: Option<&str>,
-    size: Option<Bytes>,
-    memory: Option<Bytes>,
-) -> anyhow::Result<()> {
-    if let Some(budget) =
-        budget.filter(|budget| budget.parse::<u64>().is_ok_and(|number| number > 0))
+pub(super) fn check_units(settings: &Settings) -> anyhow::Result<()> {
+    if let Some(budget) = settings.text("budget")
+        && budget.parse::<u64>().is_ok_and(|number| number > 0)
     {
         return Err(failure::advised(
             &code::INVALID_VALUE,
@@ -511,12 +398,15 @@ pub(super) fn check_units(
             format!("write seconds, minutes or hours: {budget}s, {budget}m or {budget}h"),
         ));
     }
-    for (option, bytes) in [("--size", size), ("--memory", memory)] {
-        if let Some(Bytes(bytes)) = bytes.filter(|bytes| (1..SMALLEST).contains(&bytes.0)) {
+    for name in ["size", "memory"] {
+        if let Some(bytes) = settings
+            .number(name)
+            .filter(|bytes| (1..SMALLEST).contains(bytes))
+        {
             return Err(failure::advised(
                 &code::INVALID_VALUE,
-                format!("{option} {} is less than 1M", Bytes(bytes)),
-                format!("a number without a unit is bytes: write M or G, such as {option} 2G"),
+                format!("--{name} {} is less than 1M", Bytes(bytes)),
+                format!("a number without a unit is bytes: write M or G, such as --{name} 2G"),
             ));
         }
     }
@@ -648,7 +538,7 @@ fn start_set(
     let set = RunSet {
         schema: SET_SCHEMA.to_owned(),
         runs,
-        seed: file.seed,
+        seed: file.settings.number("seed"),
     };
     make_runs(&set, Some(file), directory, making)
 }
@@ -734,10 +624,11 @@ fn new_run(
         Some(file) => file.clone(),
         None => plan_of_set(directory, making)?,
     };
-    file.seed = set.seed.map(|seed| {
-        seed.saturating_add(u64::from(number) - 1)
-            .min(i64::MAX as u64)
-    });
+    file.settings.unset("seed");
+    if let Some(first) = set.seed {
+        let seed = first.saturating_add(u64::from(number) - 1);
+        file.settings = file.settings.with_number("seed", seed.min(i64::MAX as u64));
+    }
     let cpus = coordinator::cpus_for(&file.controls);
     let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     vm::pin(&mut resolved.plan)?;
@@ -764,11 +655,9 @@ fn plan_of_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<PlanFile
         )
     })?;
     let plan: Plan = Reader::open(first)?.record.plan;
-    let file = plan_file::parse(&plan_file::print(&plan)?, "the plan of the set")?;
-    Ok(PlanFile {
-        wipe: making.wipe.to_vec(),
-        ..file
-    })
+    let mut file = plan_file::parse(&plan_file::print(&plan)?, "the plan of the set")?;
+    file.allow_wipe(making.wipe);
+    Ok(file)
 }
 
 fn write_set(set: &RunSet, directory: &Path) -> anyhow::Result<()> {
@@ -803,8 +692,8 @@ fn set_table(directory: &Path) -> anyhow::Result<String> {
         .iter()
         .filter(|path| is_finished(path))
     {
-        let run = stored::read(path)?;
-        summaries.push(results::summary_of_shown(&run.record, &run.trials));
+        let run = StoredRun::read(path)?;
+        summaries.push(summary::of_trials(&run.record, &run.trials, None));
     }
     let shown = directory.display();
     let table = series::screen(&summaries, 0);

@@ -2,8 +2,8 @@
 //! controls; and the plan that its answers make.
 
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault, ParameterGroup, ParameterKind};
-use fsb_model::Bytes;
-use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_model::setting::{self, SETTINGS, Setting, SettingKind};
+use fsb_runner::plan_file::{self, PlanFile, typed};
 use fsb_runner::suite;
 use fsb_serve::{Answers, Field, FieldKind, Section};
 use fsb_testbed::{control, fs};
@@ -16,7 +16,6 @@ const MEDIUM: &str = "medium";
 const TARGETS: &str = "targets";
 const SUITE: &str = "suite";
 const WORKLOAD: &str = "workload";
-const PLACE: &str = "in";
 /// The prefix of the names of a workload's parameters.
 const PARAMETER: &str = "p.";
 /// The prefix of the names of controls.
@@ -24,79 +23,6 @@ const CONTROL: &str = "c.";
 
 /// The choice of no single workload.
 const NO_WORKLOAD: &str = "the suite";
-
-/// Text fields: name, label, effect, default.
-const LINES: [(&str, &str, &str, &str); 7] = [
-    (
-        "size",
-        "Image size",
-        "Size of the image; file sizes scale with it.",
-        "2G",
-    ),
-    (
-        "like_disk",
-        "Size of the disk",
-        "Size of the disk that slices imitate, in layout and behaviour.",
-        "100G",
-    ),
-    (
-        "budget",
-        "Budget",
-        "Time limit of the run, report included.",
-        "5m",
-    ),
-    (
-        "blocks",
-        "Blocks",
-        "Number of blocks; with a budget, those that fit.",
-        "as the budget allows",
-    ),
-    (
-        "precision",
-        "Precision",
-        "Add blocks until all intervals are within ± this share.",
-        "none",
-    ),
-    (
-        "theta",
-        "Smallest difference",
-        "Smallest difference that matters.",
-        "3%",
-    ),
-    ("seed", "Seed", "Seed of orders and data.", "random"),
-];
-
-/// Checkboxes: name, label, effect.
-const FLAGS: [(&str, &str, &str); 5] = [
-    (
-        "one_at_a_time",
-        "One at a time",
-        "Let targets take turns on the whole medium instead of sharing it.",
-    ),
-    (
-        "mkfs_defaults",
-        "Defaults of mkfs",
-        "Let each mkfs program choose block size, inodes and journal by the size of its slice.",
-    ),
-    (
-        "risky",
-        "Risky targets may win",
-        "Let targets win that may lose synced data in a crash.",
-    ),
-    (
-        "explain",
-        "Explain differences",
-        "Trace further blocks with eBPF to explain differences; needs root.",
-    ),
-    (
-        "keep_affected",
-        "Keep affected trials",
-        "Keep trials that interference affected instead of retrying them.",
-    ),
-];
-
-/// The answer of a checked checkbox.
-const CHECKED: &str = "true";
 
 /// Returns the form with the answers so far.
 pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section> {
@@ -195,23 +121,20 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
     {
         sections.extend(parameters(workload.parameters(), &field));
     }
-    let lines = LINES.iter().map(|(name, label, about, example)| {
-        field(name, label, about, FieldKind::Text((*example).to_owned()))
-    });
-    let place = FieldKind::One(vec!["host".to_owned(), "vm".to_owned()]);
-    let place = field(
-        PLACE,
-        "Place",
-        "On this machine, or in a virtual machine.",
-        place,
-    );
-    let flags = FLAGS
-        .iter()
-        .map(|(name, label, about)| field(name, label, about, FieldKind::Flag));
+    let of_form = SETTINGS.iter().filter(|setting| setting.is_offered());
     sections.push(Section {
         title: "Options".to_owned(),
         about: String::new(),
-        fields: lines.chain([place]).chain(flags).collect(),
+        fields: of_form
+            .map(|setting| {
+                field(
+                    setting.name,
+                    &setting.title(),
+                    &format!("{}.", setting.about),
+                    kind(setting),
+                )
+            })
+            .collect(),
     });
     let control = |control: &&dyn control::Control| {
         let values: Vec<&str> = control.values().iter().map(|value| value.name).collect();
@@ -229,6 +152,17 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
         fields: control::REGISTRY.iter().map(control).collect(),
     });
     sections
+}
+
+/// Returns the control that asks for a setting.
+fn kind(setting: &Setting) -> FieldKind {
+    match setting.kind {
+        SettingKind::Flag => FieldKind::Flag,
+        SettingKind::Word(words) => {
+            FieldKind::One(words.iter().map(|word| (*word).to_owned()).collect())
+        }
+        _ => FieldKind::Text(setting.default_text().unwrap_or_else(|| "none".to_owned())),
+    }
 }
 
 /// Returns the parameters of a workload, under the headings of their groups.
@@ -291,45 +225,23 @@ fn parameters(
 /// An answer is not one of the form, or its text cannot be read.
 pub(super) fn plan(answers: &Answers) -> Result<String, String> {
     let mut file = PlanFile::default();
-    let mut repetition = RepetitionFile::default();
     let (mut systems, mut medium, mut more, mut workload) = (Vec::new(), "", "", "");
     let mut parameters = String::new();
     for (name, value) in answers {
         let (name, value) = (name.as_str(), value.trim());
-        let text = || value.to_owned();
         match name {
             FILE_SYSTEM => systems.push(value),
             MEDIUM => medium = value,
             TARGETS => more = value,
-            SUITE => file.suite = Some(text()),
             WORKLOAD => workload = value,
-            PLACE => file.place = Some(typed(value)),
-            "size" => {
-                file.size = Some(
-                    value
-                        .parse::<Bytes>()
-                        .map_err(|error| format!("size: {error}"))?,
-                )
+            _ if name == SUITE || setting::find(name).is_some_and(Setting::is_offered) => {
+                let read = file.settings.read(name, value);
+                read.map_err(|why| format!("{name}: {why}"))?;
             }
-            "like_disk" => {
-                file.like_disk = Some(
-                    value
-                        .parse::<Bytes>()
-                        .map_err(|error| format!("like_disk: {error}"))?,
-                )
-            }
-            "budget" => repetition.budget = Some(text()),
-            "blocks" => repetition.blocks = Some(number(name, value)?),
-            "precision" => repetition.precision = Some(text()),
-            "theta" => file.theta = Some(typed(value)),
-            "seed" => file.seed = Some(number(name, value)?),
-            "one_at_a_time" => file.one_at_a_time = is_checked(name, value)?,
-            "mkfs_defaults" => file.mkfs_defaults = is_checked(name, value)?,
-            "risky" => file.risky = is_checked(name, value)?,
-            "explain" => file.explain = is_checked(name, value)?,
-            "keep_affected" => file.keep_affected = is_checked(name, value)?,
             _ => match (name.strip_prefix(CONTROL), name.strip_prefix(PARAMETER)) {
-                (Some(control), _) => drop(file.controls.insert(control.to_owned(), text())),
+                (Some(control), _) => {
+                    drop(file.controls.insert(control.to_owned(), value.to_owned()))
+                }
                 (_, Some(parameter)) => parameters += &format!(",{parameter}={value}"),
                 _ => return Err(format!("the form has no field {name}")),
             },
@@ -350,28 +262,13 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
     let targets = systems.iter().map(on_medium).chain(more);
     file.targets = targets.map(|target| typed(&target)).collect();
     if !workload.is_empty() {
-        file.suite = None;
+        file.settings.unset(SUITE);
         file.workloads =
             workloads(&[format!("{workload}{parameters}")]).map_err(|error| error.to_string())?;
     } else if !parameters.is_empty() {
         return Err("choose the workload that the parameters are for".to_owned());
     }
-    file.repetition = repetition;
     plan_file::write(&file).map_err(|error| error.to_string())
-}
-
-fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, String> {
-    value
-        .parse()
-        .map_err(|_| format!("{name}: '{value}' is not a number"))
-}
-
-fn is_checked(name: &str, value: &str) -> Result<bool, String> {
-    if value == CHECKED {
-        Ok(true)
-    } else {
-        Err(format!("{name}: '{value}' is not {CHECKED}"))
-    }
 }
 
 #[cfg(test)]
@@ -401,10 +298,11 @@ mod tests {
                 FieldKind::Several(values) | FieldKind::One(values) => {
                     values.last().unwrap().clone()
                 }
-                FieldKind::Flag => CHECKED.to_owned(),
+                FieldKind::Flag => "true".to_owned(),
                 FieldKind::Text(_) => match field.name.as_str() {
                     TARGETS => "other=null",
                     "blocks" | "seed" => "7",
+                    "like_disk" => "1T",
                     _ => "5",
                 }
                 .to_owned(),
@@ -430,11 +328,12 @@ mod tests {
 
     #[test]
     fn answers_that_no_field_gives_are_refused() {
-        let all: [(&[(&str, &str)], &str); 6] = [
+        let all: [(&[(&str, &str)], &str); 7] = [
             (&[("dir", "/etc")], "no field dir"),
             (&[("risky", "yes")], "risky: 'yes'"),
             (&[("blocks", "many")], "blocks: 'many' is not a number"),
             (&[("size", "2GB")], "size: "),
+            (&[("scale", "1/8")], "no field scale"),
             (&[("targets", "\"ext4")], "a quote is not closed"),
             (&[("p.files", "7")], "choose the workload"),
         ];

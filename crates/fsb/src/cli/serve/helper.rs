@@ -15,7 +15,7 @@ use fsb_report::show::counted;
 use fsb_report::{WIDTH, warning_text};
 use fsb_runner::plan_file;
 use fsb_runner::schedule::{self, Expected};
-use fsb_serve::{Planned, Reports, RunStatus};
+use fsb_serve::{Planned, RunStatus, reports};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
@@ -48,11 +48,10 @@ const GRACE: Duration = Duration::from_secs(30);
 const MESSAGES: u64 = 64 << 10;
 
 /// The helper.
-pub(super) struct Helper<'r> {
+pub(super) struct Helper {
     permitted: Permitted,
     /// The devices that may be overwritten, with the numbers that they had when the server started.
     devices: Vec<(PathBuf, u64)>,
-    reports: &'r dyn Reports,
     plans: VecDeque<KeptPlan>,
     pace: Pace,
     run: Option<StartedRun>,
@@ -77,16 +76,13 @@ struct StartedRun {
     _plan: TempDir,
 }
 
-impl<'r> Helper<'r> {
+impl Helper {
     /// Returns a helper that starts only permitted plans.
     ///
     /// # Errors
     ///
     /// A path of `--wipe` is not a block device.
-    pub(super) fn new(
-        permitted: Permitted,
-        reports: &'r dyn Reports,
-    ) -> Result<Helper<'r>, String> {
+    pub(super) fn new(permitted: Permitted) -> Result<Helper, String> {
         let number = |path: &PathBuf| match device_number(path) {
             Some(number) => Ok((path.clone(), number)),
             None => Err(format!(
@@ -103,7 +99,6 @@ impl<'r> Helper<'r> {
         Ok(Helper {
             permitted,
             devices,
-            reports,
             plans,
             pace,
             run: None,
@@ -165,12 +160,10 @@ impl<'r> Helper<'r> {
             }
             HelperRequest::Status => HelperReply::Status(self.status()),
             HelperRequest::Report => match &self.run {
-                Some(run) if run.status.is_some() => {
-                    match self.reports.run(run.watched.directory()) {
-                        Ok(page) => HelperReply::Report { page },
-                        Err(why) => HelperReply::refused(RefusalKind::Missing, why),
-                    }
-                }
+                Some(run) if run.status.is_some() => match reports::run(run.watched.directory()) {
+                    Ok(page) => HelperReply::Report { page },
+                    Err(why) => HelperReply::refused(RefusalKind::Missing, why),
+                },
                 _ => HelperReply::refused(RefusalKind::Missing, "No run has ended yet."),
             },
         }
@@ -410,30 +403,15 @@ impl Pace {
 mod tests {
     use super::*;
 
-    struct NoReports;
-
-    impl Reports for NoReports {
-        fn run(&self, source: &Path) -> Result<String, String> {
-            Err(format!("no report of {}", source.display()))
-        }
-
-        fn comparison(&self, _: &[PathBuf], _: &[PathBuf]) -> Result<String, String> {
-            Err("no comparison".to_owned())
-        }
-    }
-
-    fn helper() -> Helper<'static> {
-        Helper::new(
-            Permitted {
-                images: ".".into(),
-                ..Permitted::default()
-            },
-            &NoReports,
-        )
+    fn helper() -> Helper {
+        Helper::new(Permitted {
+            images: ".".into(),
+            ..Permitted::default()
+        })
         .unwrap()
     }
 
-    fn plan(helper: &mut Helper<'_>, text: &str) -> HelperReply {
+    fn plan(helper: &mut Helper, text: &str) -> HelperReply {
         helper.answer(
             HelperRequest::Plan {
                 text: text.to_owned(),
@@ -517,9 +495,7 @@ mod tests {
             wipe: vec!["/dev/null".into()],
             ..Permitted::default()
         };
-        assert!(
-            Helper::new(named, &NoReports).is_err_and(|why| why.contains("not a block device"))
-        );
+        assert!(Helper::new(named).is_err_and(|why| why.contains("not a block device")));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fsb_engine::workload::parameter::ParameterKind;
+use fsb_model::setting::{self, SettingKind};
 use fsb_model::{Params, Plan, Target};
 use fsb_runner::plan_file::PlanFile;
 use serde::{Deserialize, Serialize};
@@ -34,15 +35,16 @@ impl Permitted {
     /// The plan names files or programs of the host. The check precedes the resolution, which would
     /// read them.
     pub(super) fn complete(&self, file: PlanFile) -> Result<PlanFile, String> {
-        if file.dir.is_some() || file.root.is_some() {
+        let names_path = file
+            .settings
+            .names()
+            .filter_map(setting::find)
+            .any(|setting| matches!(setting.kind, SettingKind::Path | SettingKind::Paths));
+        if names_path {
             return Err("a plan of a browser names no directory of the host".to_owned());
         }
-        if let Some(kernel) = file
-            .kernels
-            .iter()
-            .map(|kernel| kernel.get_ref())
-            .find(|kernel| is_path(kernel))
-        {
+        let mut kernels = file.settings.list("kernel").iter();
+        if let Some(kernel) = kernels.find(|kernel| is_path(kernel)) {
             return Err(format!(
                 "kernel {kernel}: a plan of a browser names no files of the host"
             ));
@@ -62,7 +64,9 @@ impl Permitted {
             check_params(name, params)?;
         }
         Ok(PlanFile {
-            dir: Some(self.images.clone()),
+            settings: file
+                .settings
+                .with_text("dir", self.images.to_string_lossy()),
             ..file
         })
     }

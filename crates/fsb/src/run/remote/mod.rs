@@ -53,40 +53,35 @@ const GOODBYE: Duration = Duration::from_secs(30);
 /// The longest time after which a signal is noticed.
 const POLL: Duration = Duration::from_millis(200);
 
-/// The hosts of a run, and the rights that it has there.
-#[derive(Debug)]
-pub struct Hosts {
-    /// Names as ssh accepts them.
-    pub names: Vec<String>,
+/// The host of a run, and the rights that it has there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteHost {
+    /// The name as ssh accepts it.
+    pub name: String,
     /// Whether fsb runs there as root, by sudo.
     pub sudo: bool,
 }
 
-impl Hosts {
-    /// Returns the hosts of `--on`.
-    pub fn parse(text: &str, sudo: bool) -> anyhow::Result<Hosts> {
-        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
-        for (at, name) in names.iter().enumerate() {
-            let is_word =
-                !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
-            if !is_word || names[..at].contains(name) {
-                let message = format!("--on {text}: '{name}' is not a host, or is named twice");
-                return Err(failure::advised(
-                    &code::INVALID_VALUE,
-                    message,
-                    "write USER@HOST, hosts separated by commas",
-                ));
-            }
+impl RemoteHost {
+    /// Returns the host of `--on`.
+    pub fn parse(text: &str, sudo: bool) -> anyhow::Result<RemoteHost> {
+        let name = text.trim();
+        if name.contains(',') {
+            let message = format!("--on {text}: it names more than one host");
+            let help = "measure many hosts with 'fsb fleet run PLAN.toml --hosts FILE'";
+            return Err(failure::advised(&code::INVALID_VALUE, message, help));
         }
-        Ok(Hosts { names, sudo })
-    }
-
-    /// Returns the run directory of a host: `out`, and below it one for each of several hosts.
-    fn directory(&self, out: &Path, host: &str) -> PathBuf {
-        match self.names.len() {
-            1 => out.to_owned(),
-            _ => out.join(directory_name(host)),
+        if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+            return Err(failure::advised(
+                &code::INVALID_VALUE,
+                format!("--on {text}: '{name}' is not a host"),
+                "write USER@HOST",
+            ));
         }
+        Ok(RemoteHost {
+            name: name.to_owned(),
+            sudo,
+        })
     }
 }
 
@@ -100,12 +95,12 @@ pub fn directory_name(host: &str) -> String {
 
 /// The options of a run that hosts make.
 pub struct RemoteRun<'a> {
-    pub hosts: &'a Hosts,
-    /// The run directory here; with several hosts, the parent of their run directories.
+    pub host: &'a RemoteHost,
+    /// The run directory here.
     pub directory: &'a Path,
-    /// The place for a copy of each run directory.
+    /// The place for a copy of the run directory.
     pub results: Option<&'a Place>,
-    /// The form in which the result of each run is printed; `None` to print none.
+    /// Where the result of the run goes; `None` to print none.
     pub output: Option<&'a Output>,
     pub verbosity: Verbosity,
     pub turn: Turn,
@@ -114,7 +109,7 @@ pub struct RemoteRun<'a> {
 }
 
 impl RemoteRun<'_> {
-    /// Prints above the progress of all hosts.
+    /// Prints above the progress of other hosts.
     fn print(&self, print: impl FnOnce()) {
         match self.beside {
             Some(lines) => lines.suspend(print),
@@ -123,21 +118,25 @@ impl RemoteRun<'_> {
     }
 }
 
-/// Makes a new run of the plan on each host in turn. `file` is the plan as the user wrote it, which
-/// each host resolves.
+/// Makes a new run of the plan on the host. `file` is the plan as the user wrote it, which the host
+/// resolves.
 pub fn start(file: &PlanFile, plan: &Plan, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
-    for name in &run.hosts.names {
-        let directory = run.hosts.directory(run.directory, name);
-        fsb_store::check_new(&directory, &result_owner())?;
-        run.results
-            .map_or(Ok(()), |results| results.check(&directory))?;
+    fsb_store::check_new(run.directory, &result_owner())?;
+    if let Some(results) = run.results {
+        results.check(run.directory)?;
     }
     let job = Job::Begin {
         plan: plan_file::write(file)?,
-        identity: file.identity.clone(),
+        settings: file.settings.unwritten(),
         verify: file.verify,
     };
-    make(job, plan, &file.wipe, None, run)
+    let wipe: Vec<PathBuf> = file
+        .settings
+        .list("wipe")
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    make(job, plan, &wipe, None, run)
 }
 
 /// Resumes an interrupted run on the host that began it.
@@ -148,7 +147,7 @@ pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
         record, mut trials, ..
     } = claim.read()?;
     let made_on = record.on.as_deref().unwrap_or("this machine");
-    if run.hosts.names != [made_on] {
+    if run.host.name != made_on {
         let message = format!("{}: the run was made on {made_on}", path.display());
         let help = record.on.as_ref().map_or_else(
             || "leave out --on".to_owned(),
@@ -172,15 +171,14 @@ pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
     make(job, &plan, wipe, Some((claim, trials)), run)
 }
 
-/// Makes the run on each host in turn. All hosts are checked before the first one is used.
+/// Makes the run on the host, after checks of what it can do.
 fn make(
     job: Job,
     plan: &Plan,
     wipe: &[PathBuf],
-    mut resumed: Option<(Claim, Vec<Trial>)>,
+    resumed: Option<(Claim, Vec<Trial>)>,
     run: &RemoteRun<'_>,
 ) -> anyhow::Result<u8> {
-    let names = &run.hosts.names;
     let Verbosity { quiet, verbose } = run.verbosity;
     let (concurrent, wait) = (run.turn == Turn::Concurrent, run.turn == Turn::Waiting);
     let request = RemoteRequest {
@@ -191,66 +189,40 @@ fn make(
         quiet,
         verbose,
     };
-    if names.len() > 1 && run.output.is_some_and(|output| output.file.is_some()) {
-        let message = "-o and several hosts exclude each other: each run directory has its report";
-        return Err(failure::error(&code::CONFLICT, message));
-    }
     let signals = Signals::catch(Second::Ends)?;
-    let open = |name: &String| {
+    let connection = {
         /// ssh may prompt, so hosts that make runs at the same time log in one after the other.
         static LOGIN: Mutex<()> = Mutex::new(());
-        let login = LOGIN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _login = LOGIN.lock().unwrap_or_else(PoisonError::into_inner);
         if signals.is_interrupted() {
             return Err(signals.failure("interrupted: nothing was begun"));
         }
-        let connection = Connection::open(name, run.hosts.sudo);
-        drop(login);
-        if signals.is_interrupted() {
-            return Err(signals.failure("interrupted: nothing was begun"));
-        }
-        let connection = connection?;
-        let program = program_for(&connection)?;
-        check_targets(&connection, plan)?;
-        // The session keeps the connection until its turn.
-        let session = connection.session(run.hosts.sudo)?;
-        Ok((connection, program, session))
+        Connection::open(&run.host.name, run.host.sudo)
     };
-    let opened = names.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut worst = exit::DONE;
-    for (at, (name, (_connection, program, session))) in names.iter().zip(opened).enumerate() {
-        if names.len() > 1 && !run.verbosity.quiet {
-            say(&format!("host {} of {}: {name}", at + 1, names.len()));
-        }
-        let (claim, trials) = resumed
-            .take()
-            .map_or((None, Vec::new()), |(claim, trials)| (Some(claim), trials));
-        let mut receiving = Receiving {
-            host: name,
-            session,
-            said: Vec::new(),
-            failure: None,
-            progress: None,
-            claim,
-            directory: None,
-            record: None,
-            trials,
-            run,
-            signals: &signals,
-        };
-        match receiving
-            .start(program, &request)
-            .and_then(|()| receiving.follow())
-        {
-            // The other hosts can make their runs all the same.
-            Err(error) if names.len() > 1 && !signals.is_interrupted() => {
-                let code = exit::code(&error);
-                let _ = exit::report(&error);
-                worst = worst.max(code);
-            }
-            made => worst = worst.max(made?),
-        }
+    if signals.is_interrupted() {
+        return Err(signals.failure("interrupted: nothing was begun"));
     }
-    Ok(worst)
+    let connection = connection?;
+    let program = program_for(&connection)?;
+    check_targets(&connection, plan)?;
+    let session = connection.session(run.host.sudo)?;
+    let (claim, trials) =
+        resumed.map_or((None, Vec::new()), |(claim, trials)| (Some(claim), trials));
+    let mut receiving = Receiving {
+        host: &run.host.name,
+        session,
+        said: Vec::new(),
+        failure: None,
+        progress: None,
+        claim,
+        directory: None,
+        record: None,
+        trials,
+        run,
+        signals: &signals,
+    };
+    receiving.start(program, &request)?;
+    receiving.follow()
 }
 
 /// The program that a host runs.
@@ -556,9 +528,9 @@ impl Receiving<'_> {
     /// Opens the run directory when the run has begun.
     fn open(&mut self, record: &RunRecord) -> anyhow::Result<RunDirectory> {
         let Some(claim) = self.claim.take() else {
-            let path = self.run.hosts.directory(self.run.directory, self.host);
+            let path = self.run.directory;
             return Ok(RunDirectory::create(
-                &path,
+                path,
                 record,
                 result_owner(),
                 &holder(),
@@ -634,7 +606,7 @@ impl Receiving<'_> {
                 Ok(code)
             }
             (Some(mut directory), _, Some(error)) => {
-                let sudo = if self.run.hosts.sudo { " --sudo" } else { "" };
+                let sudo = if self.run.host.sudo { " --sudo" } else { "" };
                 let resume = format!(" --on {}{sudo}", shell::word(self.host));
                 // Another run with the same budget would fit as little.
                 let goes_on = exit::error_code(&error).name != BUDGET.name;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fsb_model::error::Tried;
-use fsb_model::{Identity, RunRecord, Trial, code, failure};
+use fsb_model::{RunRecord, Settings, Trial, code, failure};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_store::Contents;
@@ -47,7 +47,7 @@ pub enum Job {
     /// A new run of a plan file, with the parts of a plan that only a command line sets.
     Begin {
         plan: String,
-        identity: Identity,
+        settings: Settings,
         verify: bool,
     },
     /// The rest of an interrupted run.
@@ -143,13 +143,12 @@ pub fn run() -> anyhow::Result<u8> {
     let begun = match request.job {
         Job::Begin {
             plan,
-            identity,
+            settings,
             verify,
         } => {
             let file = plan_file::parse(&plan, "the plan")?;
             begin(PlanFile {
-                wipe: request.wipe,
-                identity,
+                settings: settings.over(file.settings),
                 verify,
                 ..file
             })?

@@ -1,12 +1,16 @@
 //! Output formats, the detail of one operation, and the gate.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::{compare, refused, set};
-use crate::common::{JSON, expect_code, fails, fast_plan, fsb, fsb_json, message, scratch, stdout};
+use crate::common::{
+    JSON, expect_code, fails, fast_plan, fsb, fsb_json, message, read_json, scratch, stdout,
+    succeeds, words,
+};
 
 fn two() -> [String; 2] {
     [
@@ -126,7 +130,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "page.html", "--csv-dir", "tables/of-2010"],
+            &["-o", "page.html", "-o", "tables/of-2010/"],
         ),
         0,
     );
@@ -198,7 +202,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     expect_code(
         &run(
             scratch.path(),
-            &["-o", "pages/page.html", "--csv-dir", "two words"],
+            &["-o", "pages/page.html", "-o", "two words/"],
         ),
         0,
     );
@@ -215,7 +219,7 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
     .unwrap();
     refused(
         scratch.path(),
-        &["own/statistics.csv", "--csv-dir", "own"],
+        &["own/statistics.csv", "-o", "own/"],
         "arguments/conflict",
     );
 }
@@ -350,55 +354,6 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     );
 }
 
-/// A comparison of two runs with several targets compares each target with itself.
-#[test]
-fn targets_of_two_runs_meet_themselves() {
-    let scratch = scratch();
-    for (name, slow) in [
-        ("before", "b=null,slowdown=20%"),
-        ("after", "b=null,slowdown=100%"),
-    ] {
-        super::measure(scratch.path(), name, &["a=null", slow], "4");
-    }
-    let compared = |new: &str| {
-        fsb(
-            scratch.path(),
-            &[
-                "compare",
-                "old=before",
-                &format!("new={new}"),
-                "--fail-if",
-                "slower",
-            ],
-        )
-    };
-    let by_target = |output: &std::process::Output| {
-        let shown = stdout(output)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        shown
-            .split_once("Target by target:")
-            .expect("what changed of each")
-            .1
-            .to_owned()
-    };
-    let same = by_target(&compared("before"));
-    assert!(
-        same.contains(
-            "new/b against old/b, in these runs (n = 1): equal within 3 % at 3 of 3 workloads"
-        ),
-        "{same}"
-    );
-    let after = by_target(&compared("after"));
-    for target in ["a", "b"] {
-        let said = format!(
-            "new/{target} against old/{target}, in these runs (n = 1): not judged, one run on each side"
-        );
-        assert!(after.contains(&said), "{after}");
-    }
-}
-
 /// Two workloads whose units have files of their own, and two on one whole file.
 const SIZES: &str = r#"
 [repetition]
@@ -444,47 +399,35 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
             "--out",
             name,
         ];
-        expect_code(&fsb(scratch.path(), &run), 0);
+        succeeds(scratch.path(), &run);
     }
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
-    expect_code(&output, 0);
-    let (text, said) = (stdout(&output), stdout(&output).replace("\n  ", " "));
-    assert!(
-        said.starts_with(
-            "warning: the runs differ in the slice size (small: 1G; large: 2G)\n2 workloads"
-        ),
-        "{text}"
-    );
-    let sizes =
-        "random write 4K, durable each; read 1M, warm (128 MiB in old=small, 256 MiB in new=large";
-    assert!(
-        said.contains(&format!("file sizes differ: {sizes}")),
-        "{text}"
-    );
-    assert!(!said.contains("latency_p"), "{text}");
+    let (document, warnings) = compare(scratch.path(), &["old=small", "new=large"]);
+    assert_eq!(document["conditions"][0]["condition"], "slice_size");
+    let own_files = ["create 4K files, durable", "write 1M, durable"];
+    assert_eq!(workloads(&document), BTreeSet::from(own_files));
+    for name in ["random write 4K, durable each", "read 1M, warm"] {
+        assert!(warnings.contains(name), "{warnings}");
+    }
 
     // A run that does not record its units is compared by whole workloads.
     let record = scratch.path().join("small/run.json");
-    let mut known: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    let mut known = read_json(&record);
     assert!(known.as_object_mut().unwrap().remove("units").is_some());
     fs::write(&record, known.to_string()).unwrap();
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=small"]);
-    assert!(
-        stdout(&output)
-            .lines()
-            .next()
-            .unwrap()
-            .contains("4 workloads"),
-        "{}",
-        stdout(&output)
+    let (document, _) = compare(scratch.path(), &["old=small", "new=small"]);
+    assert_eq!(workloads(&document).len(), 4);
+    let (document, _) = compare(scratch.path(), &["old=small", "new=large"]);
+    assert_eq!(
+        workloads(&document),
+        BTreeSet::from(["create 4K files, durable"])
     );
-    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
-    let said = stdout(&output).replace("\n  ", " ");
-    assert!(
-        said.contains("; read 1M, warm; write 1M, durable (128 MiB in old=small"),
-        "{said}"
-    );
+}
+
+fn workloads(document: &Value) -> BTreeSet<&str> {
+    let operations = document["operations"].as_array().unwrap().iter();
+    operations
+        .filter_map(|operation| operation["workload"].as_str())
+        .collect()
 }
 
 /// A sample in rounds and a sequential trial measure different quantities, and the comparison warns
@@ -494,33 +437,15 @@ fn rounds_beside_sequential_trials_are_reported() {
     let scratch = scratch();
     crate::common::fast_plan(scratch.path());
     for (name, way) in [("rounds", "--quiet"), ("visits", "--one-at-a-time")] {
-        let run = [
-            "run",
-            "fast.toml",
-            "null",
-            "--blocks",
-            "5",
-            "--seed",
-            "4",
-            "-q",
-            way,
-            "--out",
-            name,
-        ];
-        let run: Vec<&str> = run
-            .into_iter()
-            .filter(|word| *word != "-q" || way != "--quiet")
-            .collect();
-        expect_code(&fsb(scratch.path(), &run), 0);
+        let run = format!("run fast.toml null --blocks 5 --seed 4 {way} --out {name}");
+        succeeds(scratch.path(), &run);
     }
-    let output = fsb(scratch.path(), &["compare", "rounds", "visits"]);
-    expect_code(&output, 0);
-    let said = stdout(&output).replace("\n  ", " ");
-    let told = "measured in short samples in rounds and in sequential trials in visits, which is not the same quantity: ";
+    let (_, warnings) = compare(scratch.path(), &["rounds", "visits"]);
     assert!(
-        said.contains(told) && !said.contains("file sizes differ"),
-        "{said}"
+        warnings.contains("sequential trials in visits"),
+        "{warnings}"
     );
+    assert!(!warnings.contains("file sizes differ"), "{warnings}");
 }
 
 #[test]
@@ -684,20 +609,8 @@ fn results_of_other_tools_fit_the_schema() {
 fn a_run_of_ours_fits_the_schema_alone_and_beside_other_tools() {
     let scratch = scratch();
     fast_plan(scratch.path());
-    let run = [
-        "run",
-        "fast.toml",
-        "null",
-        "slow=null,slowdown=10%",
-        "--blocks",
-        "5",
-        "--out",
-        "run",
-        "-q",
-        "--seed",
-        "3",
-    ];
-    expect_code(&fsb(scratch.path(), &run), 0);
+    let run = words("run fast.toml null slow=null,slowdown=10% --blocks 5 --out run -q --seed 3");
+    succeeds(scratch.path(), &run);
     let document = check(scratch.path(), &["run"]);
     assert_eq!(super::names(&document), ["null", "slow"]);
     let operations = document["operations"].as_array().unwrap();
