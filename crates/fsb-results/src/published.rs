@@ -282,7 +282,7 @@ fn state(cells: &[Cell]) -> Option<State> {
         let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
         let durability = word("durability");
         if !is_matrix
-            || !benas::OPERATIONS.contains(&&*cell.workload.name)
+            || !fsb_compat::iozone::COLUMNS.contains(&&*cell.workload.name)
             || !["", "none"].contains(&durability)
         {
             return None;
