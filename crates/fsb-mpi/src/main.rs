@@ -17,7 +17,7 @@ use fsb_mpi::simulation::simulate;
 use fsb_mpi::suite::{Request, Suite};
 use fsb_mpi::text;
 use fsb_mpi::watch::{Watch, kill_this_rank};
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::{FORMATS, Report, WIDTH, text as report_text};
 use fsb_store::{ResultOwner, RunDirectory};
 

@@ -6,7 +6,7 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::{Report, html, text};
 
 fn main() -> std::io::Result<()> {

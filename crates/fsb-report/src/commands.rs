@@ -12,8 +12,8 @@ use fsb_model::target::{last_value, nfs_client_options};
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
-use crate::run::{Summary, risks};
 use crate::show::counted;
+use crate::summary::{Summary, risks};
 use crate::{mark, visible};
 
 /// The placeholder of the device.
@@ -38,7 +38,7 @@ pub struct Ranked {
 /// the plan.
 pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
     let total = summary.cases.len();
-    let ranked = |(place, target): (usize, &crate::run::TargetSummary)| {
+    let ranked = |(place, target): (usize, &crate::summary::TargetSummary)| {
         let is_won = |outcome: &RankingOutcome| matches!(outcome, RankingOutcome::Winner(winner) if *winner == place);
         let wins = summary
             .cases
@@ -63,22 +63,21 @@ pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
 
 /// Returns the commands of these targets, a paragraph each.
 pub fn text(record: &RunRecord, targets: &[Ranked]) -> String {
-    let found = |ranked: &Ranked| {
-        let target = record
-            .plan
-            .targets
-            .iter()
-            .find(|target| target.name == ranked.name)?;
-        let made = record
-            .targets
-            .get(&target.name)
-            .cloned()
-            .unwrap_or_default();
-        Some(paragraph(record, target, &made, ranked.result.as_deref()))
-    };
     targets
         .iter()
-        .filter_map(found)
+        .filter_map(|ranked| {
+            let target = record
+                .plan
+                .targets
+                .iter()
+                .find(|target| target.name == ranked.name)?;
+            let made = record
+                .targets
+                .get(&target.name)
+                .cloned()
+                .unwrap_or_default();
+            Some(paragraph(record, target, &made, ranked.result.as_deref()))
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -163,7 +162,7 @@ fn paragraph(
 
 /// Returns the words of a command that sets these mount options.
 fn with_options(kind: &str, options: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).into();
+    let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).to_vec();
     if !options.is_empty() {
         words.extend(["-o".to_owned(), options.join(",")]);
     }
@@ -364,8 +363,8 @@ fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ReportTrial;
     use crate::sample;
+    use crate::summary::ReportTrial;
 
     /// Returns a run of several kinds of targets, as fsb records them.
     fn run() -> (RunRecord, Vec<Ranked>) {

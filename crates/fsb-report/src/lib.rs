@@ -1,12 +1,12 @@
 //! Assembles the results of a run or of a comparison once, and renders them in many formats.
 //!
 //! ```text
-//! record, trials ─▶ run::Summary ─┐
+//! record, trials ─▶ summary::Summary ─┐
 //!                                 ├─▶ Report ─▶ View, sections, charts ─▶ FORMATS: text, csv, json, …
 //! compare::Document of analysis ──┘
 //! ```
 //!
-//! A [`run::Summary`] holds everything that a report shows of a run: estimates, ratios with
+//! A [`summary::Summary`] holds everything that a report shows of a run: estimates, ratios with
 //! intervals, verdicts, letters, latencies, costs, warnings, the environment and the method. A
 //! comparison of sets is the document of [`fsb_stats::compare`]. A [`Report`] is either, and the
 //! members of [`FORMATS`] lay it out. A [`fleet::Fleet`] is one answer from the summaries of many
@@ -14,26 +14,33 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod answer;
+mod axis;
 mod chart;
 pub mod choice;
 pub mod commands;
 mod compare;
+pub mod escape;
 mod figure;
 pub mod fleet;
 mod format;
 mod judged;
 pub mod live;
 pub mod mark;
+mod operation;
 mod page;
+mod palette;
 mod record_text;
 mod releases;
 mod report;
-pub mod run;
+mod run;
 mod screen;
 pub mod series;
 pub mod series_chart;
 pub mod show;
+pub mod summary;
 mod summary_line;
+mod table;
 mod view;
 pub mod visible;
 
@@ -50,9 +57,9 @@ pub use record_text::{
 };
 pub use releases::{Fact, Releases};
 pub use report::Report;
-pub use run::device_text;
 pub use screen::{WIDTH, cut_name};
 pub use show::Paragraph;
+pub use summary::device_text;
 
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]

@@ -233,21 +233,25 @@ fn notes(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
             .iter()
             .map(|target| target.name.as_str()),
     );
-    let note = |trial: &Trial| {
-        let target = releases.shorten(&trial.target);
-        let retried = if trial.superseded { ", retried" } else { "" };
-        if !trial.interference.is_empty() {
-            let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
-            return Some(format!(
-                "{target}: {}: affected by interference ({}){retried}",
-                trial.workload,
-                why.join(", ")
-            ));
-        }
-        let has_failed = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-        has_failed.then(|| format!("{target}: {}: {}{retried}", trial.workload, trial.reason()))
-    };
-    let mut notes: Vec<String> = trials.iter().rev().filter_map(note).take(NOTES).collect();
+    let mut notes: Vec<String> = trials
+        .iter()
+        .rev()
+        .filter_map(|trial| {
+            let target = releases.shorten(&trial.target);
+            let retried = if trial.superseded { ", retried" } else { "" };
+            if !trial.interference.is_empty() {
+                let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
+                return Some(format!(
+                    "{target}: {}: affected by interference ({}){retried}",
+                    trial.workload,
+                    why.join(", ")
+                ));
+            }
+            let has_failed = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+            has_failed.then(|| format!("{target}: {}: {}{retried}", trial.workload, trial.reason()))
+        })
+        .take(NOTES)
+        .collect();
     notes.reverse();
     notes
 }

@@ -530,13 +530,15 @@ fn sizes_text(sizes: &[u64]) -> String {
 /// Returns the `--budget` that would hold and judge everything that the budget left out. Returns
 /// `None` if it left out nothing, or if no run may take so long.
 pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
-    let needed = |warning: &Warning| match warning {
-        Warning::LeftOut { needed_seconds, .. }
-        | Warning::SizesLeftOut { needed_seconds, .. }
-        | Warning::TooFewBlocks { needed_seconds, .. } => Some(*needed_seconds),
-        _ => None,
-    };
-    let needed = warnings.iter().filter_map(needed).reduce(f64::max)?;
+    let needed = warnings
+        .iter()
+        .filter_map(|warning| match warning {
+            Warning::LeftOut { needed_seconds, .. }
+            | Warning::SizesLeftOut { needed_seconds, .. }
+            | Warning::TooFewBlocks { needed_seconds, .. } => Some(*needed_seconds),
+            _ => None,
+        })
+        .reduce(f64::max)?;
     (needed <= LONGEST_BUDGET).then(|| budget_argument(needed))
 }
 

@@ -152,15 +152,14 @@ fn shortest<'a>(release: &'a str, all: &[&str]) -> &'a str {
         .filter(|(_, c)| "-_.+~".contains(*c))
         .map(|(at, _)| at)
         .skip(1);
-    let alone = |part: &&str| {
-        all.iter().filter(|other| **other != release).all(|other| {
-            other
-                .strip_prefix(part)
-                .is_none_or(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
-        })
-    };
     ends.map(|end| &release[..end])
-        .find(alone)
+        .find(|part| {
+            all.iter().filter(|other| **other != release).all(|other| {
+                other
+                    .strip_prefix(part)
+                    .is_none_or(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+            })
+        })
         .unwrap_or(release)
 }
 

@@ -8,7 +8,8 @@ use fsb_stats::compare::Document;
 use crate::compare::{self, Selection};
 use crate::page::{DataFile, Opening, Section};
 use crate::releases::Releases;
-use crate::run::{self, ReportTrial, Summary};
+use crate::run;
+use crate::summary::{ReportTrial, Summary};
 use crate::view::View;
 
 /// A run or a comparison, as the formats show it.

@@ -47,7 +47,7 @@ pub(crate) fn paragraph(
 /// empty line precedes each.
 pub(crate) fn tables(
     labels: &[&str],
-    columns: &[Column],
+    columns: &[ScreenColumn],
     width: usize,
     color: bool,
 ) -> Vec<String> {
@@ -66,7 +66,7 @@ pub(crate) fn tables(
 /// Abbreviates the labels if the table does not fit otherwise, and then narrows the columns.
 fn fitting<'a>(
     labels: Vec<Cow<'a, str>>,
-    columns: &[Column],
+    columns: &[ScreenColumn],
     width: usize,
 ) -> (Vec<Cow<'a, str>>, bool) {
     let taken = |is_narrow| {
@@ -117,17 +117,17 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 /// Returns the baseline with as many of the others as fit beside it, in groups.
 fn groups<'a>(
     labels: &[Cow<'_, str>],
-    columns: &'a [Column],
+    columns: &'a [ScreenColumn],
     is_narrow: bool,
     width: usize,
-) -> Vec<Vec<&'a Column>> {
+) -> Vec<Vec<&'a ScreenColumn>> {
     let Some((reference, others)) = columns.split_first() else {
         return Vec::new();
     };
     let widest = widest(labels);
     let label = if widest <= WHOLE_LABEL { widest } else { LABEL };
     let room = width.saturating_sub(label + COLUMN_GAP + reference.layout(is_narrow).width);
-    let mut groups: Vec<Vec<&Column>> = Vec::new();
+    let mut groups: Vec<Vec<&ScreenColumn>> = Vec::new();
     let mut left = 0;
     for column in others {
         let needed = COLUMN_GAP + column.layout(is_narrow).width;
@@ -150,7 +150,7 @@ fn groups<'a>(
 /// Returns one group as lines. Labels take the space that the columns leave.
 fn table(
     labels: &[Cow<'_, str>],
-    group: &[&Column],
+    group: &[&ScreenColumn],
     is_narrow: bool,
     width: usize,
     color: bool,
@@ -222,7 +222,7 @@ fn abbreviate(label: &str) -> String {
 }
 
 /// A column, ready to be printed.
-pub(crate) struct Column {
+pub(crate) struct ScreenColumn {
     pub(super) wide: Layout,
     /// The layout with the percent sign in the title instead of in each cell.
     pub(super) narrow: Layout,
@@ -263,9 +263,9 @@ pub(crate) enum CellPart {
     Words(String),
 }
 
-impl Column {
+impl ScreenColumn {
     /// Returns a column of cells with their colours, under a title.
-    pub(crate) fn new(title: &str, cells: Vec<(CellPart, Option<Color>)>) -> Column {
+    pub(crate) fn new(title: &str, cells: Vec<(CellPart, Option<Color>)>) -> ScreenColumn {
         let (parts, paint): (Vec<CellPart>, Vec<Option<Color>>) = cells.into_iter().unzip();
         let title = visible::line(title).into_owned();
         let set = |parts: &[CellPart]| {
@@ -286,7 +286,7 @@ impl Column {
             },
             set(&without_percent),
         );
-        Column {
+        ScreenColumn {
             wide: Layout::new(title, set(&parts)),
             narrow,
             paint,

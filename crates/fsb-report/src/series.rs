@@ -2,9 +2,9 @@
 
 use fsb_stats::describe;
 
-use crate::run::{Measured, Summary, Workload};
-use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
+use crate::screen::{CellPart, ScreenColumn, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
+use crate::summary::{MeasuredCell, Summary, Workload};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case,
 /// for other targets the mean change against it, each with the standard deviation between runs.
@@ -22,19 +22,21 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
         }
     }
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
-    let column = |target: usize| {
-        let cell = |row: &&Workload| {
-            (
-                CellPart::Value(text(runs, row, target), String::new()),
-                None,
+    let columns: Vec<ScreenColumn> = (0..first.targets.len())
+        .map(|target| {
+            ScreenColumn::new(
+                &first.targets[target].label(),
+                rows.iter()
+                    .map(|row| {
+                        (
+                            CellPart::Value(text(runs, row, target), String::new()),
+                            None,
+                        )
+                    })
+                    .collect(),
             )
-        };
-        Column::new(
-            &first.targets[target].label(),
-            rows.iter().map(cell).collect(),
-        )
-    };
-    let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
+        })
+        .collect();
     let mut lines = Vec::new();
     let title = format!(
         "{}: means with the standard deviation (sd) between runs",
@@ -47,18 +49,21 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
 
 /// Returns text such as `819 MiB/s, sd 3.1 %` or `+12 %, sd 2.0 %`.
 fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
-    let value = |cell: &Measured| match target {
+    let value = |cell: &MeasuredCell| match target {
         0 => cell.estimate.as_ref().map(|estimate| estimate.value),
         _ => cell.against.as_ref().map(|against| against.ratio),
     };
-    let of_run = |run: &Summary| {
-        let same = run
-            .cases
-            .iter()
-            .find(|other| other.workload == row.workload)?;
-        value(same.cells.get(target)?)
-    };
-    let logs: Vec<f64> = runs.iter().filter_map(of_run).map(f64::ln).collect();
+    let logs: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| {
+            let same = run
+                .cases
+                .iter()
+                .find(|other| other.workload == row.workload)?;
+            value(same.cells.get(target)?)
+        })
+        .map(f64::ln)
+        .collect();
     let Ok(found) = describe(&logs) else {
         return "–".to_owned();
     };

@@ -4,8 +4,8 @@
 use askama::Template;
 use fsb_model::Unit;
 
-use crate::chart::axis::{self, value_ticks};
-use crate::chart::look::hue;
+use crate::axis::{self, ValueAxis};
+use crate::palette::hue;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
@@ -13,8 +13,6 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = WIDTH - 16.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = HEIGHT - 34.0;
-/// Beyond this ratio of the largest value to the smallest one, the axis is logarithmic.
-const LINEAR: f64 = 8.0;
 /// The largest number of dates below the axis.
 const DATES: usize = 6;
 
@@ -104,46 +102,24 @@ struct Dot<'a> {
 
 /// Draws a series. Returns an empty text for a series without a value.
 pub fn svg(series: &SeriesChart) -> String {
-    let ends = series
-        .levels
-        .iter()
-        .filter_map(|level| level.interval)
-        .flatten();
-    let values = series
-        .points
-        .iter()
-        .map(|point| point.value)
-        .chain(ends)
-        .filter(|value| *value > 0.0);
-    let (lowest, highest) = values.fold((f64::MAX, 0.0f64), |(lo, hi), value| {
-        (lo.min(value), hi.max(value))
-    });
-    if highest == 0.0 {
+    let mut values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    values.extend(
+        series
+            .levels
+            .iter()
+            .filter_map(|level| level.interval)
+            .flatten(),
+    );
+    let unit = axis::unit(series.unit, values.iter().copied().fold(0.0, f64::max));
+    values.iter_mut().for_each(|value| *value /= unit.divisor);
+    let Some(axis) = ValueAxis::around(&values) else {
         return String::new();
-    }
-    let unit = axis::unit(series.unit, highest);
-    let is_linear = highest / lowest <= LINEAR;
-    let margin = if is_linear {
-        (highest - lowest).max(highest * 0.02) * 0.1
-    } else {
-        0.0
     };
-    let (lo, hi) = match is_linear {
-        true => ((lowest - margin).max(0.0), highest + margin),
-        false => (lowest / 1.15, highest * 1.15),
-    };
-    let place = |value: f64| if is_linear { value } else { libm::log(value) };
-    let y = |value: f64| {
-        tenth(BOTTOM - (place(value) - place(lo)) / (place(hi) - place(lo)) * (BOTTOM - TOP))
-    };
+    let y = |value: f64| tenth(BOTTOM - axis.share(value / unit.divisor) * (BOTTOM - TOP));
     let step = (RIGHT - LEFT) / series.points.len() as f64;
     // The border before a run, and its middle.
     let border = |run: usize| tenth(LEFT + run as f64 * step);
     let x = |run: usize| tenth(LEFT + (run as f64 + 0.5) * step);
-    let (places, texts) = match is_linear {
-        true => linear_ticks(lo / unit.divisor, hi / unit.divisor),
-        false => value_ticks(lo / unit.divisor, hi / unit.divisor),
-    };
     let every = series.points.len().div_ceil(DATES).max(1);
     let dates = series.points.iter().enumerate().step_by(every);
     let changes = series.changes.iter().map(|[first, last]| Rectangle {
@@ -165,12 +141,6 @@ pub fn svg(series: &SeriesChart) -> String {
             color,
         })
     });
-    let line = |level: &ChartLevel| Line {
-        left: border(level.first),
-        right: border(level.last + 1),
-        y: y(level.mean),
-        color: hue(level.environment),
-    };
     let dots = series
         .points
         .iter()
@@ -187,16 +157,25 @@ pub fn svg(series: &SeriesChart) -> String {
     let drawing = Drawing {
         series,
         unit: unit.name,
-        ticks: places
-            .into_iter()
-            .map(|value| y(value * unit.divisor))
-            .zip(texts)
+        ticks: axis
+            .ticks
+            .iter()
+            .map(|(value, text)| (y(value * unit.divisor), text.clone()))
             .collect(),
         dates: dates
             .map(|(run, point)| (x(run), point.date.as_str()))
             .collect(),
         bands: changes.chain(intervals).collect(),
-        levels: series.levels.iter().map(line).collect(),
+        levels: series
+            .levels
+            .iter()
+            .map(|level| Line {
+                left: border(level.first),
+                right: border(level.last + 1),
+                y: y(level.mean),
+                color: hue(level.environment),
+            })
+            .collect(),
         points: dots.collect(),
         breaks: breaks.map(|(run, _)| border(run + 1)).collect(),
     };
@@ -206,26 +185,6 @@ pub fn svg(series: &SeriesChart) -> String {
 /// Rounds a coordinate to a tenth of a pixel.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
-}
-
-/// Returns about five round values between two others, with their texts.
-fn linear_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
-    let rough = (hi - lo) / 5.0;
-    let power = 10f64.powi(libm::floor(libm::log10(rough)) as i32);
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|step| step * power)
-        .find(|step| *step >= rough);
-    let step = step.unwrap_or(10.0 * power);
-    let first = libm::ceil(lo / step) as i64;
-    let last = libm::floor(hi / step) as i64;
-    let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
-    let decimals = (-libm::floor(libm::log10(step))).max(0.0) as usize;
-    let texts = ticks
-        .iter()
-        .map(|tick| format!("{tick:.decimals$}"))
-        .collect();
-    (ticks, texts)
 }
 
 #[cfg(test)]
@@ -254,13 +213,6 @@ mod tests {
             }],
             changes: vec![[1, 2]],
         }
-    }
-
-    #[test]
-    fn ticks_are_round_and_within_the_axis() {
-        assert_eq!(linear_ticks(93.0, 101.0).1, ["94", "96", "98", "100"]);
-        assert_eq!(linear_ticks(0.93, 1.01).1, ["0.94", "0.96", "0.98", "1.00"]);
-        assert_eq!(linear_ticks(0.0, 4.1).1, ["0", "1", "2", "3", "4"]);
     }
 
     #[test]

@@ -186,17 +186,16 @@ impl Change {
             RatioScale::Times => format!("×{}", scale.show(ratio)),
             RatioScale::Over => format!("÷{}", scale.show(ratio)),
         };
-        let shown = |interval: Interval| match scale {
-            _ if interval.is_too_wide() => IntervalText::TooWide,
-            // A division reads from the small divisor to the large one.
-            RatioScale::Over => {
-                IntervalText::Ends(scale.show(interval.hi), scale.show(interval.lo))
-            }
-            _ => IntervalText::Ends(scale.show(interval.lo), scale.show(interval.hi)),
-        };
         Change {
             center,
-            interval: interval.map(shown),
+            interval: interval.map(|interval| match scale {
+                _ if interval.is_too_wide() => IntervalText::TooWide,
+                // A division reads from the small divisor to the large one.
+                RatioScale::Over => {
+                    IntervalText::Ends(scale.show(interval.hi), scale.show(interval.lo))
+                }
+                _ => IntervalText::Ends(scale.show(interval.lo), scale.show(interval.hi)),
+            }),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::compare::{Selection, rows};
 use crate::mark;
 use crate::report::Report;
 use crate::run::view::mark as mark_of;
-use crate::run::{Measured, State, Summary, TargetSummary, Workload};
+use crate::summary::{CellState, MeasuredCell, Summary, TargetSummary, Workload};
 use crate::view::Row;
 
 /// One target at one case, or one set at one operation.
@@ -68,7 +68,7 @@ pub(crate) enum Value<'a> {
 }
 
 /// A column of the summary table.
-pub(crate) struct Column {
+pub(crate) struct SummaryColumn {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) value: for<'l> fn(&'l SummaryLine<'_>) -> Value<'l>,
@@ -76,12 +76,12 @@ pub(crate) struct Column {
 
 macro_rules! columns {
     ($($name:literal $about:literal |$line:ident| $value:expr;)*) => {
-        &[$(Column { name: $name, about: $about, value: |$line| $value }),*]
+        &[$(SummaryColumn { name: $name, about: $about, value: |$line| $value }),*]
     };
 }
 
 /// The columns. Readers find them by name; new ones are added at the end.
-pub(crate) static COLUMNS: &[Column] = columns! {
+pub(crate) static COLUMNS: &[SummaryColumn] = columns! {
     "label" "label of the case" |line| Value::Text(&line.label);
     "operation" "operation on a file" |line| Value::Text(line.operation);
     "metric" "metric that targets are compared by" |line| Value::Text(line.metric);
@@ -161,37 +161,23 @@ pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
 }
 
 fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
-    let of_row = |row| {
-        summary
-            .targets
-            .iter()
-            .enumerate()
-            .map(move |(place, target)| of_cell(summary, row, place, target))
-    };
-    let left_out = |label: &'a String| {
-        summary
-            .targets
-            .iter()
-            .map(move |target| left_out(summary, label, target))
-    };
     summary
         .cases
         .iter()
-        .flat_map(of_row)
-        .chain(summary.left_out.iter().flat_map(left_out))
+        .flat_map(|row| {
+            summary
+                .targets
+                .iter()
+                .enumerate()
+                .map(move |(place, target)| of_cell(summary, row, place, target))
+        })
+        .chain(summary.left_out.iter().flat_map(|label| {
+            summary
+                .targets
+                .iter()
+                .map(move |target| left_out(summary, label, target))
+        }))
         .collect()
-}
-
-fn baseline(summary: &Summary) -> Option<&str> {
-    summary
-        .targets
-        .get(summary.baseline)
-        .filter(|_| summary.is_comparison())
-        .map(|target| &*target.name)
-}
-
-fn trust_name(summary: &Summary) -> Option<String> {
-    summary.trust.as_ref().map(|trust| trust.level.to_string())
 }
 
 /// Returns the line of a workload that the budget left out.
@@ -207,7 +193,11 @@ fn left_out<'a>(
         unit: Unit::Count,
         better: Better::Higher,
         target: &target.name,
-        baseline: baseline(summary),
+        baseline: summary
+            .targets
+            .get(summary.baseline)
+            .filter(|_| summary.is_comparison())
+            .map(|target| &*target.name),
         n: None,
         estimate: None,
         interval: None,
@@ -220,7 +210,7 @@ fn left_out<'a>(
         causes: mark::causes(&target.risks),
         unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
         mark: String::new(),
-        trust: trust_name(summary),
+        trust: summary.trust.as_ref().map(|trust| trust.level.to_string()),
     }
 }
 
@@ -230,7 +220,7 @@ fn of_cell<'a>(
     place: usize,
     target: &'a TargetSummary,
 ) -> SummaryLine<'a> {
-    let cell: &Measured = &row.cells[place];
+    let cell: &MeasuredCell = &row.cells[place];
     let estimate = cell.estimate.as_ref();
     let against = cell.against.as_ref().map(|found| Against {
         ratio: found.ratio,
@@ -241,13 +231,10 @@ fn of_cell<'a>(
         verdict: found.verdict,
     });
     SummaryLine {
-        label: Cow::Borrowed(&row.workload),
         operation: &row.operation,
         metric: &row.metric,
         unit: row.unit,
         better: row.better,
-        target: &target.name,
-        baseline: baseline(summary),
         n: estimate.map(|found| found.n),
         estimate: estimate.map(|found| found.value),
         interval: estimate
@@ -259,10 +246,8 @@ fn of_cell<'a>(
         leads: leads(&row.ranking.outcome, place),
         withheld: row.withheld.as_ref().map(|found| found.name()),
         state: state_name(&cell.state),
-        causes: mark::causes(&target.risks),
-        unjudged: summary.unjudged.as_deref().or(target.unjudged.as_deref()),
         mark: mark_of(summary, cell),
-        trust: trust_name(summary),
+        ..left_out(summary, &row.workload, target)
     }
 }
 
@@ -370,13 +355,13 @@ fn outcome_name(outcome: &RankingOutcome) -> &'static str {
 }
 
 /// Returns the code of a state, as in JSON.
-fn state_name(state: &State) -> &'static str {
+fn state_name(state: &CellState) -> &'static str {
     match state {
-        State::Measured => "measured",
-        State::NotApplicable(_) => "not_applicable",
-        State::Unavailable(_) => "unavailable",
-        State::Failed(_) => "failed",
-        State::Invalid(_) => "invalid",
-        State::Missing(_) => "missing",
+        CellState::Measured => "measured",
+        CellState::NotApplicable(_) => "not_applicable",
+        CellState::Unavailable(_) => "unavailable",
+        CellState::Failed(_) => "failed",
+        CellState::Invalid(_) => "invalid",
+        CellState::Missing(_) => "missing",
     }
 }

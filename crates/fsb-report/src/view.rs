@@ -8,16 +8,14 @@ use fsb_model::Better;
 use fsb_stats::compare::Finding;
 use fsb_stats::{Interval, RankingOutcome, Verdict};
 
-use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark::{self, Covered};
-use crate::run::TracedExplanation;
-use crate::run::published::{Published, PublishedClaims};
-use crate::run::summary::{Scaling, Workload};
+use crate::operation::OperationRow;
 use crate::show::{Paragraph, counted};
+use crate::summary::{Published, PublishedClaims, Scaling, TracedExplanation, Workload};
 
 /// A run or a comparison, ready to be shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct View<'a> {
     /// The words for columns and rows.
     pub(crate) words: Words,
@@ -90,7 +88,7 @@ pub(crate) struct TrustView {
 }
 
 /// The words for columns and rows, in a run and in a comparison.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Words {
     /// `target` or `set`.
     pub(crate) column: &'static str,
@@ -172,6 +170,11 @@ impl View<'_> {
     /// Returns the name of the column that the others are compared with.
     pub(crate) fn baseline(&self) -> &str {
         self.names.first().map_or("", String::as_str)
+    }
+
+    /// Returns the cells of all rows.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &CellView> {
+        self.rows.iter().flat_map(|row| &row.cells)
     }
 
     /// Returns whether a column has values but is not ranked beside the others.

@@ -120,14 +120,18 @@
   let printing = false;
 
   const draw = (chart) => {
-    const { data, layout } = figure(chart, width(chart));
-    const drawer = data[0]?.type === "surface" ? window.fsbPlotly3d : Plotly;
-    drawer.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
+    // The surface draws itself.
+    if (chart.fsbDrawn) chart.fsbDrawn(width(chart), (name) => style().getPropertyValue(name).trim());
+    else plot(chart);
     if (!drawn.has(chart)) {
       drawn.add(chart);
       window.fsbChartsDrawn = drawn.size;
       document.documentElement.dataset.chartsDrawn = String(drawn.size);
     }
+  };
+  const plot = (chart) => {
+    const { data, layout } = figure(chart, width(chart));
+    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
   };
   window.fsbDrawAll = () => charts.forEach(draw);
   window.fsbDraw = (chart) => drawn.has(chart) && draw(chart);

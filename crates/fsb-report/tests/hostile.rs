@@ -5,7 +5,7 @@ mod sample;
 mod sample_sets;
 
 use fsb_model::{Interference, Outcome, RunRecord, StopReason, StoppingRule, Trial};
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::visible::is_hidden;
 use fsb_report::{FORMATS, Report, find, text};
 use fsb_stats::compare::Document;

@@ -12,7 +12,7 @@ use fsb_model::set::{Run, Series, Set};
 use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Cell, RunRecord, Target, Unit};
 use fsb_report::mark;
-use fsb_report::run::{
+use fsb_report::summary::{
     ClaimValues, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate, PublishedSum,
     PublishedTable, PublishedValue,
 };

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use fsb_model::{RunRecord, Trial, WidestInterval};
-use fsb_report::run::{CaseNow, Summary, case_states};
-use fsb_stats::FEWEST_JUDGED;
-use fsb_stats::compare::{CompareRequest, all_pairs, compare};
+use fsb_report::summary::{CaseNow, Summary, SummaryInputs, case_states};
 use fsb_store::journal::CompactTrial;
 
 use crate::directory::{earlier_runs, results_directory};
@@ -16,46 +14,24 @@ use crate::run::StoredRun;
 
 /// Returns the summary of a run, with published results for the same workloads.
 pub fn of_run_in_memory(record: &RunRecord, trials: &[Trial]) -> Summary {
-    of_trials(record, &CompactTrial::all(trials))
+    of_trials(record, &CompactTrial::all(trials), None)
 }
 
-/// Returns the same summary from trials that hold only the data of reports.
-pub fn of_trials(record: &RunRecord, trials: &[CompactTrial]) -> Summary {
-    let summary = with_findings(Summary::of_shown(record, trials), record, trials);
-    let summary = match published::beside(record) {
-        Some(table) => summary.with_published(&table),
-        None => summary,
-    };
-    match published::claims_beside(record, trials) {
-        Some(claims) => summary.with_claims(claims),
-        None => summary,
-    }
-}
-
-/// Adds to the summary of a matrix which target is faster for which operation and sizes, as `fsb
-/// compare` finds it.
-fn with_findings(summary: Summary, record: &RunRecord, trials: &[CompactTrial]) -> Summary {
-    if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
-        return summary;
-    }
-    let sets = of_matrices(record, trials);
-    match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => {
-            let summary = summary.with_findings(findings, warnings);
-            // The charts of a page number targets alike, so a target without a value leaves all
-            // charts over sizes out.
-            let complete = sets.len() == record.plan.targets.len();
-            let request = CompareRequest {
-                pooled: false,
-                ..CompareRequest::new(0, record.plan.theta)
-            };
-            match compare(&sets, &request) {
-                Ok(document) if complete => summary.with_matrix(document),
-                _ => summary,
-            }
-        }
-        _ => summary,
-    }
+/// Returns the same summary from trials that hold only the data of reports, beside an earlier run
+/// of the same plan.
+pub fn of_trials(
+    record: &RunRecord,
+    trials: &[CompactTrial],
+    earlier: Option<&StoredRun>,
+) -> Summary {
+    Summary::new(&SummaryInputs {
+        record,
+        trials,
+        matrices: &of_matrices(record, trials),
+        published: published::beside(record).as_ref(),
+        claims: published::claims_beside(record, trials).as_ref(),
+        earlier: earlier.map(|run| (&run.record, &run.trials[..])),
+    })
 }
 
 /// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,
@@ -82,19 +58,11 @@ pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
         .collect()
 }
 
-/// Adds to a summary the comparison with the last run of the same plan in the same results
-/// directory.
-pub fn with_last_run(summary: Summary, record: &RunRecord, run: &Path) -> Summary {
-    let Some(last) =
-        results_directory(run).and_then(|directory| earlier_runs(record, &directory).pop())
-    else {
-        return summary;
-    };
-    let Ok(stored) = StoredRun::read(&last.path) else {
-        return summary;
-    };
-    let earlier = of_trials(&stored.record, &stored.trials);
-    summary.with_earlier_run(record, &earlier, &last.record)
+/// Reads the last run of the same plan in the same results directory. Returns `None` without one
+/// that can be read.
+pub fn last_run(record: &RunRecord, run: &Path) -> Option<StoredRun> {
+    let last = earlier_runs(record, &results_directory(run)?).pop()?;
+    StoredRun::read(&last.path).ok()
 }
 
 #[cfg(test)]
@@ -150,6 +118,6 @@ mod tests {
         );
         let expected = of_run_in_memory(&whole.record, &whole.trials);
         assert!(expected.cases[0].cells[0].latency[0].n == 1500);
-        assert_eq!(of_trials(&stored.record, &stored.trials), expected);
+        assert_eq!(of_trials(&stored.record, &stored.trials, None), expected);
     }
 }

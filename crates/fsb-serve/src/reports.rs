@@ -23,11 +23,11 @@ pub fn run(source: &Path) -> Result<String, String> {
             source.display()
         ));
     }
-    let summary = summary::of_trials(&run.record, &run.trials);
-    let summary = match run.publication {
-        Some(_) => summary,
-        None => summary::with_last_run(summary, &run.record, source),
+    let earlier = match run.publication {
+        Some(_) => None,
+        None => summary::last_run(&run.record, source),
     };
+    let summary = summary::of_trials(&run.record, &run.trials, earlier.as_ref());
     Ok(html::render(&Report::of_shown(&summary, &run.trials)))
 }
 

@@ -4,7 +4,7 @@ use fsb_model::Unit;
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, figure, fill, key, logarithmic, plain, short};
-use crate::compare::operation::{OperationRow, Scale};
+use crate::operation::{OperationRow, UnitScale};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -25,19 +25,22 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
             units.push(found.operation.unit);
         }
     }
-    let of_unit = |(place, unit): (usize, &Unit)| {
-        let rows: Vec<_> = all
-            .iter()
-            .filter(|(_, found)| found.operation.unit == *unit)
-            .copied()
-            .collect();
-        chart(view, &rows, format!("{name}-{place}"))
-    };
-    units.iter().enumerate().map(of_unit).collect()
+    units
+        .iter()
+        .enumerate()
+        .map(|(place, unit)| {
+            let rows: Vec<_> = all
+                .iter()
+                .filter(|(_, found)| found.operation.unit == *unit)
+                .copied()
+                .collect();
+            chart(view, &rows, format!("{name}-{place}"))
+        })
+        .collect()
 }
 
 fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {
-    let scale = Scale::fit(rows.iter().map(|(_, found)| found.operation));
+    let scale = UnitScale::fit(rows.iter().map(|(_, found)| found.operation));
     let all = || {
         rows.iter()
             .flat_map(|(_, found)| &found.sets)
@@ -63,9 +66,8 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
                   quartile with the median in it, whiskers to the smallest and the largest value. Logarithmic."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 
@@ -74,7 +76,7 @@ fn trace(
     view: &View<'_>,
     rows: &[(&Row<'_>, &OperationRow<'_>)],
     set: usize,
-    scale: Scale,
+    scale: UnitScale,
 ) -> Value {
     let present: Vec<_> = rows
         .iter()

@@ -3,11 +3,11 @@
 use fsb_model::Unit;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{
     Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis,
 };
-use crate::run::timeline::ShownWarmUp;
+use crate::axis::unit;
+use crate::summary::timeline::ShownWarmUp;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -70,8 +70,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
                   fit, if the rate rises. The table below has the time constants of all blocks."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
-    }]
+..Chart::default()
+}]
 }

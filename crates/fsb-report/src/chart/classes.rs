@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, color, figure, hue, plain, shape, short};
-use crate::run::{TracedCause, TracedExplanation};
+use crate::summary::{TracedCause, TracedExplanation};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -53,9 +53,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             .iter()
             .map(|(column, _)| entry(view, *column))
             .collect(),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }]
 }
 

@@ -4,9 +4,9 @@
 use fsb_model::Unit;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short};
-use crate::run::Cycles;
+use crate::axis::unit;
+use crate::summary::Cycles;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -63,8 +63,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
                   cycles, and making and removing files."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
-    }]
+..Chart::default()
+}]
 }

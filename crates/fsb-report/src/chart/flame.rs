@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, KeyEntry, plain, short};
-use crate::run::{TimeFrame, TracedExplanation, TracedWork};
+use crate::axis::unit;
+use crate::escape::script_safe;
+use crate::summary::{TimeFrame, TracedExplanation, TracedWork};
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "flame",
@@ -78,15 +78,17 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn begins(frames: &[TimeFrame]) -> Vec<f64> {
     // The end of the last frame of each depth, within the same caller.
     let mut ends = vec![0.0];
-    let begin = |frame: &TimeFrame| {
-        let depth = frame.depth as usize;
-        ends.truncate(depth + 1);
-        let begin = ends[depth];
-        ends[depth] += frame.seconds.mean();
-        ends.push(begin);
-        begin
-    };
-    frames.iter().map(begin).collect()
+    frames
+        .iter()
+        .map(|frame| {
+            let depth = frame.depth as usize;
+            ends.truncate(depth + 1);
+            let begin = ends[depth];
+            ends[depth] += frame.seconds.mean();
+            ends.push(begin);
+            begin
+        })
+        .collect()
 }
 
 fn figure(found: &TracedExplanation, frames: &[TimeFrame], depth: usize) -> Value {
@@ -150,7 +152,7 @@ fn figure(found: &TracedExplanation, frames: &[TimeFrame], depth: usize) -> Valu
 
 #[cfg(test)]
 mod tests {
-    use crate::run::PerOperation;
+    use crate::summary::PerOperation;
 
     use super::*;
 

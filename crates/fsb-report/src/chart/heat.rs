@@ -8,11 +8,11 @@ use fsb_model::Better;
 use fsb_stats::compare::{Cell, Colour, Operation};
 use serde_json::{Value, json};
 
-use super::axis::ratio_ticks;
 use super::look::{Chart, ChartKind, Draw, KeyEntry, short, size_axis};
+use crate::axis::ratio_ticks;
+use crate::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "heat",
@@ -98,14 +98,17 @@ impl<'a> Plane<'a> {
             .iter()
             .map(|slice| slice.bytes)
             .collect();
-        let at = |cell: &'a Cell| {
-            Some(At {
-                file: files.binary_search(&cell.file_size?).ok()?,
-                record: records.binary_search(&cell.record_size?).ok()?,
-                cell,
+        let cells = operation
+            .cells
+            .iter()
+            .filter_map(|cell| {
+                Some(At {
+                    file: files.binary_search(&cell.file_size?).ok()?,
+                    record: records.binary_search(&cell.record_size?).ok()?,
+                    cell,
+                })
             })
-        };
-        let cells = operation.cells.iter().filter_map(at).collect();
+            .collect();
         Plane {
             files,
             records,

@@ -3,9 +3,9 @@
 use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
-use super::axis::second_ticks;
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short};
-use crate::run::latency::{Quantile, quantile_name};
+use crate::axis::second_ticks;
+use crate::summary::latency::{Quantile, quantile_name, quantile_ticks, stretched};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -29,16 +29,10 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
     let mut traces = Vec::new();
     let (mut far, mut lo, mut hi) = (0.0f64, f64::MAX, 0.0f64);
     for (target, cell) in row.workload()?.cells.iter().enumerate() {
-        let found = cell
-            .latency
-            .iter()
-            .find(|latency| latency.operation == operation);
-        let Some(curve) = found
-            .map(|latency| &latency.curve)
-            .filter(|curve| curve.len() > 2)
-        else {
+        let curve = cell.latency_curve(operation);
+        if curve.len() < 3 {
             continue;
-        };
+        }
         for point in curve {
             (far, lo, hi) = (
                 far.max(stretched(point.q)),
@@ -51,11 +45,7 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
     if traces.is_empty() {
         return None;
     }
-    let quantiles = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-    let quantiles: Vec<f64> = quantiles
-        .into_iter()
-        .filter(|q| stretched(*q) <= far + 1e-9)
-        .collect();
+    let quantiles = quantile_ticks(far);
     let (lo, hi) = (lo / 1.15, hi * 1.15);
     let (places, texts) = second_ticks(lo, hi);
     let layout = json!({
@@ -77,12 +67,6 @@ fn chart(view: &View<'_>, row: &Row<'_>, operation: &str, id: String) -> Option<
         operation: Some(operation.to_owned()),
         json: figure(&traces, &layout),
     })
-}
-
-/// Returns the position of a quantile on the axis: equal steps for each additional nine (90 %, 99
-/// %, 99.9 %).
-fn stretched(q: f64) -> f64 {
-    -(1.0 - q).log10()
 }
 
 fn trace(name: &str, target: usize, curve: &[Quantile]) -> Value {

@@ -1,92 +1,15 @@
-//! The look of a view's columns in charts: no two columns share colour, shape and dash.
+//! The marks, axes and keys that the charts of a page have in common.
 
 use fsb_model::units::Bytes;
 use serde_json::{Value, json};
 
-use super::axis::value_ticks;
+use crate::axis::{LINEAR, value_ticks};
 use crate::compare::detail::Fixed;
+use crate::escape::script_safe;
 use crate::screen::Names;
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
-/// The number of colours. The next column has the first colour again, with another shape and dash.
-const COLORS: usize = 8;
-
-/// The colours on a white background, as in the style sheet. Colour-blind readers can distinguish
-/// them.
-pub(crate) const LIGHT: [[u8; 3]; COLORS] = [
-    [0x00, 0x72, 0xb2],
-    [0xc8, 0x50, 0x0a],
-    [0x00, 0x80, 0x5d],
-    [0xa2, 0x3b, 0x92],
-    [0x80, 0x66, 0x00],
-    [0x3f, 0x34, 0xa6],
-    [0x9b, 0x1f, 0x52],
-    [0x56, 0x61, 0x6b],
-];
-
-/// Shapes: the name in a figure and the character in text. The first round is filled, the second
-/// open, the third has other shapes.
-const SHAPES: [(&str, &str); 3 * COLORS] = [
-    ("circle", "●"),
-    ("square", "■"),
-    ("diamond", "◆"),
-    ("triangle-up", "▲"),
-    ("cross", "✚"),
-    ("x", "✖"),
-    ("star", "★"),
-    ("hexagon", "⬢"),
-    ("circle-open", "○"),
-    ("square-open", "□"),
-    ("diamond-open", "◇"),
-    ("triangle-up-open", "△"),
-    ("pentagon-open", "⬠"),
-    ("triangle-down-open", "▽"),
-    ("star-open", "☆"),
-    ("hexagon-open", "⬡"),
-    ("pentagon", "⬟"),
-    ("triangle-down", "▼"),
-    ("triangle-left", "◀"),
-    ("triangle-right", "▶"),
-    ("circle-open-dot", "◉"),
-    ("square-open-dot", "▣"),
-    ("diamond-open-dot", "◈"),
-    ("hourglass", "⧗"),
-];
-
-/// The dashes of lines, one per round through the colours.
-const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
-
-/// Returns the number of a column's colour.
-pub(crate) fn hue(place: usize) -> usize {
-    place % COLORS
-}
-
-/// Returns the colour of a column.
-pub(crate) fn color(place: usize) -> String {
-    format!("var(--t{})", hue(place))
-}
-
-/// Returns the name of the column's shape in a figure.
-pub(crate) fn symbol(place: usize) -> &'static str {
-    SHAPES[place % SHAPES.len()].0
-}
-
-/// Returns the column's shape in text.
-pub(crate) fn shape(place: usize) -> &'static str {
-    SHAPES[place % SHAPES.len()].1
-}
-
-/// Returns the name of the column's dash.
-pub(crate) fn dash(place: usize) -> &'static str {
-    DASHES[place / COLORS % DASHES.len()]
-}
-
-/// Returns the fill of a column's areas: its colour with an opacity that depends on the round
-/// (light, transparent, stronger).
-pub(crate) fn fill(place: usize) -> String {
-    format!("{}{}", color(place), ["33", "00", "77"][place / COLORS % 3])
-}
+pub(crate) use crate::palette::{color, dash, fill, hue, shape, symbol};
 
 /// The width of the line around an open shape.
 const OUTLINE: f64 = 1.8;
@@ -114,12 +37,13 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns a mark and a name for every column.
 pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
-    let key = |place: usize| KeyEntry {
-        class: format!("t{}", hue(place)),
-        shape: shape(place),
-        text: view.charted(place),
-    };
-    (0..view.names.len()).map(key).collect()
+    (0..view.names.len())
+        .map(|place| KeyEntry {
+            class: format!("t{}", hue(place)),
+            shape: shape(place),
+            text: view.charted(place),
+        })
+        .collect()
 }
 
 /// Returns a figure as JSON for the page.
@@ -168,7 +92,7 @@ pub(super) fn size_text(bytes: u64) -> String {
 /// Returns an axis for values between `lo` and `hi`: linear from zero, or logarithmic if they
 /// differ by more than a factor of 8.
 pub(super) fn value_axis(unit: &str, lo: f64, hi: f64) -> Value {
-    if lo > 0.0 && hi / lo > 8.0 {
+    if lo > 0.0 && hi / lo > LINEAR {
         logarithmic(unit, lo / 1.15, hi * 1.15)
     } else {
         json!({ "title": { "text": unit }, "rangemode": "tozero", "zeroline": false })
@@ -185,6 +109,7 @@ pub(super) fn logarithmic(title: &str, lo: f64, hi: f64) -> Value {
 }
 
 /// A chart and the words that belong to it.
+#[derive(Default)]
 pub(crate) struct Chart {
     pub(crate) id: String,
     pub(crate) height: usize,
@@ -231,6 +156,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::palette::SHAPES;
 
     #[test]
     fn two_dozen_look_different_without_colour() {
@@ -256,16 +182,6 @@ mod tests {
                 (&symbol(place).into(), symbol(place).contains("open"))
             );
         }
-    }
-
-    #[test]
-    fn colours_on_white_are_those_of_the_style_sheet() {
-        let style = include_str!("../../templates/style.css");
-        let colour = |(place, [red, green, blue]): (usize, &[u8; 3])| {
-            format!("--t{place}: #{red:02x}{green:02x}{blue:02x};")
-        };
-        let colours: Vec<String> = LIGHT.iter().enumerate().map(colour).collect();
-        assert!(style.contains(&colours.join(" ")), "{colours:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
 };
 use crate::compare::detail::Fixed;
-use crate::compare::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -15,7 +15,7 @@ pub(super) const KIND: ChartKind = ChartKind {
 };
 
 fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
-    let scale = Scale::fit([fixed.operation]);
+    let scale = UnitScale::fit([fixed.operation]);
     let traces: Vec<Value> = (0..view.names.len())
         .map(|set| trace(view, fixed, set, scale))
         .collect();
@@ -37,13 +37,12 @@ fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
             fixed.varies
         ),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 
-fn trace(view: &View<'_>, fixed: &Fixed<'_>, set: usize, scale: Scale) -> Value {
+fn trace(view: &View<'_>, fixed: &Fixed<'_>, set: usize, scale: UnitScale) -> Value {
     let name = plain(&view.names[set]);
     let present: Vec<_> = fixed
         .lines

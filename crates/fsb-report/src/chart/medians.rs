@@ -7,7 +7,7 @@ use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, size_axis,
     value_axis,
 };
-use crate::compare::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{Row, View};
 
 pub(super) const BY_FILE_SIZE: ChartKind = ChartKind {
@@ -50,7 +50,7 @@ fn chart(
     if slices.len() < 2 {
         return Vec::new();
     }
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let (mut lo, mut hi) = (f64::MAX, 0.0f64);
     for pooled in slices
         .iter()
@@ -69,13 +69,12 @@ fn chart(
         label: format!("{}: medians with quartiles by {what}", row.label),
         caption: format!("Medians by {what}, with bars from the first to the third quartile."),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }]
 }
 
-fn trace(view: &View<'_>, slices: &[Slice], set: usize, scale: Scale) -> Value {
+fn trace(view: &View<'_>, slices: &[Slice], set: usize, scale: UnitScale) -> Value {
     let name = &view.names[set];
     // Bars of several sets must not hide each other.
     let dodge = beside(set, view.names.len());

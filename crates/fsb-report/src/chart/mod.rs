@@ -5,7 +5,6 @@
 //! charts follow light, dark and print. The tables of the page contain every number of a chart as
 //! well.
 
-pub(crate) mod axis;
 mod boxes;
 mod cache_warm_up;
 mod classes;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short, value_axis};
-use crate::compare::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -15,7 +15,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let (mut lo, mut hi) = (f64::MAX, 0.0f64);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {
@@ -53,8 +53,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         caption: "Every run over time, by the intervals of its log. Intervals are parts of a run: they are not judged."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
-    }]
+..Chart::default()
+}]
 }

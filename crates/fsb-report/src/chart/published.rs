@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, color, figure, hue, key, plain, shape, short};
-use crate::run::published::{Published, PublishedRow};
+use crate::summary::published::{Published, PublishedRow};
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -59,9 +59,8 @@ fn chart(view: &View<'_>, published: &Published, rows: &[PublishedRow], id: Stri
              machines do."
         ),
         key: complete_key(view, published, &places),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }
 
@@ -88,12 +87,14 @@ fn complete_key(view: &View<'_>, published: &Published, places: &[usize]) -> Vec
         .iter()
         .zip(places)
         .filter(|(_, place)| **place >= view.names.len());
-    let entry = |(name, place): (&String, &usize)| KeyEntry {
-        class: format!("t{}", hue(*place)),
-        shape: shape(*place),
-        text: name.clone(),
-    };
-    key(view).into_iter().chain(others.map(entry)).collect()
+    key(view)
+        .into_iter()
+        .chain(others.map(|(name, place)| KeyEntry {
+            class: format!("t{}", hue(*place)),
+            shape: shape(*place),
+            text: name.clone(),
+        }))
+        .collect()
 }
 
 /// Returns the bars of one file system on the axes with this number.

@@ -3,8 +3,8 @@
 use fsb_stats::Interval;
 use serde_json::{Value, json};
 
-use super::axis::ratio_ticks;
 use super::look::{Chart, ChartKind, Draw, brief, color, figure, key, mark, plain, short};
+use crate::axis::ratio_ticks;
 use crate::show::{capital, percent};
 use crate::view::{Row, View};
 
@@ -36,9 +36,8 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
             percent(view.theta)
         ),
         key: key(view).into_iter().skip(1).collect(),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout(view, extremes)),
+        ..Chart::default()
     }]
 }
 

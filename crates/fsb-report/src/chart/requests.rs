@@ -6,9 +6,9 @@ use fsb_model::units::{show_bytes, show_seconds};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, brief, short};
-use crate::run::{TracedExplanation, TracedWork};
+use crate::escape::script_safe;
+use crate::summary::{TracedExplanation, TracedWork};
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "requests",
@@ -29,14 +29,17 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         .traced
         .iter()
         .filter(|(_, found)| found.workload == row.label);
-    let is_shown = |work: &&TracedWork| {
-        work.shown_requests
-            .iter()
-            .all(|requests| !requests.is_empty())
-    };
     let shown: Vec<(usize, &TracedExplanation, &TracedWork)> = traced
         .filter_map(|(column, found)| {
-            Some((*column, *found, found.work.as_ref().filter(is_shown)?))
+            Some((
+                *column,
+                *found,
+                found.work.as_ref().filter(|work| {
+                    work.shown_requests
+                        .iter()
+                        .all(|requests| !requests.is_empty())
+                })?,
+            ))
         })
         .collect();
     if shown.is_empty() {
@@ -102,11 +105,12 @@ fn figure(view: &View<'_>, found: &TracedExplanation, work: &TracedWork) -> Valu
                     .iter()
                     .filter(|request| request.kind == look.0)
                     .collect();
-                let place = |request: &TracedRequest| match request.kind {
-                    RequestKind::Flush => bottom,
-                    _ => request.offset as f64 / divisor,
-                };
-                (!own.is_empty()).then(|| trace(&own, look, axis, place))
+                (!own.is_empty()).then(|| {
+                    trace(&own, look, axis, |request| match request.kind {
+                        RequestKind::Flush => bottom,
+                        _ => request.offset as f64 / divisor,
+                    })
+                })
             })
         })
         .collect();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::look::{
     Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis,
 };
-use crate::compare::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -20,7 +20,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let [cell] = operation.cells.as_slice() else {
         return Vec::new();
     };
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let (mut lo, mut hi, mut last) = (f64::MAX, 0.0f64, 1);
     let mut traces: Vec<Value> = Vec::new();
     for (set, set_name) in view.names.iter().enumerate() {
@@ -55,8 +55,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         caption: "Every run, in its order. Runs with the same number belong together where sets took turns in blocks."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
-    }]
+..Chart::default()
+}]
 }

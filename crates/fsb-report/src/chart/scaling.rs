@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::axis;
 use super::look::{
     Chart, ChartKind, Draw, beside, color, dash, figure, key, mark, plain, short, value_axis,
 };
-use crate::run::summary::{By, Scaling, Workload};
+use crate::axis;
+use crate::summary::{By, Scaling, Workload};
 use crate::view::View;
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -64,8 +64,6 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
             ),
         },
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(
             &traces
                 .into_iter()
@@ -73,6 +71,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
                 .collect::<Vec<_>>(),
             &layout,
         ),
+        ..Chart::default()
     })
 }
 
@@ -119,12 +118,11 @@ fn knees(view: &View<'_>, curve: &Scaling) -> Vec<Value> {
         .iter()
         .enumerate()
         .filter_map(|(target, knee)| Some((target, knee.as_ref()?)));
-    let line = |(target, knee): (usize, &fsb_stats::Knee)| {
+    knees.map(|(target, knee)| {
         let x = short(knee.level as f64 + beside(target, view.names.len()));
         json!({
             "type": "scatter", "mode": "lines", "x": [x, x], "y": [0, 1], "yaxis": "y2", "hoverinfo": "skip",
             "line": { "color": color(target), "width": 1, "dash": "dot" },
         })
-    };
-    knees.map(line).collect()
+    }).collect()
 }

@@ -7,9 +7,9 @@ use fsb_stats::compare::{Cell, Colour, PooledAgainst};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, KeyEntry, brief, logarithmic, short, size_text};
-use crate::compare::operation::{OperationRow, Scale};
+use crate::escape::script_safe;
+use crate::operation::{OperationRow, UnitScale};
 use crate::view::{Row, View};
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "scatter",
@@ -103,7 +103,7 @@ fn candidate(
     set: usize,
     style: ScatterStyle,
 ) -> Option<Value> {
-    let scale = Scale::fit([found.operation]);
+    let scale = UnitScale::fit([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
     let mut points: Vec<ScatterPoint> = found
         .operation

@@ -5,17 +5,16 @@ use fsb_stats::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
 use super::look::{Chart, ChartKind, Draw, short, size_text};
-use crate::compare::operation::Scale;
+use crate::escape::script_safe;
+use crate::operation::UnitScale;
 use crate::view::View;
-use crate::visible::script_safe;
 
 pub(super) const KIND: ChartKind = ChartKind {
     name: "surface",
     draw: Draw::Panel(draw),
 };
 
-/// Only the heights lie in the page; its script makes the figure of the operation and set that are
-/// chosen.
+/// The page holds the heights only; `surface.js` draws the operation and the set that are chosen.
 fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
     let rows = view
         .rows
@@ -38,14 +37,13 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
                   to compare sets, use the heat maps."
                 .to_owned(),
         key: Vec::new(),
-        choices: Vec::new(),
-        operation: None,
         json: script_safe(&json!({ "sets": view.names, "operations": operations })),
-    })
+..Chart::default()
+})
 }
 
 fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let files: Vec<u64> = operation
         .by_file_size
         .iter()

@@ -4,9 +4,9 @@ use fsb_model::Unit;
 use fsb_model::units::show_seconds;
 use serde_json::{Value, json};
 
-use super::axis::{second_ticks, unit};
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short};
-use crate::run::timeline::JoinedTimeline;
+use crate::axis::{second_ticks, unit};
+use crate::summary::timeline::JoinedTimeline;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -79,10 +79,9 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
                   meanwhile."
             .to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
-    }]
+..Chart::default()
+}]
 }
 
 fn line(

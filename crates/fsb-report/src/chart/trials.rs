@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use fsb_stats::Estimate;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, brief, color, dash, figure, key, mark, plain, short};
-use crate::run::summary::{BlockGroup, TrialPoint, Workload};
+use crate::axis::unit;
+use crate::summary::{BlockGroup, TrialPoint, Workload};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -100,9 +100,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
              significantly different. Right: {right}. The numbers are those of the tables below."
         ),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }]
 }
 

@@ -7,9 +7,9 @@ use fsb_model::{Better, Unit};
 use fsb_stats::Interval;
 use serde_json::{Value, json};
 
-use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, color, figure, key, plain, short};
-use crate::run::summary::Workload;
+use crate::axis::unit;
+use crate::summary::Workload;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind {
@@ -33,29 +33,34 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             units.push(group.unit);
         }
     }
-    let of_unit = |unit: &Unit| {
-        let groups: Vec<&Group> = groups.iter().filter(|group| group.unit == *unit).collect();
-        chart(
-            view,
-            row,
-            &groups,
-            format!("{name}-{place}-{}", unit.name()),
-        )
-    };
-    units.iter().map(of_unit).collect()
+    units
+        .iter()
+        .map(|unit| {
+            let groups: Vec<&Group> = groups.iter().filter(|group| group.unit == *unit).collect();
+            chart(
+                view,
+                row,
+                &groups,
+                format!("{name}-{place}-{}", unit.name()),
+            )
+        })
+        .collect()
 }
 
 fn groups(workload: &Workload) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     if workload.better == Better::Lower {
-        let value = |cell: &crate::run::Measured| {
-            let estimate = cell.estimate.as_ref()?;
-            Some((
-                estimate.value,
-                estimate.interval.filter(|_| estimate.is_judged()),
-            ))
-        };
-        let values = workload.cells.iter().map(value).collect();
+        let values = workload
+            .cells
+            .iter()
+            .map(|cell| {
+                let estimate = cell.estimate.as_ref()?;
+                Some((
+                    estimate.value,
+                    estimate.interval.filter(|_| estimate.is_judged()),
+                ))
+            })
+            .collect();
         groups.push(Group {
             metric: workload.metric.clone(),
             unit: workload.unit,
@@ -139,8 +144,7 @@ fn chart(view: &View<'_>, row: &Row<'_>, groups: &[&Group], id: String) -> Chart
         ),
         caption: "Absolute values, with 95 % intervals where they are judged.".to_owned(),
         key: key(view),
-        choices: Vec::new(),
-        operation: None,
         json: figure(&traces, &layout),
+        ..Chart::default()
     }
 }

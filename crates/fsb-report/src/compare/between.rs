@@ -253,14 +253,17 @@ pub fn condition_text(found: &ConditionDifference) -> String {
         .map(|target| format!(" of {target}"))
         .unwrap_or_default();
     let common = in_all(&found.observed);
-    let shown = |value: &ConditionValue| {
-        format!(
-            "{}: {}",
-            value.runs.join(", "),
-            observed_text(&value.value, &common)
-        )
-    };
-    let values: Vec<String> = found.observed.iter().map(shown).collect();
+    let values: Vec<String> = found
+        .observed
+        .iter()
+        .map(|value| {
+            format!(
+                "{}: {}",
+                value.runs.join(", "),
+                observed_text(&value.value, &common)
+            )
+        })
+        .collect();
     format!("the runs differ in {what}{target} ({})", values.join("; "))
 }
 

@@ -1,10 +1,10 @@
 //! One operation size by size: cell by cell, with every value.
 
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{Cell, CellValue, Classic, Operation, Slice};
+use fsb_stats::compare::{Cell, CellValue, Classic, Operation};
 use fsb_stats::{describe, t_interval};
 
-use super::operation::Scale;
+use crate::operation::UnitScale;
 use crate::view::{CellView, Detail, DetailLine, Row};
 
 /// The level of the classic intervals.
@@ -50,40 +50,47 @@ pub(crate) struct Single<'a> {
 /// Returns the lines over file sizes for each record size of the row at `place`, with a value of
 /// each set in `names`.
 pub(crate) fn by_record_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
-    let Some(operation) = row.operation().map(|found| found.operation) else {
-        return Vec::new();
-    };
-    let fixed = |slice: &Slice| Fixed {
-        id: format!("{place}-record-{}", slice.bytes),
-        title: format!("{}, records of {}", row.label, Bytes(slice.bytes)),
-        varies: "file size",
-        operation,
-        lines: lines(operation, names, |cell| {
-            (cell.record_size == Some(slice.bytes))
-                .then_some(cell.file_size)
-                .flatten()
-        }),
-    };
-    operation.by_record_size.iter().map(fixed).collect()
+    fixed(row, place, names, ["record", "file"], |cell| {
+        (cell.record_size, cell.file_size)
+    })
 }
 
 /// Returns the lines over record sizes for each file size of the row.
 pub(crate) fn by_file_size<'a>(row: &Row<'a>, place: usize, names: &[String]) -> Vec<Fixed<'a>> {
+    fixed(row, place, names, ["file", "record"], |cell| {
+        (cell.file_size, cell.record_size)
+    })
+}
+
+/// `sizes` returns the size of a cell that is fixed, and the one that varies.
+fn fixed<'a>(
+    row: &Row<'a>,
+    place: usize,
+    names: &[String],
+    [what, varies]: [&'static str; 2],
+    sizes: fn(&Cell) -> (Option<u64>, Option<u64>),
+) -> Vec<Fixed<'a>> {
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
-    let fixed = |slice: &Slice| Fixed {
-        id: format!("{place}-file-{}", slice.bytes),
-        title: format!("{}, files of {}", row.label, Bytes(slice.bytes)),
-        varies: "record size",
-        operation,
-        lines: lines(operation, names, |cell| {
-            (cell.file_size == Some(slice.bytes))
-                .then_some(cell.record_size)
-                .flatten()
-        }),
+    let (slices, varies) = match varies {
+        "file" => (&operation.by_record_size, "file size"),
+        _ => (&operation.by_file_size, "record size"),
     };
-    operation.by_file_size.iter().map(fixed).collect()
+    let mut all = Vec::new();
+    for slice in slices {
+        all.push(Fixed {
+            id: format!("{place}-{what}-{}", slice.bytes),
+            title: format!("{}, {what}s of {}", row.label, Bytes(slice.bytes)),
+            varies,
+            operation,
+            lines: lines(operation, names, |cell| match sizes(cell) {
+                (Some(size), varying) if size == slice.bytes => varying,
+                _ => None,
+            }),
+        });
+    }
+    all
 }
 
 /// Returns the cells that `varying` gives a size for, in the order of that size.
@@ -92,24 +99,17 @@ fn lines<'a>(
     names: &[String],
     varying: impl Fn(&Cell) -> Option<u64>,
 ) -> Vec<SizeLine<'a>> {
-    let singles = |cell: &'a Cell| {
-        names
-            .iter()
-            .map(|name| {
-                cell.values
-                    .get(name)
-                    .and_then(|values| Single::from_values(values))
-            })
-            .collect()
-    };
-    let line = |cell: &'a Cell| {
-        Some(SizeLine {
-            bytes: varying(cell)?,
-            classic: cell.classic.as_ref(),
-            sets: singles(cell),
-        })
-    };
-    let mut lines: Vec<SizeLine<'a>> = operation.cells.iter().filter_map(line).collect();
+    let mut lines = Vec::new();
+    for cell in &operation.cells {
+        if let Some(bytes) = varying(cell) {
+            let values = names.iter().map(|name| cell.values.get(name));
+            lines.push(SizeLine {
+                bytes,
+                classic: cell.classic.as_ref(),
+                sets: values.map(|values| Single::from_values(values?)).collect(),
+            });
+        }
+    }
     lines.sort_by_key(|line| line.bytes);
     lines
 }
@@ -133,11 +133,11 @@ pub(super) fn run_details<'v>(
     operation: &'v Operation,
     names: &'v [String],
 ) -> impl Iterator<Item = Detail> + 'v {
-    let scale = Scale::fit([operation]);
+    let scale = UnitScale::fit([operation]);
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
     files.dedup();
-    let table = move |file: Option<u64>| {
+    files.into_iter().map(move |file| {
         let of_file = file
             .map(|bytes| format!(", files of {}", Bytes(bytes)))
             .unwrap_or_default();
@@ -151,8 +151,7 @@ pub(super) fn run_details<'v>(
             ),
             lines: value_lines(operation, file, names, scale),
         }
-    };
-    files.into_iter().map(table)
+    })
 }
 
 fn runs(operation: &Operation) -> usize {
@@ -177,17 +176,9 @@ fn value_lines(
     operation: &Operation,
     file: Option<u64>,
     names: &[String],
-    scale: Scale,
+    scale: UnitScale,
 ) -> Vec<DetailLine> {
     let runs = runs(operation);
-    let shown = |value: Option<&CellValue>| {
-        let value = value.map(|value| scale.show(value.value));
-        CellView {
-            value,
-            absence: "–",
-            ..CellView::default()
-        }
-    };
     let mut cells: Vec<_> = operation
         .cells
         .iter()
@@ -201,7 +192,16 @@ fn value_lines(
             .unwrap_or_default();
         names.iter().enumerate().filter_map(move |(set, name)| {
             let values = cell.values.get(name).filter(|values| !values.is_empty())?;
-            let cells = by_run(values, runs).map(shown).collect();
+            let cells = by_run(values, runs)
+                .map(|value| {
+                    let value = value.map(|value| scale.show(value.value));
+                    CellView {
+                        value,
+                        absence: "–",
+                        ..CellView::default()
+                    }
+                })
+                .collect();
             Some(DetailLine {
                 head: head.clone(),
                 column: Some(set),

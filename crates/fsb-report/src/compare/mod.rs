@@ -3,31 +3,31 @@
 
 pub(crate) mod between;
 pub(crate) mod detail;
-pub(crate) mod operation;
+mod method;
 pub(crate) mod sections;
 
+use fsb_stats::Resolution;
 use std::borrow::Cow;
 
 use between::{condition_text, power_of, remedy_of, unjudged_at, unjudged_of};
-use fsb_model::Better;
-use fsb_model::metric;
 use fsb_model::units::Bytes;
+use fsb_model::{Better, metric};
 use fsb_stats::compare::{
     ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice,
 };
-use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method, RankingOutcome, Verdict};
-use operation::{OperationRow, SetStatistics, is_about};
+use fsb_stats::{FEWEST_RUNS_JUDGED, RankingOutcome, Verdict};
 
-use crate::judged::{CountedOutcome, TallyWords, tally};
+use crate::answer::{CountedOutcome, RowAnswer, TallyWords, tally, unjudged_answer};
 use crate::mark;
+use crate::operation::{OperationRow, SetStatistics, is_about};
 use crate::releases::Releases;
 use crate::screen::Names;
-use crate::show::{Paragraph, capital, counted, listed, listed_or_counted, percent};
+use crate::show::{capital, counted, listed, listed_or_counted};
 use crate::view::{
     CellView, Detail, DetailLine, Row, RowData, View, Words, brief_legend, legend_of_marks,
 };
 
-pub(crate) use operation::Selection;
+pub(crate) use crate::operation::Selection;
 
 const WORDS: Words = Words {
     column: "set",
@@ -45,43 +45,35 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
     let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
     let mut rows = rows(selection);
     for row in &mut rows {
-        row.sentence = sentence(selection, row);
+        row.sentence = sentence(document, &names, row);
     }
-    let shown = |found: &&Finding| {
-        selection
-            .operations()
-            .any(|operation| is_about(found, operation))
-    };
-    let findings: Vec<&Finding> = document.findings.iter().filter(shown).collect();
+    let findings: Vec<&Finding> = document
+        .findings
+        .iter()
+        .filter(|found| {
+            selection
+                .operations()
+                .any(|operation| is_about(found, operation))
+        })
+        .collect();
     let mut view = View {
         words: WORDS,
         title: title(&names),
-        answer: headline(selection, &rows),
-        overall: None,
+        answer: headline(selection, &names, &rows),
         rows,
         theta: document.settings.theta,
         unjudged: document.unjudged.as_deref(),
-        legend: Vec::new(),
-        explanation: None,
         in_detail: selection.detail.is_some(),
         findings: Some(findings).filter(|findings| !findings.is_empty()),
-        scaling: Vec::new(),
-        traced: Vec::new(),
-        explained: Vec::new(),
-        published: None,
-        claims: None,
         facts: facts(document, &sets),
-        notes: Vec::new(),
-        advice: None,
-        problems: &[],
-        trust: None,
         warnings: &document.warnings,
         urgent: document.urgent,
         conditions: document.conditions.iter().map(condition_text).collect(),
-        method: paragraphs(selection),
+        method: method::paragraphs(selection),
+        names,
         group_size: 1,
         has_row_sections: true,
-        names,
+        ..View::default()
     };
     view.legend = legend(&view);
     view.explanation = explanation(&view);
@@ -142,11 +134,7 @@ fn legend(view: &View<'_>) -> Vec<String> {
     }
     let mut note = "Geometric means.".to_owned();
     if view.compares() {
-        let mut judged = view
-            .rows
-            .iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.judged);
+        let mut judged = view.cells().filter_map(|cell| cell.judged);
         let interval = match judged.any(|judged| judged.verdict != Verdict::NotJudged) {
             true if view.names.len() > 2 => ", 95 % interval of all pairs together",
             true => ", 95 % interval",
@@ -229,13 +217,14 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
             ("record size", &operation.by_record_size),
         ]
     });
-    let by_size = |(varies, slices): (&'static str, &Vec<Slice>)| Detail {
-        title: format!("{}, by {varies}:", row.label),
-        varies,
-        heads: None,
-        lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
-    };
-    let judged = slices.filter(|(_, slices)| !slices.is_empty()).map(by_size);
+    let judged = slices
+        .filter(|(_, slices)| !slices.is_empty())
+        .map(|(varies, slices)| Detail {
+            title: format!("{}, by {varies}:", row.label),
+            varies,
+            heads: None,
+            lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
+        });
     judged.chain(
         operation
             .into_iter()
@@ -364,7 +353,7 @@ fn shorten_names<T>(map: &mut BySet<T>, releases: &Releases) {
 /// States the number of operations at which each set is fastest, the ties and the undecided ones.
 /// The pool of all operations does not count unless it is the only row, and the parts of a total
 /// count only in detail.
-pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
+fn headline(selection: Selection<'_>, names: &[String], all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let rows: Vec<&Row<'_>> = all
         .iter()
@@ -379,19 +368,19 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     } else {
         "operation"
     };
-    let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
     match rows.as_slice() {
         [] if sets.is_empty() => return "There is nothing to compare.".to_owned(),
         [] if sets.len() > 1 => {
             return "There is nothing to compare: the sets have no cell in common.".to_owned();
         }
         _ if document.unjudged.is_some() => {
-            let why = capital(document.unjudged.as_deref().unwrap_or_default());
-            let rows = counted(rows.len(), word);
-            return format!(
-                "{why}. {rows} of {}: numbers, nothing is judged.",
-                listed_or_counted(&names, "set")
+            let why = document.unjudged.as_deref().unwrap_or_default();
+            let scope = format!(
+                "{} of {}",
+                counted(rows.len(), word),
+                listed_or_counted(names, "set")
             );
+            return unjudged_answer(why, &scope);
         }
         _ if sets.len() < 2 => {
             let (rows, runs) = (counted(rows.len(), word), counted(sets[0].runs, "run"));
@@ -417,12 +406,12 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         })
         .collect();
     let words = TallyWords {
-        best: best(&sets),
+        best: if sets.len() == 2 { "faster" } else { "fastest" },
         row: word,
         alone: "in one set only",
         theta: document.settings.theta,
     };
-    let tally = tally(&names, &outcomes, words);
+    let tally = tally(names, &outcomes, words);
     let pairs = selection
         .operations()
         .flat_map(|operation| &operation.ranking.pairs);
@@ -455,11 +444,6 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     } else {
         format!("{tally} Left out, too few runs: {}.", listed(&few))
     }
-}
-
-/// Returns the comparative for two sets and the superlative for more.
-fn best(sets: &[&SetSummary]) -> &'static str {
-    if sets.len() == 2 { "faster" } else { "fastest" }
 }
 
 /// Describes rows with too few runs for verdicts: the direction of the numbers, and that nothing is
@@ -505,68 +489,43 @@ fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String 
 }
 
 /// Returns the conclusion that the data support at a row, in a sentence.
-fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
-    let (document, sets) = (selection.document, selection.sets());
-    let names = |places: &[usize]| {
-        listed(
-            &places
-                .iter()
-                .map(|place| sets[*place].name.as_str())
-                .collect::<Vec<_>>(),
-        )
-    };
-    let at = &row.label;
-    if let Some(why) = &document.unjudged {
-        return format!("Not judged at {at}: {why}.");
-    }
-    let start = match &row.outcome {
-        RankingOutcome::Winner(winner) => match sets.as_slice() {
-            [_, _] => format!(
-                "{} is faster than {} at {at}",
-                names(&[*winner]),
-                names(&[1 - *winner])
-            ),
-            _ => format!("{} is fastest at {at}", names(&[*winner])),
-        },
-        RankingOutcome::Tie(tied) => {
-            let all = if tied.len() == 2 { "" } else { "all " };
-            format!(
-                "{} are {all}equivalent at {at}, within {}",
-                names(tied),
-                percent(document.settings.theta)
-            )
-        }
-        RankingOutcome::Undecided(open) => {
-            format!(
-                "Undecided at {at}: {} are not significantly different",
-                names(open)
-            )
-        }
-        RankingOutcome::NotJudged if document.withheld => format!("Not judged at {at}"),
-        RankingOutcome::NotJudged => match operation(row)
-            .and_then(unjudged_at)
-            .or_else(|| unjudged_of(document))
-        {
-            Some(why) => format!("Not judged at {at}, {why}"),
-            None => format!("Not judged at {at}, too few blocks or runs"),
-        },
-        RankingOutcome::Alone(only) => {
-            return format!("Only {} has values at {at}.", names(&[*only]));
-        }
-        RankingOutcome::Nothing => return format!("No value at {at}."),
-    };
-    let changes: Vec<String> = (1..sets.len())
-        .filter_map(|set| change(&sets[set].name, row, set))
+fn sentence(document: &Document, names: &[String], row: &Row<'_>) -> String {
+    let changes: Vec<String> = (1..names.len())
+        .filter_map(|set| change(&names[set], row, set))
         .collect();
-    if changes.is_empty() {
-        format!("{start}.")
-    } else {
-        format!(
-            "{start}. Against {}: {}.",
-            document.baseline,
-            changes.join("; ")
-        )
+    let details = match &row.outcome {
+        _ if document.unjudged.is_some() || changes.is_empty() => String::new(),
+        _ => format!(". Against {}: {}", document.baseline, changes.join("; ")),
+    };
+    let unjudged = match (&document.unjudged, document.withheld) {
+        (Some(why), _) => format!(": {why}"),
+        (None, true) => String::new(),
+        (None, false) => {
+            let why = operation(row)
+                .and_then(unjudged_at)
+                .or_else(|| unjudged_of(document));
+            format!(
+                ", {}",
+                why.unwrap_or_else(|| "too few blocks or runs".to_owned())
+            )
+        }
+    };
+    RowAnswer {
+        at: &row.label,
+        names,
+        outcome: match document.unjudged {
+            Some(_) => &RankingOutcome::NotJudged,
+            None => &row.outcome,
+        },
+        resolution: match row.outcome {
+            RankingOutcome::Tie(_) => Some(Resolution::EqualWithin(document.settings.theta)),
+            _ => None,
+        },
+        is_pair: names.len() == 2,
+        unjudged,
+        details,
     }
+    .sentence()
 }
 
 /// Returns the change of a set with its verdict: `ext4 +12 % [+9 +16], faster`. Returns `None` if
@@ -778,138 +737,4 @@ fn mark(
         .get(names[place])
         .and_then(Option::as_deref);
     mark::of_value(outcome, place, letters, verdict)
-}
-
-// The statistical methods of a comparison, in words.
-
-/// Returns paragraphs on the methods that this comparison uses.
-fn paragraphs(selection: Selection<'_>) -> Vec<Paragraph> {
-    if let Some(why) = &selection.document.unjudged {
-        return vec![unjudged(why), classic()];
-    }
-    let mut paragraphs = vec![classic(), blind()];
-    if selection.document.sets.len() > 1 {
-        paragraphs.splice(0..0, [runs(selection), verdicts(selection)]);
-        if selection.document.sets.len() > 2 {
-            paragraphs.insert(2, many());
-        }
-    }
-    if selection
-        .operations()
-        .any(|operation| operation.grid.is_some())
-    {
-        paragraphs.extend([grid(selection), findings()]);
-    }
-    paragraphs
-}
-
-fn unjudged(why: &str) -> Paragraph {
-    Paragraph {
-        title: "Why nothing is judged",
-        text: format!(
-            "{}. Emulated processors multiply the time that code takes, but not that of the device. The page shows \
-             the measured values and compares none of them.",
-            capital(why)
-        ),
-    }
-}
-
-/// Returns whether estimates compare targets block by block, and whether they compare runs.
-fn methods(selection: Selection<'_>) -> (bool, bool) {
-    let all = selection
-        .operations()
-        .flat_map(|operation| operation.estimate.against.values().flatten());
-    all.fold((false, false), |(paired, welch), estimate| {
-        match estimate.method {
-            Method::Paired | Method::PairedOnSlices => (true, welch),
-            Method::PairedRuns | Method::Welch => (paired, true),
-        }
-    })
-}
-
-fn runs(selection: Selection<'_>) -> Paragraph {
-    let unit = "The run is the unit, never the cell and, between runs, never the block: cells and blocks of one run \
-                share its deviations. Of each run, the mean of ln(value) over its blocks and the cells that are \
-                compared is one number.";
-    let blocks = "Targets of one run of fsb are compared block by block: d = ln(candidate / baseline) in each block, and the \
-                  ratio is exp(d̄) with the paired t-interval.";
-    let runs = "Sets of different runs are independent samples with equal weights, compared by Welch's method (1947); \
-                targets that took turns in each of several runs are compared run by run. The variances between runs \
-                are moderated by those of the other cases of the page (empirical Bayes, Smyth 2004), of which only \
-                independent ones count. A change is called detectable if four comparisons of five would show it.";
-    let how = match methods(selection) {
-        (true, false) => blocks.to_owned(),
-        (true, true) => format!("{blocks} {runs}"),
-        _ => runs.to_owned(),
-    };
-    Paragraph {
-        title: "The basis of verdicts",
-        text: format!("{unit} {how}"),
-    }
-}
-
-fn verdicts(selection: Selection<'_>) -> Paragraph {
-    let theta = percent(selection.document.settings.theta);
-    Paragraph {
-        title: "Verdicts",
-        text: format!(
-            "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
-             or slower: the whole interval is beyond it. Equivalent: within it. Probably faster or slower: only the \
-             direction is significant. Inconclusive: otherwise. Over all operations together (Holm 1979), at most one page of \
-             equals in twenty calls any set faster or slower. Fewer than {FEWEST_JUDGED} blocks of one run, or \
-             {FEWEST_RUNS_JUDGED} runs on a side, are described, not judged."
-        ),
-    }
-}
-
-fn many() -> Paragraph {
-    Paragraph {
-        title: "More than two sets",
-        text:
-            "All pairs are compared, and intervals, verdicts and letters hold together at 95 % (Holm 1979). Sets that \
-               share a letter are not significantly different by more than the smallest ratio that matters; a is the best."
-                .to_owned(),
-    }
-}
-
-fn classic() -> Paragraph {
-    Paragraph {
-        title: "Classic statistics",
-        text: "Labelled classic: those of Beňas (2011), so that published tables stay comparable. All values of the \
-               cells that every set has are pooled: mean, sample standard deviation, 90 % t-interval, geometric mean, \
-               median, quartiles by linear interpolation; the t-test assumes equal variances and prints DIFF at p ≤ 0.1; \
-               the slope is that of a regression through the origin of the cells' means, by total least squares."
-            .to_owned(),
-    }
-}
-
-fn blind() -> Paragraph {
-    Paragraph {
-        title: "Why classic does not judge",
-        text: "A pool of all sizes spreads over orders of magnitude: a uniform 10 % slowdown is invisible to a t-test \
-               on it, and repeated values of one run are not independent. Ratios of runs see the slowdown and do not \
-               mistake one lucky run for many."
-            .to_owned(),
-    }
-}
-
-fn grid(selection: Selection<'_>) -> Paragraph {
-    Paragraph {
-        title: "Colours of the grid",
-        text: format!(
-            "Cells of the heat maps are faster, slower, same or uncertain, at a false discovery rate of {} over the \
-             grid (Benjamini and Hochberg 1995). They show where to look, and have no verdicts.",
-            percent(selection.document.settings.q)
-        ),
-    }
-}
-
-fn findings() -> Paragraph {
-    Paragraph {
-        title: "Findings",
-        text: "A finding is a rectangle of file sizes and record sizes, found on cells and judged on runs. Its level \
-               allows for the search: the labels of runs are exchanged, and the best rectangle of each exchange is \
-               what chance can do."
-            .to_owned(),
-    }
 }

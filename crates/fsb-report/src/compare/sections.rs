@@ -2,20 +2,19 @@
 
 use fsb_model::Unit;
 use fsb_model::units::Bytes;
-use fsb_stats::compare::{
-    ALL, CellValue, Document, Finding, Operation, Pooled, PooledAgainst, SetSummary, Slice,
-};
+use fsb_stats::compare::{ALL, Document, Finding, Pooled, PooledAgainst, SetSummary, Slice};
 use fsb_stats::{Method, Verdict};
 
-use super::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
-use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, p_value, t_word};
-use super::{cell, is_judged, line};
 use crate::chart;
-use crate::page::{
-    Block, DataFile, FigureGroup, FigureLine, Figures, Opening, Section, Table, TableCell, TableRow,
+use crate::compare::detail::{Fixed, SizeLine, by_file_size, by_record_size, by_run};
+use crate::compare::{cell, is_judged, line};
+use crate::operation::{
+    OperationRow, Selection, SetStatistics, UnitScale, is_about, p_value, t_word,
 };
-use crate::run::latency::quantile_name;
+use crate::page::{Block, DataFile, FigureGroup, FigureLine, Figures, Opening, Section};
 use crate::show::{capital, counted};
+use crate::summary::latency::quantile_name;
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{Row, View};
 
 /// The page folds findings beyond this number.
@@ -61,21 +60,25 @@ pub(crate) fn of_matrix(document: &Document) -> Vec<Section> {
         document,
         detail: None,
     });
-    let of_row = |(place, row): (usize, &Row<'_>)| {
-        let charts = chart::of_row(&view, row, place);
-        (!charts.is_empty()).then(|| {
-            let blocks = vec![
-                Block::text("finding", &row.sentence),
-                Block::ChartsAbreast(charts),
-            ];
-            Section::new(
-                &format!("sizes-{place}"),
-                &format!("{}, by size", row.label),
-                blocks,
-            )
+    let mut sections: Vec<Section> = view
+        .rows
+        .iter()
+        .enumerate()
+        .filter_map(|(place, row)| {
+            let charts = chart::of_row(&view, row, place);
+            (!charts.is_empty()).then(|| {
+                let blocks = vec![
+                    Block::text("finding", &row.sentence),
+                    Block::ChartsAbreast(charts),
+                ];
+                Section::new(
+                    &format!("sizes-{place}"),
+                    &format!("{}, by size", row.label),
+                    blocks,
+                )
+            })
         })
-    };
-    let mut sections: Vec<Section> = view.rows.iter().enumerate().filter_map(of_row).collect();
+        .collect();
     sections.extend(surfaces(&view));
     sections
 }
@@ -136,11 +139,9 @@ fn all_operations(view: &View<'_>) -> Option<Section> {
         .iter()
         .position(|(_, found)| found.operation.operation == ALL)?;
     found[..=pool].rotate_right(1);
-    let scale = Scale::fit(found.iter().map(|(_, found)| found.operation));
+    let scale = UnitScale::fit(found.iter().map(|(_, found)| found.operation));
     let row = |head: String, of: &dyn Fn(&OperationRow<'_>) -> Option<String>| {
-        let cells = found
-            .iter()
-            .map(|(_, found)| TableCell::new(of(found).unwrap_or_else(|| "–".to_owned())));
+        let cells = found.iter().map(|(_, found)| TableCell::from(of(found)));
         TableRow::new(head, cells.collect())
     };
     let mut rows: Vec<TableRow> = Vec::new();
@@ -167,7 +168,7 @@ fn all_operations(view: &View<'_>) -> Option<Section> {
             "Classic: all values of each operation pooled, in {}",
             scale.name
         ),
-        head.collect(),
+        head,
         rows,
     );
     let note = "All operations in one table, as figure 5.3 of Beňas 2011 has them. The sections of the operations have the \
@@ -263,19 +264,18 @@ fn halves(view: &View<'_>, row: &Row<'_>, place: usize) -> impl Iterator<Item = 
         ("record", by_record_size(row, place, &view.names)),
         ("file", by_file_size(row, place, &view.names)),
     ];
-    let half = |(what, all): (&str, Vec<Fixed<'_>>)| {
-        let with_lines = all.iter().filter(|fixed| !fixed.lines.is_empty());
-        let blocks: Vec<Block> = with_lines.flat_map(|fixed| one_size(view, fixed)).collect();
-        (!blocks.is_empty()).then(|| Section {
-            id: format!("fixed-{what}-{place}"),
-            title: format!("{} by fixed {what} size", row.label),
-            is_row: false,
-            blocks,
-        })
-    };
     halves
         .into_iter()
-        .filter_map(half)
+        .filter_map(|(what, all)| {
+            let with_lines = all.iter().filter(|fixed| !fixed.lines.is_empty());
+            let blocks: Vec<Block> = with_lines.flat_map(|fixed| one_size(view, fixed)).collect();
+            (!blocks.is_empty()).then(|| Section {
+                id: format!("fixed-{what}-{place}"),
+                title: format!("{} by fixed {what} size", row.label),
+                is_row: false,
+                blocks,
+            })
+        })
         .collect::<Vec<_>>()
         .into_iter()
 }
@@ -297,7 +297,7 @@ fn classic_figures(
     slices: &[Slice],
     size: &'static str,
 ) -> Option<Figures> {
-    let scale = Scale::fit([row.operation]);
+    let scale = UnitScale::fit([row.operation]);
     let group = |slice: &Slice| {
         let lines = view.names.iter().enumerate().filter_map(|(set, name)| {
             let found = SetStatistics::of_slice(slice, name);
@@ -347,14 +347,11 @@ fn against_heads(statistics: &[(&str, Against)]) -> impl Iterator<Item = String>
 
 /// Returns the statistics of 2011 and every value at one fixed size.
 fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
-    let scale = Scale::fit([fixed.operation]);
-    let all = || {
-        fixed
-            .lines
-            .iter()
-            .flat_map(|line| line.sets.iter().flatten())
-    };
-    let runs = all()
+    let scale = UnitScale::fit([fixed.operation]);
+    let runs = fixed
+        .lines
+        .iter()
+        .flat_map(|line| line.sets.iter().flatten())
         .flat_map(|single| single.values.iter().map(|value| value.run + 1))
         .max()
         .unwrap_or(0);
@@ -374,12 +371,11 @@ fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
             let against = beside_baseline
                 .iter()
                 .map(|(_, of)| classic.map(of).unwrap_or_default());
-            let value = |value: Option<&CellValue>| {
+            let values = by_run(single.values, runs).map(|value| {
                 value
                     .map(|value| scale.show(value.value))
                     .unwrap_or_default()
-            };
-            let values = by_run(single.values, runs).map(value);
+            });
             Some(FigureLine {
                 column: set,
                 cells: own.chain(against).chain(values).collect(),
@@ -409,8 +405,6 @@ fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
         names: view.names.clone(),
     }
 }
-
-// Tables.
 
 /// Returns the caption of the answer's table.
 fn caption(view: &View<'_>) -> String {
@@ -503,9 +497,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
                 grid.uncertain,
             ]
         });
-        cells.extend((0..5).map(|count| {
-            counts.map_or_else(dash, |counts| TableCell::new(counts[count].to_string()))
-        }));
+        cells.extend((0..5).map(|count| counts.map(|counts| counts[count].to_string()).into()));
     }
     cells
 }
@@ -516,15 +508,14 @@ fn pairs_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     if view.names.len() < 3 || ranking.pairs.is_empty() {
         return None;
     }
-    let pair = |candidate: usize, baseline: usize| match candidate == baseline {
-        true => TableCell::new("–"),
-        false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
-    };
     let all = 0..view.names.len();
     let rows = all.clone().map(|candidate| {
         let cells = all
             .clone()
-            .map(|baseline| pair(candidate, baseline))
+            .map(|baseline| match candidate == baseline {
+                true => TableCell::new("–"),
+                false => verdict(ranking.verdict(found.places[baseline], found.places[candidate])),
+            })
             .collect();
         TableRow::of_column(candidate, &view.names[candidate], cells)
     });
@@ -551,16 +542,6 @@ fn verdict(verdict: Verdict) -> TableCell {
 
 /// Returns the table of the verdicts by size, with one row per size and one column per set.
 fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> Option<Table> {
-    let shown = |slice: &Slice| {
-        let line = line(row, slice, &view.names);
-        TableRow::new(
-            line.head,
-            line.cells
-                .iter()
-                .map(|cell| TableCell::shown(cell, false))
-                .collect(),
-        )
-    };
     let caption = match view.compares() {
         true => format!(
             "By {what}, judged on runs: geometric mean of {0}, and change against {0}",
@@ -568,22 +549,25 @@ fn sizes_table(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str) -> 
         ),
         false => format!("By {what}: geometric means"),
     };
-    let rows = slices.iter().map(shown).collect();
+    let rows = slices
+        .iter()
+        .map(|slice| {
+            let line = line(row, slice, &view.names);
+            TableRow::new(
+                line.head,
+                line.cells
+                    .iter()
+                    .map(|cell| TableCell::shown(cell, false))
+                    .collect(),
+            )
+        })
+        .collect();
     (slices.len() > 1).then(|| Table::of_columns(caption, &capital(what), &view.names, rows))
 }
 
 /// Returns the table of an operation's other metrics, with one row per metric and one column per
 /// set.
 fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
-    let other = |operation: &&Operation| {
-        let cells = view.names.iter().map(|name| {
-            TableCell::shown(
-                &cell(operation, &SetStatistics::of_operation(operation, name)),
-                false,
-            )
-        });
-        TableRow::new(operation.metric.replace('_', " "), cells.collect())
-    };
     let caption = match view.compares() {
         true => format!(
             "Other metrics: geometric mean of {0}, and change against {0}. Of times, less is better.",
@@ -591,7 +575,19 @@ fn others_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         ),
         false => "Other metrics: geometric means.".to_owned(),
     };
-    let rows: Vec<TableRow> = found.others.iter().map(other).collect();
+    let rows: Vec<TableRow> = found
+        .others
+        .iter()
+        .map(|operation| {
+            let cells = view.names.iter().map(|name| {
+                TableCell::shown(
+                    &cell(operation, &SetStatistics::of_operation(operation, name)),
+                    false,
+                )
+            });
+            TableRow::new(operation.metric.replace('_', " "), cells.collect())
+        })
+        .collect();
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Metric", &view.names, rows))
 }
 
@@ -613,18 +609,23 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
     let rows = view.names.iter().enumerate().map(|(place, name)| {
-        let cell = |q: &f64| {
-            of_set(name).iter().find(|found| found.q == *q).map_or_else(
-                || TableCell::new("–"),
-                |found| TableCell::new(Unit::Seconds.show(found.seconds)),
-            )
-        };
-        TableRow::of_column(place, name, quantiles.iter().map(cell).collect())
+        TableRow::of_column(
+            place,
+            name,
+            quantiles
+                .iter()
+                .map(|q| {
+                    of_set(name)
+                        .iter()
+                        .find(|found| found.q == *q)
+                        .map(|found| Unit::Seconds.show(found.seconds))
+                        .into()
+                })
+                .collect(),
+        )
     });
     let caption = "Latencies of all runs together; – where fewer than 100 operations lie beyond";
-    let head = std::iter::once("Set".to_owned())
-        .chain(quantiles.iter().map(|q| quantile_name(*q)))
-        .collect();
+    let head = std::iter::once("Set".to_owned()).chain(quantiles.iter().map(|q| quantile_name(*q)));
     (!quantiles.is_empty()).then(|| Table::new(caption, head, rows.collect()))
 }
 
@@ -651,16 +652,14 @@ fn timelines_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         ))
     };
     let rows: Vec<TableRow> = view.names.iter().enumerate().filter_map(row).collect();
-    let head = ["Set", "Runs", "Intervals", "Lowest", "Highest"]
-        .map(str::to_owned)
-        .to_vec();
+    let head = ["Set", "Runs", "Intervals", "Lowest", "Highest"];
     (!rows.is_empty()).then(|| Table::new("Intervals of all runs", head, rows))
 }
 
 /// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic
 /// and one column per set.
 fn classic_table(view: &View<'_>, found: &OperationRow<'_>) -> Table {
-    let scale = Scale::fit([found.operation]);
+    let scale = UnitScale::fit([found.operation]);
     let mut rows: Vec<TableRow> = POOLED
         .iter()
         .map(|(name, of)| TableRow::new(*name, of_each(found, |set| Some(of(set.pooled?, scale)))))
@@ -689,12 +688,12 @@ fn of_each(
     found
         .sets
         .iter()
-        .map(|set| TableCell::new(of(set).unwrap_or_else(|| "–".to_owned())))
+        .map(|set| TableCell::from(of(set)))
         .collect()
 }
 
 /// A statistic of a set, and of a set beside the baseline.
-type OfSet = fn(&Pooled, Scale) -> String;
+type OfSet = fn(&Pooled, UnitScale) -> String;
 type Against = fn(&PooledAgainst) -> String;
 
 /// Statistics of a set, in the order of the figure of 2011.
@@ -776,9 +775,7 @@ fn sets_table(sets: &[&SetSummary]) -> Table {
         ];
         TableRow::of_column(place, &set.name, cells)
     };
-    let head = ["Set", "Tool", "Runs", "Command", "Files"]
-        .map(str::to_owned)
-        .into();
+    let head = ["Set", "Tool", "Runs", "Command", "Files"];
     Table::new(
         "What was read",
         head,

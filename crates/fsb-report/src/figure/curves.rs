@@ -1,33 +1,25 @@
 //! Curves of the columns over a common axis: rates over threads, latencies by percentile, and
 //! trials in their order.
 
-use fsb_stats::Interval;
+use fsb_stats::{Estimate, Interval};
 
-use super::bars::linear_step;
 use super::font::width;
 use super::plot::{GRID, INK, MARGIN, MUTED, Plot, RADIUS, SMALL, TEXT, WIDTH};
 use super::scene::{Anchor, Scene, color};
-use crate::chart::axis::{second_ticks, unit, value_ticks};
-use crate::run::latency::quantile_name;
-use crate::run::summary::{By, Measured, Scaling, TrialPoint, Workload};
+use crate::axis::{ValueAxis, second_ticks, unit};
+use crate::summary::latency::{quantile_name, quantile_ticks, stretched};
+use crate::summary::{By, Scaling};
 use crate::view::{Row, View};
 
 /// The height of the area of the curves.
 const HEIGHT: f64 = 190.0;
 
-/// An axis from `lo` to `hi`. On a logarithmic axis these are logarithms, and so are the places of
-/// the ticks.
-struct Axis {
+/// The horizontal axis.
+struct Across {
     lo: f64,
     hi: f64,
     ticks: Vec<(f64, String)>,
-    title: String,
-}
-
-impl Axis {
-    fn share(&self, place: f64) -> f64 {
-        ((place - self.lo) / (self.hi - self.lo)).clamp(0.0, 1.0)
-    }
+    title: &'static str,
 }
 
 /// A point, and the ends of its interval.
@@ -43,303 +35,232 @@ struct Curve {
     points: Vec<Point>,
 }
 
-/// Returns the place of a value on an axis.
-type Place = fn(f64) -> f64;
-
-/// Returns a value axis for these values: from zero, or logarithmic if they differ by more than a
-/// factor of 8. Returns it with the function that places a value.
-fn value_axis(values: impl Iterator<Item = f64>, name: &str) -> Option<(Axis, Place)> {
-    let (lo, hi) = values
-        .filter(|value| *value > 0.0)
-        .fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
-    if hi == 0.0 {
-        return None;
-    }
-    let title = name.to_owned();
-    if hi / lo > 8.0 {
-        let (lo, hi) = (lo / 1.15, hi * 1.15);
-        let (places, texts) = value_ticks(lo, hi);
-        let ticks = places.into_iter().map(f64::ln).zip(texts).collect();
-        return Some((
-            Axis {
-                lo: lo.ln(),
-                hi: hi.ln(),
-                ticks,
-                title,
-            },
-            f64::ln as Place,
-        ));
-    }
-    let (step, count) = linear_step(hi);
-    let tick = |place: usize| {
-        (
-            step * place as f64,
-            format!("{}", (step * place as f64 * 1e9).round() / 1e9),
-        )
-    };
-    Some((
-        Axis {
-            lo: 0.0,
-            hi: step * count,
-            ticks: (0..=count as usize).map(tick).collect(),
-            title,
-        },
-        |value| value,
-    ))
+/// Curves with their axes and words.
+struct Curves<'a> {
+    title: &'a str,
+    x: Across,
+    y: ValueAxis,
+    y_title: &'a str,
+    curves: Vec<Curve>,
+    explanation: &'a str,
 }
 
-fn draw(
-    view: &View<'_>,
-    title: &str,
-    [x, y]: [&Axis; 2],
-    curves: &[Curve],
-    explanation: &str,
-) -> Scene {
-    let mut plot = Plot::new(title);
+fn draw(view: &View<'_>, figure: &Curves<'_>) -> Scene {
+    let (x, y) = (&figure.x, &figure.y);
+    let mut plot = Plot::new(figure.title);
     if view.names.len() > 1 {
-        plot.legend(&view.names, curves.iter().map(|curve| curve.column));
+        plot.legend(&view.names, figure.curves.iter().map(|curve| curve.column));
     }
     // Text has one direction, so the title of the vertical axis is above it.
     plot.y += 10.0;
-    plot.text([MARGIN, plot.y], TEXT, Anchor::Start, INK, y.title.clone());
+    let title = figure.y_title.to_owned();
+    plot.text([MARGIN, plot.y], TEXT, Anchor::Start, INK, title);
     plot.y += 8.0;
-    let widest = y
-        .ticks
-        .iter()
-        .map(|(_, text)| width(text, SMALL))
-        .fold(0.0, f64::max);
+    let mut widest = 0.0f64;
+    for (_, text) in &y.ticks {
+        widest = widest.max(width(text, SMALL));
+    }
     let (left, right) = (MARGIN + widest + 6.0, WIDTH - MARGIN - 6.0);
     let (top, bottom) = (plot.y, plot.y + HEIGHT);
-    let at = |place: f64, height: f64| {
+    let at = |place: f64, value: f64| {
+        let share = ((place - x.lo) / (x.hi - x.lo)).clamp(0.0, 1.0);
         [
-            left + x.share(place) * (right - left),
-            bottom - y.share(height) * (bottom - top),
+            left + share * (right - left),
+            bottom - y.share(value) * (bottom - top),
         ]
     };
-    for (place, text) in &y.ticks {
-        let [_, line] = at(x.lo, *place);
+    for (value, text) in &y.ticks {
+        let [_, line] = at(x.lo, *value);
         plot.line([left, line], [right, line], 0.5, GRID);
-        let start = left - 4.0 - width(text, SMALL);
-        plot.text(
-            [start, line + 2.4],
-            SMALL,
-            Anchor::Start,
-            MUTED,
-            text.clone(),
-        );
+        let start = [left - 4.0 - width(text, SMALL), line + 2.4];
+        plot.text(start, SMALL, Anchor::Start, MUTED, text.clone());
     }
     for (place, text) in &x.ticks {
         let [line, _] = at(*place, y.lo);
         plot.line([line, bottom], [line, bottom + 3.0], 0.6, MUTED);
-        plot.text(
-            [line, bottom + 10.0],
-            SMALL,
-            Anchor::Middle,
-            MUTED,
-            text.clone(),
-        );
+        let below = [line, bottom + 10.0];
+        plot.text(below, SMALL, Anchor::Middle, MUTED, text.clone());
     }
     plot.line([left, bottom], [right, bottom], 0.6, MUTED);
-    plot.text(
-        [f64::midpoint(left, right), bottom + 21.0],
-        TEXT,
-        Anchor::Middle,
-        INK,
-        x.title.clone(),
-    );
-    for curve in curves {
-        let color = color(curve.column);
-        for pair in curve.points.windows(2) {
-            plot.line(
-                at(pair[0].x, pair[0].y),
-                at(pair[1].x, pair[1].y),
-                0.8,
-                color,
-            );
+    let middle = [f64::midpoint(left, right), bottom + 21.0];
+    plot.text(middle, TEXT, Anchor::Middle, INK, x.title.to_owned());
+    for Curve { column, points } in &figure.curves {
+        let color = color(*column);
+        for pair in points.windows(2) {
+            let [from, to] = [&pair[0], &pair[1]].map(|point| at(point.x, point.y));
+            plot.line(from, to, 0.8, color);
         }
-        for point in &curve.points {
+        for point in points {
             if let Some([lo, hi]) = point.ends {
                 plot.line(at(point.x, lo), at(point.x, hi), 1.1, color);
             }
-            plot.marker(curve.column, at(point.x, point.y), RADIUS);
+            plot.marker(*column, at(point.x, point.y), RADIUS);
         }
     }
     plot.y = bottom + 28.0;
-    plot.finish(view, explanation)
+    plot.finish(view, figure.explanation)
 }
 
 /// Draws rates over threads, requests under way or requested rates.
 pub(super) fn scaling(view: &View<'_>, curve: &Scaling) -> Option<Scene> {
     let rows = view.cases_of(curve)?;
-    let estimates = || {
-        rows.iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.estimate.as_ref())
-    };
-    let most = estimates()
-        .map(|estimate| estimate.value)
-        .fold(0.0, f64::max);
-    let unit = unit(rows.first()?.unit, most);
-    let ends = |interval: Option<Interval>| interval.map(|Interval { lo, hi }| [lo, hi]);
-    let judged =
-        |estimate: &fsb_stats::Estimate| ends(estimate.interval.filter(|_| estimate.is_judged()));
-    let all = estimates().flat_map(|estimate| {
-        judged(estimate)
-            .into_iter()
-            .flatten()
-            .chain([estimate.value])
-    });
-    let (y, place) = value_axis(all.map(|value| value / unit.divisor), unit.name)?;
-    let levels = curve
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(place, level)| (place as f64, level.to_string()));
-    let end = curve.levels.len() as f64 - 0.5;
-    let x = Axis {
-        lo: -0.5,
-        hi: end,
-        ticks: levels.collect(),
-        title: curve.by.words().to_owned(),
-    };
     let columns = view.names.len();
-    let of_column = |column: usize| {
-        let point = |(level, row): (usize, &&Workload)| {
-            let estimate = row.cells.get(column)?.estimate.as_ref()?;
-            let on_axis = |value: f64| place(value / unit.divisor);
-            // Intervals of several columns do not hide each other.
-            let beside = (column as f64 - (columns as f64 - 1.0) / 2.0)
-                * f64::min(0.08, 0.5 / columns as f64);
-            let ends = judged(estimate).map(|ends| ends.map(on_axis));
-            Some(Point {
-                x: level as f64 + beside,
-                y: on_axis(estimate.value),
-                ends,
-            })
-        };
-        Curve {
-            column,
-            points: rows.iter().enumerate().filter_map(point).collect(),
+    let mut most = 0.0f64;
+    for estimate in rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .flat_map(|cell| &cell.estimate)
+    {
+        most = most.max(estimate.value);
+    }
+    let unit = unit(rows.first()?.unit, most);
+    let mut curves = Vec::new();
+    for column in 0..columns {
+        // Intervals of several columns do not hide each other.
+        let beside =
+            (column as f64 - (columns as f64 - 1.0) / 2.0) * f64::min(0.08, 0.5 / columns as f64);
+        let mut points = Vec::new();
+        for (level, row) in rows.iter().enumerate() {
+            if let Some(estimate) = row
+                .cells
+                .get(column)
+                .and_then(|cell| cell.estimate.as_ref())
+            {
+                points.push(Point {
+                    x: level as f64 + beside,
+                    y: estimate.value / unit.divisor,
+                    ends: ends(estimate).map(|ends| ends.map(|end| end / unit.divisor)),
+                });
+            }
         }
-    };
-    let curves: Vec<Curve> = (0..columns)
-        .map(of_column)
-        .filter(|curve| !curve.points.is_empty())
-        .collect();
+        if !points.is_empty() {
+            curves.push(Curve { column, points });
+        }
+    }
+    let levels = curve.levels.iter().enumerate();
     let what = if curve.by == By::Rate {
         ", 99th percentile"
     } else {
         ""
     };
-    let explanation = format!(
-        "{}{what} by {}. Vertical lines: 95 % intervals.",
-        curve.what,
-        curve.by.words()
-    );
-    Some(draw(view, &curve.what, [&x, &y], &curves, &explanation))
+    let by = curve.by.words();
+    let figure = Curves {
+        title: &curve.what,
+        x: Across {
+            lo: -0.5,
+            hi: curve.levels.len() as f64 - 0.5,
+            ticks: levels
+                .map(|(place, level)| (place as f64, level.to_string()))
+                .collect(),
+            title: by,
+        },
+        y: ValueAxis::from_zero(&values(&curves))?,
+        y_title: unit.name,
+        explanation: &format!(
+            "{}{what} by {by}. Vertical lines: 95 % intervals.",
+            curve.what
+        ),
+        curves,
+    };
+    Some(draw(view, &figure))
+}
+
+fn ends(estimate: &Estimate) -> Option<[f64; 2]> {
+    let interval = estimate.interval.filter(|_| estimate.is_judged());
+    interval.map(|Interval { lo, hi }| [lo, hi])
+}
+
+/// Returns the values of all points, and the ends of their intervals.
+fn values(curves: &[Curve]) -> Vec<f64> {
+    let mut values = Vec::new();
+    for point in curves.iter().flat_map(|curve| &curve.points) {
+        values.push(point.y);
+        values.extend(point.ends.into_iter().flatten());
+    }
+    values
 }
 
 /// Draws the latencies of an operation by percentile. Each additional nine has the same width.
 pub(super) fn latency(view: &View<'_>, row: &Row<'_>, operation: &str) -> Option<Scene> {
-    let stretched = |q: f64| -(1.0 - q).log10();
-    let of_column = |(column, cell): (usize, &Measured)| {
-        let found = cell
-            .latency
-            .iter()
-            .find(|latency| latency.operation == operation)?;
-        let points = found.curve.iter().filter(|point| point.seconds > 0.0);
-        let points = points
-            .map(|point| Point {
-                x: stretched(point.q),
-                y: point.seconds.ln(),
-                ends: None,
-            })
-            .collect();
-        Some(Curve { column, points })
-    };
-    let cells = row.workload()?.cells.iter().enumerate();
-    let curves: Vec<Curve> = cells
-        .filter_map(of_column)
-        .filter(|curve| curve.points.len() > 2)
-        .collect();
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let far = points().map(|point| point.x).fold(0.0, f64::max);
-    let (lo, hi) = points().fold((f64::MAX, f64::MIN), |(lo, hi), point| {
-        (lo.min(point.y), hi.max(point.y))
-    });
+    let mut curves = Vec::new();
+    let mut far = 0.0f64;
+    for (column, cell) in row.workload()?.cells.iter().enumerate() {
+        let mut points = Vec::new();
+        for point in cell.latency_curve(operation) {
+            if point.seconds > 0.0 {
+                points.push(Point {
+                    x: stretched(point.q),
+                    y: point.seconds,
+                    ends: None,
+                });
+            }
+        }
+        if points.len() > 2 {
+            far = points.iter().fold(far, |far, point| far.max(point.x));
+            curves.push(Curve { column, points });
+        }
+    }
     if curves.is_empty() {
         return None;
     }
-    let (lo, hi) = (lo.exp() / 1.15, hi.exp() * 1.15);
-    let (places, texts) = second_ticks(lo, hi);
-    let title = format!("latency of {operation}");
-    let y = Axis {
-        lo: lo.ln(),
-        hi: hi.ln(),
-        ticks: places.into_iter().map(f64::ln).zip(texts).collect(),
-        title,
+    let figure = Curves {
+        title: &row.label,
+        x: Across {
+            lo: 0.0,
+            hi: far.max(0.5),
+            ticks: quantile_ticks(far)
+                .into_iter()
+                .map(|q| (stretched(q), quantile_name(q)))
+                .collect(),
+            title: "percentile of operations",
+        },
+        y: ValueAxis::logarithmic(&values(&curves), second_ticks)?,
+        y_title: &format!("latency of {operation}"),
+        curves,
+        explanation: "Latency by percentile, all trials together, on a logarithmic scale; lower is better.",
     };
-    let quantiles = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999]
-        .into_iter()
-        .filter(|q| stretched(*q) <= far + 1e-9);
-    let ticks = quantiles
-        .map(|q| (stretched(q), quantile_name(q)))
-        .collect();
-    let x = Axis {
-        lo: 0.0,
-        hi: far.max(0.5),
-        ticks,
-        title: "percentile of operations".to_owned(),
-    };
-    let explanation =
-        "Latency by percentile, all trials together, on a logarithmic scale; lower is better.";
-    Some(draw(view, &row.label, [&x, &y], &curves, explanation))
+    Some(draw(view, &figure))
 }
 
 /// Draws every trial of a case, block by block.
 pub(super) fn trials(view: &View<'_>, row: &Row<'_>) -> Option<Scene> {
     let workload = row.workload().filter(|_| view.group_size == 1)?;
-    let values = || workload.cells.iter().flat_map(|cell| &cell.trials);
-    let unit = unit(
-        workload.unit,
-        values().map(|trial| trial.value).fold(0.0, f64::max),
-    );
-    let (y, place) = value_axis(values().map(|trial| trial.value / unit.divisor), unit.name)?;
-    let last = values().map(|trial| trial.block).max().unwrap_or(1);
-    let step = last.div_ceil(10).max(1);
-    let ticks = (1..=last)
-        .step_by(step as usize)
-        .map(|block| (f64::from(block), block.to_string()))
-        .collect();
-    let x = Axis {
-        lo: 0.5,
-        hi: f64::from(last) + 0.5,
-        ticks,
-        title: "block".to_owned(),
-    };
-    let of_column = |(column, cell): (usize, &Measured)| {
-        let point = |trial: &TrialPoint| Point {
-            x: f64::from(trial.block),
-            y: place(trial.value / unit.divisor),
-            ends: None,
-        };
-        Curve {
-            column,
-            points: cell.trials.iter().map(point).collect(),
+    let (mut last, mut most) = (1, 0.0f64);
+    for trial in workload.cells.iter().flat_map(|cell| &cell.trials) {
+        (last, most) = (last.max(trial.block), most.max(trial.value));
+    }
+    let unit = unit(workload.unit, most);
+    let mut curves = Vec::new();
+    for (column, cell) in workload.cells.iter().enumerate() {
+        let points: Vec<Point> = cell
+            .trials
+            .iter()
+            .map(|trial| Point {
+                x: f64::from(trial.block),
+                y: trial.value / unit.divisor,
+                ends: None,
+            })
+            .collect();
+        if !points.is_empty() {
+            curves.push(Curve { column, points });
         }
+    }
+    let step = last.div_ceil(10).max(1);
+    let figure = Curves {
+        title: &row.label,
+        x: Across {
+            lo: 0.5,
+            hi: f64::from(last) + 0.5,
+            ticks: (1..=last)
+                .step_by(step as usize)
+                .map(|block| (f64::from(block), block.to_string()))
+                .collect(),
+            title: "block",
+        },
+        y: ValueAxis::from_zero(&values(&curves))?,
+        y_title: unit.name,
+        curves,
+        explanation: "Every trial with a value, by block.",
     };
-    let curves: Vec<Curve> = workload
-        .cells
-        .iter()
-        .enumerate()
-        .map(of_column)
-        .filter(|curve| !curve.points.is_empty())
-        .collect();
-    Some(draw(
-        view,
-        &row.label,
-        [&x, &y],
-        &curves,
-        "Every trial with a value, by block.",
-    ))
+    Some(draw(view, &figure))
 }

@@ -3,18 +3,17 @@
 mod bars;
 mod curves;
 pub(crate) mod font;
-mod forest;
-mod plot;
+pub(crate) mod forest;
+pub(crate) mod plot;
 pub(crate) mod scene;
 
 use scene::Scene;
 
-use crate::fleet::Fleet;
 use crate::report::Report;
 use crate::view::{Row, View};
 
 /// Lays the figure of a report out: changes against the baseline, or values if nothing is compared.
-pub(crate) fn scene(report: &Report<'_>) -> Scene {
+pub(crate) fn overview(report: &Report<'_>) -> Scene {
     let readable = report.readable();
     let view = readable.view();
     if forest::applies(&view) {
@@ -52,25 +51,6 @@ pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
     figures
 }
 
-/// Lays the figures of a fleet out: all comparisons, and the hosts of each comparison.
-pub(crate) fn of_fleet(fleet: &Fleet) -> Vec<(String, Scene)> {
-    let mut figures = vec![("overview".to_owned(), forest::of_all_comparisons(fleet))];
-    let forests = fleet
-        .comparisons
-        .iter()
-        .filter(|comparison| !comparison.hosts.is_empty());
-    figures.extend(forests.map(|comparison| {
-        let name = format!(
-            "hosts-{}-{}",
-            plain(&comparison.workload),
-            plain(&comparison.target)
-        );
-        (name, forest::of_hosts(fleet, comparison))
-    }));
-    make_names_unique(&mut figures);
-    figures
-}
-
 /// Lays out the figures of a row.
 fn of_row(view: &View<'_>, row: &Row<'_>) -> Vec<(String, Scene)> {
     let label = plain(&row.label);
@@ -79,21 +59,20 @@ fn of_row(view: &View<'_>, row: &Row<'_>) -> Vec<(String, Scene)> {
         .workload()
         .map(|workload| workload.timed_operations())
         .unwrap_or_default();
-    let latency = |operation: &str| {
-        Some((
-            format!("latency-{label}-{}", plain(operation)),
-            curves::latency(view, row, operation)?,
-        ))
-    };
     trials
         .into_iter()
-        .chain(operations.into_iter().filter_map(latency))
+        .chain(operations.into_iter().filter_map(|operation| {
+            Some((
+                format!("latency-{label}-{}", plain(operation)),
+                curves::latency(view, row, operation)?,
+            ))
+        }))
         .collect()
 }
 
 /// Returns a text as a part of a file name: lower-case letters and digits, with a hyphen for
 /// everything between them.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let parts = lower
         .split(|letter: char| !letter.is_ascii_alphanumeric())
@@ -102,7 +81,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Appends a number to each name that an earlier figure has.
-fn make_names_unique(figures: &mut [(String, Scene)]) {
+pub(crate) fn make_names_unique(figures: &mut [(String, Scene)]) {
     for index in 1..figures.len() {
         let (earlier, rest) = figures.split_at_mut(index);
         let name = &mut rest[0].0;
@@ -119,10 +98,10 @@ fn make_names_unique(figures: &mut [(String, Scene)]) {
 mod tests {
     use super::scene::Item;
     use super::*;
-    use crate::run::Summary;
-    use crate::run::headline::samples;
     use crate::sample;
     use crate::sample_sets::{compared, iozone};
+    use crate::summary::Summary;
+    use crate::summary::headline::samples;
 
     fn texts(scene: &Scene) -> Vec<&str> {
         let texts = scene.items.iter().filter_map(|item| match item {
@@ -147,7 +126,7 @@ mod tests {
     fn of_run(targets: &[&str], blocks: u32) -> Scene {
         let (record, trials) = sample::run(targets, blocks);
         let summary = Summary::of_run(&record, &trials);
-        scene(&Report::of_run(&summary, &trials))
+        overview(&Report::of_run(&summary, &trials))
     }
 
     #[test]
@@ -180,7 +159,7 @@ mod tests {
         let (record, trials) = sample::micro(&["ext4", "xfs"], 6);
         let summary = Summary::of_run(&record, &trials);
         let report = Report::of_run(&summary, &trials);
-        let figure = scene(&report);
+        let figure = overview(&report);
         let texts = texts(&figure);
         assert!(
             texts.contains(&"change of time against ext4 (left is faster)"),
@@ -216,7 +195,7 @@ mod tests {
     fn a_run_that_is_not_judged_shows_values_and_the_reason() {
         let (record, trials) = samples::emulated(&["ext4", "xfs"], 6);
         let summary = Summary::of_run(&record, &trials);
-        let figure = scene(&Report::of_run(&summary, &trials));
+        let figure = overview(&Report::of_run(&summary, &trials));
         assert!(
             texts(&figure)
                 .iter()
@@ -231,7 +210,7 @@ mod tests {
     fn a_run_without_values_is_a_figure() {
         let (record, _) = sample::run(&["ext4", "xfs"], 3);
         let summary = Summary::of_run(&record, &[]);
-        assert!(texts(&scene(&Report::of_run(&summary, &[]))).contains(&"no values"));
+        assert!(texts(&overview(&Report::of_run(&summary, &[]))).contains(&"no values"));
     }
 
     #[test]
@@ -274,7 +253,7 @@ mod tests {
         }
         let same: Vec<String> = all(&report).into_iter().map(|(name, _)| name).collect();
         assert_eq!(same, names);
-        assert_eq!(figures[0].1, scene(&report));
+        assert_eq!(figures[0].1, overview(&report));
     }
 
     #[test]
@@ -301,9 +280,9 @@ mod tests {
     #[test]
     fn a_comparison_shows_changes_between_sets() {
         let document = compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20));
-        let figure = scene(&Report::of_comparison(&document, None));
+        let figure = overview(&Report::of_comparison(&document, None));
         assert!(texts(&figure).contains(&"change of speed against xfs (right is faster)"));
-        let one = scene(&Report::of_comparison(&document, Some("write")));
+        let one = overview(&Report::of_comparison(&document, Some("write")));
         assert!(one.height < figure.height);
     }
 }

@@ -6,44 +6,44 @@ use crate::view::View;
 use crate::visible;
 
 /// Seven inches: the text of a page.
-pub(super) const WIDTH: f64 = 504.0;
-pub(super) const MARGIN: f64 = 10.0;
-pub(super) const INK: Color = Color([0x1c, 0x20, 0x24]);
-pub(super) const MUTED: Color = Color([0x5c, 0x66, 0x70]);
-pub(super) const GRID: Color = Color([0xdd, 0xe1, 0xe6]);
+pub(crate) const WIDTH: f64 = 504.0;
+pub(crate) const MARGIN: f64 = 10.0;
+pub(crate) const INK: Color = Color([0x1c, 0x20, 0x24]);
+pub(crate) const MUTED: Color = Color([0x5c, 0x66, 0x70]);
+pub(crate) const GRID: Color = Color([0xdd, 0xe1, 0xe6]);
 const SOFT: Color = Color([0xf5, 0xf6, 0xf8]);
 const TITLE: f64 = 11.0;
 /// The size of labels.
-pub(super) const TEXT: f64 = 8.0;
+pub(crate) const TEXT: f64 = 8.0;
 /// The size of values and of the caption.
-pub(super) const SMALL: f64 = 7.0;
+pub(crate) const SMALL: f64 = 7.0;
 /// The radius of a marker.
-pub(super) const RADIUS: f64 = 2.6;
+pub(crate) const RADIUS: f64 = 2.6;
 /// Labels are cut beyond this width.
 const LABELS: f64 = 180.0;
 /// From this height on, ticks are above the cases, too.
 const TALL: f64 = 420.0;
 
 /// A figure that is built from top to bottom.
-pub(super) struct Plot {
+pub(crate) struct Plot {
     items: Vec<Item>,
     /// The next free y.
-    pub(super) y: f64,
+    pub(crate) y: f64,
 }
 
 /// The horizontal ends of the area between labels and values.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Area {
-    pub(super) left: f64,
-    pub(super) right: f64,
+pub(crate) struct Area {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
 }
 
 /// The ticks of an axis: places and texts.
-pub(super) struct Ticks(pub(super) Vec<(f64, String)>);
+pub(crate) struct Ticks(pub(crate) Vec<(f64, String)>);
 
 impl Area {
     /// Returns the area beside these labels and values.
-    pub(super) fn beside<'a>(
+    pub(crate) fn beside<'a>(
         labels: impl Iterator<Item = &'a str>,
         values: impl Iterator<Item = &'a str>,
     ) -> Area {
@@ -64,7 +64,7 @@ impl Area {
 
 impl Plot {
     /// Begins with the title.
-    pub(super) fn new(title: &str) -> Plot {
+    pub(crate) fn new(title: &str) -> Plot {
         let mut plot = Plot {
             items: Vec::new(),
             y: MARGIN,
@@ -77,11 +77,11 @@ impl Plot {
         plot
     }
 
-    pub(super) fn add(&mut self, item: Item) {
+    pub(crate) fn add(&mut self, item: Item) {
         self.items.push(item);
     }
 
-    pub(super) fn line(&mut self, from: [f64; 2], to: [f64; 2], width: f64, color: Color) {
+    pub(crate) fn line(&mut self, from: [f64; 2], to: [f64; 2], width: f64, color: Color) {
         self.add(Item::Line {
             from,
             to,
@@ -90,7 +90,7 @@ impl Plot {
         });
     }
 
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         at: [f64; 2],
         size: f64,
@@ -107,12 +107,12 @@ impl Plot {
         });
     }
 
-    pub(super) fn marker(&mut self, place: usize, center: [f64; 2], radius: f64) {
+    pub(crate) fn marker(&mut self, place: usize, center: [f64; 2], radius: f64) {
         self.items.extend(marker(place, center, radius));
     }
 
     /// Adds a marker and a name for each of these columns.
-    pub(super) fn legend(&mut self, names: &[String], columns: impl Iterator<Item = usize>) {
+    pub(crate) fn legend(&mut self, names: &[String], columns: impl Iterator<Item = usize>) {
         const GAP: f64 = 16.0;
         let mut x = MARGIN;
         self.y += 11.0;
@@ -135,7 +135,7 @@ impl Plot {
 
     /// Adds the labels of cases on alternating backgrounds, the axis below them and its grid. The
     /// cases begin at the returned y.
-    pub(super) fn cases<'a>(
+    pub(crate) fn cases<'a>(
         &mut self,
         labels: impl ExactSizeIterator<Item = &'a str>,
         height: f64,
@@ -193,7 +193,7 @@ impl Plot {
     }
 
     /// Adds a paragraph of the caption.
-    pub(super) fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         for line in wrap(&visible::line(text), SMALL, WIDTH - 2.0 * MARGIN) {
             self.y += 9.0;
             self.text([MARGIN, self.y], SMALL, Anchor::Start, MUTED, line);
@@ -202,7 +202,7 @@ impl Plot {
 
     /// Ends with the caption: the explanation, the facts of the run in one line, and the most
     /// severe warning.
-    pub(super) fn finish(mut self, view: &View<'_>, explanation: &str) -> Scene {
+    pub(crate) fn finish(mut self, view: &View<'_>, explanation: &str) -> Scene {
         let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
         let facts: Vec<&str> = view.facts.iter().map(String::as_str).chain(trust).collect();
         let facts = facts.join(" · ");
@@ -218,7 +218,7 @@ impl Plot {
     }
 
     /// Ends below what was added last.
-    pub(super) fn end(self, title: String, description: String) -> Scene {
+    pub(crate) fn end(self, title: String, description: String) -> Scene {
         Scene {
             width: WIDTH,
             height: (self.y + MARGIN).ceil(),

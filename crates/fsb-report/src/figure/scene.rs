@@ -3,7 +3,7 @@
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-use crate::chart::look;
+use crate::palette;
 
 /// Red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,12 +76,12 @@ const OUTLINE: f64 = 1.0;
 
 /// Returns the colour of a column.
 pub(crate) fn color(place: usize) -> Color {
-    Color(look::LIGHT[look::hue(place)])
+    Color(palette::LIGHT[palette::hue(place)])
 }
 
 /// Returns the marker of a column.
 pub(crate) fn marker(place: usize, center: [f64; 2], radius: f64) -> Vec<Item> {
-    let symbol = look::symbol(place);
+    let symbol = palette::symbol(place);
     let (symbol, has_dot) = symbol
         .strip_suffix("-dot")
         .map_or((symbol, false), |symbol| (symbol, true));

@@ -138,14 +138,6 @@ impl<'a> Collected<'a> {
         let effects: Vec<Effect> = self.found.iter().map(|(_, found)| found.effect).collect();
         let together = random_effects(&effects);
         let explanation = self.explain(&effects, together.as_ref(), [baseline, target]);
-        let ratio = |(host, found): &(&HostResult, HostEffect)| HostRatio {
-            host: host.name.clone(),
-            ratio: found.effect.log_ratio.exp(),
-            interval: found.interval,
-            error: found.effect.error,
-            degrees: found.effect.degrees,
-            verdict: found.verdict,
-        };
         let mut comparison = FleetComparison {
             workload: workload.to_owned(),
             target: target.to_owned(),
@@ -155,7 +147,18 @@ impl<'a> Collected<'a> {
             verdicts: VerdictCounts::new(self.found.iter().map(|(_, found)| found.verdict)),
             together,
             explanation,
-            hosts: self.found.iter().map(ratio).collect(),
+            hosts: self
+                .found
+                .iter()
+                .map(|(host, found)| HostRatio {
+                    host: host.name.clone(),
+                    ratio: found.effect.log_ratio.exp(),
+                    interval: found.interval,
+                    error: found.effect.error,
+                    degrees: found.effect.degrees,
+                    verdict: found.verdict,
+                })
+                .collect(),
             left_out: self.left_out,
         };
         comparison.sentence = sentence(&comparison, baseline);
@@ -189,12 +192,11 @@ impl<'a> Collected<'a> {
             Some((moderator(&effects, &groups, tested)?, division))
         });
         let significant = tests.filter(|(found, _)| found.is_significant());
-        let order = |(one, _): &(Moderator, Division), (other, _): &(Moderator, Division)| {
+        match significant.min_by(|(one, _), (other, _)| {
             one.p_value
                 .total_cmp(&other.p_value)
                 .then(other.explained.total_cmp(&one.explained))
-        };
-        match significant.min_by(order) {
+        }) {
             Some((found, division)) => {
                 Explanation::Explained(self.explained(&found, division, tested))
             }
@@ -240,21 +242,24 @@ impl<'a> Collected<'a> {
     }
 
     fn explained(&self, found: &Moderator, division: Division, tested: usize) -> Explained {
-        let group = |(number, value): (usize, &String)| {
-            let members = self
-                .found
-                .iter()
-                .zip(&division.groups)
-                .filter(|(_, group)| **group == Some(number));
-            ExplainedGroup {
-                value: value.clone(),
-                hosts: members.map(|((host, _), _)| host.name.clone()).collect(),
-                ratio: found.groups[number].ratio,
-                interval: found.groups[number].interval,
-            }
-        };
-        let mut groups: Vec<ExplainedGroup> =
-            division.values.iter().enumerate().map(group).collect();
+        let mut groups: Vec<ExplainedGroup> = division
+            .values
+            .iter()
+            .enumerate()
+            .map(|(number, value)| {
+                let members = self
+                    .found
+                    .iter()
+                    .zip(&division.groups)
+                    .filter(|(_, group)| **group == Some(number));
+                ExplainedGroup {
+                    value: value.clone(),
+                    hosts: members.map(|((host, _), _)| host.name.clone()).collect(),
+                    ratio: found.groups[number].ratio,
+                    interval: found.groups[number].interval,
+                }
+            })
+            .collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.hosts.len()));
         Explained {
             ungrouped: division

@@ -8,7 +8,7 @@ use fsb_model::{Better, RunRecord, Target, TargetKind};
 use fsb_stats::{Effect, Interval, Verdict};
 use serde_json::{Value, json};
 
-use crate::run::{Summary, Workload, bottom_device, disk_kind};
+use crate::summary::{Summary, Workload, bottom_device, disk_kind};
 
 /// Properties of a host by name: `kernel` is `6.12`.
 pub type Properties = BTreeMap<String, String>;
@@ -159,11 +159,6 @@ fn cell(
         cell.absence()
             .map(|absence| format!("{name}: {absence}: {}", cell.reason().unwrap_or_default()))
     };
-    let why = || {
-        let withheld = case.withheld.as_ref().map(|withheld| withheld.to_text());
-        let reason = absent(target).or_else(|| absent(baseline)).or(withheld);
-        reason.unwrap_or_else(|| "too few blocks for an interval".to_owned())
-    };
     let cell = record.cells.iter().find(|cell| cell.label == case.workload);
     let mut definition: BTreeMap<String, Value> = BTreeMap::new();
     if let Some(cell) = cell {
@@ -190,7 +185,11 @@ fn cell(
         metric: case.metric.clone(),
         better: case.better,
         target: record.plan.targets[target].name.clone(),
-        found: found.ok_or_else(why),
+        found: found.ok_or_else(|| {
+            let withheld = case.withheld.as_ref().map(|withheld| withheld.to_text());
+            let reason = absent(target).or_else(|| absent(baseline)).or(withheld);
+            reason.unwrap_or_else(|| "too few blocks for an interval".to_owned())
+        }),
     }
 }
 

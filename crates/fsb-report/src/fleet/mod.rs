@@ -6,7 +6,9 @@
 
 mod assemble;
 mod document;
+pub(crate) mod figure;
 mod host;
+mod page;
 mod text;
 
 pub use document::{
@@ -14,91 +16,8 @@ pub use document::{
     SCHEMA, Unmatched, VerdictCounts,
 };
 pub use host::{HostResult, Properties};
+pub use page::page;
 pub use text::screen;
-pub(crate) use text::{change, speed, speed_interval, summary_text};
-
-use askama::Template;
-use text::{explanation_text, left_out_text, unmatched};
-
-use crate::format::fleet_figures;
-use crate::show::counted;
-
-// The answer of a fleet as an HTML page that needs no JavaScript and no server.
-
-/// The input of the template.
-#[derive(Template)]
-#[template(path = "fleet.html")]
-struct Page<'a> {
-    fleet: &'a Fleet,
-    title: String,
-    /// The figure of all comparisons, as SVG.
-    overview: String,
-    sections: Vec<Section<'a>>,
-    unmatched: Vec<String>,
-}
-
-/// A comparison.
-struct Section<'a> {
-    comparison: &'a FleetComparison,
-    summary: String,
-    explanation: Option<String>,
-    left_out: Option<String>,
-    /// The forest plot of the hosts, as SVG. Empty without hosts.
-    forest: String,
-    /// The change of speed of each host.
-    changes: Vec<String>,
-}
-
-/// Returns the page.
-pub fn page(fleet: &Fleet) -> String {
-    let mut figures = fleet_figures(fleet).into_iter().map(|figure| figure.svg());
-    let overview = figures.next().unwrap_or_default();
-    let sections = fleet
-        .comparisons
-        .iter()
-        .map(|comparison| section(comparison, &mut figures))
-        .collect();
-    let title = format!(
-        "{} against {}",
-        counted(fleet.hosts.len(), "host"),
-        fleet.baseline
-    );
-    let page = Page {
-        fleet,
-        title,
-        overview,
-        sections,
-        unmatched: unmatched(fleet),
-    };
-    page.render().expect("writing to a string does not fail") + "\n"
-}
-
-fn section<'a>(
-    comparison: &'a FleetComparison,
-    figures: &mut impl Iterator<Item = String>,
-) -> Section<'a> {
-    let forest = if comparison.hosts.is_empty() {
-        String::new()
-    } else {
-        figures.next().unwrap_or_default()
-    };
-    let changes = comparison
-        .hosts
-        .iter()
-        .map(|host| change(host.ratio, Some(host.interval), comparison.better));
-    Section {
-        comparison,
-        summary: comparison
-            .together
-            .as_ref()
-            .map(|mean| summary_text(comparison, mean))
-            .unwrap_or_default(),
-        explanation: explanation_text(&comparison.explanation),
-        left_out: left_out_text(&comparison.left_out),
-        forest,
-        changes: changes.collect(),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +28,7 @@ mod tests {
 
     use super::host::HostEffect;
     use super::*;
-    use crate::run::Summary;
+    use crate::summary::Summary;
     use crate::{fleet_figures, sample};
 
     const CASE: &str = "create 4K files, durable";

@@ -3,7 +3,8 @@
 use fsb_model::Better;
 use fsb_stats::{Interval, RandomEffects};
 
-use super::document::{Explained, Explanation, Fleet, FleetComparison, LeftOut};
+use super::document::{Explained, Explanation, FleetComparison};
+use crate::fleet::document::{Fleet, LeftOut};
 use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, entry, minus, percent, some_of};
 use crate::visible;

@@ -13,13 +13,13 @@ use serde::{Serialize, Serializer};
 
 use super::member::Format;
 use crate::chart;
-use crate::page::{Block, Blocks, Opening, PLOTLY, PLOTLY_3D, Section, Table, TableCell, TableRow};
+use crate::escape::ScriptSafe;
+use crate::page::{Block, Blocks, Opening, PLOTLY, Section};
 use crate::report::Report;
-use crate::run::ReportTrial;
-use crate::run::summary::MOST_TRIALS;
 use crate::show::{bound, capital, counted, grouped};
+use crate::summary::{MOST_TRIALS, ReportTrial};
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{Row, View, legend_of_marks};
-use crate::visible::ScriptSafe;
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -45,8 +45,8 @@ struct Page<'a> {
     /// The number of charts; `plotly` is the script that draws them.
     charts: usize,
     plotly: &'static str,
-    /// The script that draws surfaces. `None` if there are none.
-    plotly_3d: Option<&'static str>,
+    /// Whether the page has a surface, which a script of its own draws.
+    has_surface: bool,
     /// The trials, for programs. `None` for a run that is too long for a page, and for a published
     /// run, which the page holds as a whole.
     data: Option<ScriptSafe<Data<'a>>>,
@@ -152,7 +152,7 @@ fn write_page(
         bodies: RefCell::new(sections()),
         charts,
         plotly: &PLOTLY,
-        plotly_3d: has_surface.then(|| PLOTLY_3D.as_str()),
+        has_surface,
         data: readable
             .trials()
             .filter(|_| view.group_size == 1 && run.is_none())
@@ -359,15 +359,13 @@ mod tests {
 
         use super::between;
         use crate::format::html::render;
-        use crate::page::{PLOTLY, PLOTLY_3D};
+        use crate::page::PLOTLY;
         use crate::report::Report;
         use crate::sample_sets::{compared, iozone, workloads};
 
         /// Returns the page without the script of the chart library, whose text is not ours.
         fn own(document: &Document, detail: Option<&str>) -> String {
-            render(&Report::of_comparison(document, detail))
-                .replace(PLOTLY.as_str(), "")
-                .replace(PLOTLY_3D.as_str(), "")
+            render(&Report::of_comparison(document, detail)).replace(PLOTLY.as_str(), "")
         }
 
         /// Returns the charts of a page by name.
@@ -655,16 +653,16 @@ mod tests {
 
         #[test]
         fn the_surface_script_is_included_only_with_surfaces() {
-            let bundles = |document: &Document| {
-                let html = render(&Report::of_comparison(document, None));
-                ["plotly.js (cartesian", "plotly.js (gl3d"]
-                    .map(|bundle| html.matches(bundle).count())
+            let has_script = |document: &Document| {
+                render(&Report::of_comparison(document, None)).contains("surface.fsbDrawn")
             };
-            assert_eq!(
-                bundles(&compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20))),
-                [1, 1]
-            );
-            assert_eq!(bundles(&compared(&workloads(&["ext4", "xfs"], 6))), [1, 0]);
+            assert!(has_script(&compared(&iozone(
+                &["xfs", "ext4"],
+                5,
+                3,
+                1 << 20
+            ))));
+            assert!(!has_script(&compared(&workloads(&["ext4", "xfs"], 6))));
         }
     }
 
@@ -673,11 +671,11 @@ mod tests {
 
         use super::between;
         use crate::format::html;
-        use crate::page::{PLOTLY, PLOTLY_3D};
+        use crate::page::PLOTLY;
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
+        use crate::summary::headline::samples;
+        use crate::summary::{PublishedTable, ReportTrial, Summary, SummaryInputs};
 
         fn render(summary: &Summary, trials: &[Trial]) -> String {
             html::render(&Report::of_run(summary, trials))
@@ -724,13 +722,11 @@ mod tests {
 
         #[test]
         fn the_chart_library_is_there_once_and_alone() {
-            for script in [&*PLOTLY, &*PLOTLY_3D] {
-                assert!(
-                    script.contains("plotly.js (")
-                        && !script.contains("<script")
-                        && !script.contains("</script")
-                );
-            }
+            assert!(
+                PLOTLY.contains("plotly.js (")
+                    && !PLOTLY.contains("<script")
+                    && !PLOTLY.contains("</script")
+            );
             let (_, _, html) = page(&["ext4", "xfs"], 5);
             assert_eq!(
                 html.matches("plotly.js (").count(),
@@ -937,9 +933,22 @@ mod tests {
             assert!(html.contains("Nothing was measured.") && html.contains("data-charts=\"0\""));
         }
 
+        /// Returns the summary of a run beside published values.
+        fn beside(
+            record: &fsb_model::RunRecord,
+            trials: &[fsb_model::Trial],
+            table: &PublishedTable,
+        ) -> Summary {
+            let trials = ReportTrial::all(trials);
+            Summary::new(&SummaryInputs {
+                published: Some(table),
+                ..SummaryInputs::new(record, &trials)
+            })
+        }
+
         #[test]
         fn published_values_stand_beside_ours() {
-            use crate::run::{PublishedLayout, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |target: &str, value: f64| PublishedValue {
                 row: "create 1000 files".to_owned(),
@@ -958,7 +967,7 @@ mod tests {
                 rows: vec![value("ext2", 0.342_711), value("ntfs", 0.113_5)],
                 sums: Vec::new(),
             };
-            let summary = Summary::of_run(&record, &trials).with_published(&table);
+            let summary = beside(&record, &trials, &table);
             let html = own(&render(&summary, &trials));
             let section = between(&html, "id=\"published\"", "</section>");
             assert!(section.contains("Appendix C") && section.contains("A note."));
@@ -972,7 +981,7 @@ mod tests {
 
         #[test]
         fn published_rates_are_beside_ours_and_have_bars() {
-            use crate::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
+            use crate::summary::{PublishedLayout, PublishedRate, PublishedValue};
             let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
             let value = |(group, label, unit, amount): (&str, &str, _, f64),
                          target: &str,
@@ -1021,7 +1030,7 @@ mod tests {
                 rows,
                 sums: Vec::new(),
             };
-            let summary = Summary::of_run(&record, &trials).with_published(&table);
+            let summary = beside(&record, &trials, &table);
             let html = own(&render(&summary, &trials));
             let section = between(&html, "id=\"published\"", "</section>");
             for text in [

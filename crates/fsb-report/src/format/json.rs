@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::member::Format;
 use crate::compare::Selection;
 use crate::report::Report;
-use crate::run::Summary;
+use crate::summary::Summary;
 
 pub(super) const FORMAT: Format = Format {
     name: "json",
@@ -91,9 +91,9 @@ mod tests {
 
     use super::*;
     use crate::report::Report;
-    use crate::run::Summary;
-    use crate::run::headline::samples;
     use crate::sample;
+    use crate::summary::Summary;
+    use crate::summary::headline::samples;
 
     fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
         FORMAT.render(&Report::of_run(&Summary::of_run(record, trials), trials))

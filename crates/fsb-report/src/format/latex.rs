@@ -178,10 +178,10 @@ mod tests {
     use fsb_model::{RunRecord, Trial};
 
     use super::*;
-    use crate::run::Summary;
-    use crate::run::headline::samples;
     use crate::sample;
     use crate::sample_sets::{compared, iozone, workloads};
+    use crate::summary::Summary;
+    use crate::summary::headline::samples;
 
     fn of_run((record, trials): &(RunRecord, Vec<Trial>)) -> String {
         render(&Report::of_run(&Summary::of_run(record, trials), trials))

@@ -2,7 +2,7 @@
 
 use super::member::Format;
 use crate::report::Report;
-use crate::run::published::{Published, PublishedClaim, PublishedLayout};
+use crate::summary::{Published, PublishedLayout};
 use crate::view::{CellView, Detail, View};
 use crate::{compare, visible};
 
@@ -63,14 +63,13 @@ pub fn render(report: &Report<'_>) -> String {
         lines.push(table_row(
             ["---", "---:", "---:"].map(str::to_owned).into_iter(),
         ));
-        let row = |claim: &PublishedClaim| {
+        lines.extend(rows.iter().map(|claim| {
             table_row(
                 [&claim.test, &claim.show_here(), &claim.published]
                     .map(|text| escape(text))
                     .into_iter(),
             )
-        };
-        lines.extend(rows.iter().map(row));
+        }));
         lines.push(String::new());
     }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);
@@ -289,9 +288,9 @@ mod tests {
 
         use crate::format::markdown::render;
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
+        use crate::summary::Summary;
+        use crate::summary::headline::samples;
 
         fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
             render(&Report::of_run(&Summary::of_run(record, trials), trials))

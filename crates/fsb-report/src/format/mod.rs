@@ -50,11 +50,11 @@ pub fn find_by_file_name(name: &str) -> Option<&'static Format> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{PLOTLY, PLOTLY_3D};
+    use crate::page::PLOTLY;
     use crate::report::Report;
-    use crate::run::Summary;
     use crate::sample;
     use crate::sample_sets::{compared, iozone, workloads};
+    use crate::summary::Summary;
 
     #[test]
     fn formats_have_names_of_their_own_and_show_any_run_and_comparison() {
@@ -93,9 +93,7 @@ mod tests {
                 }
                 let text = String::from_utf8(bytes).unwrap();
                 assert!(text.ends_with('\n'), "{}", format.name);
-                let own = text
-                    .replace(PLOTLY.as_str(), "")
-                    .replace(PLOTLY_3D.as_str(), "");
+                let own = text.replace(PLOTLY.as_str(), "");
                 assert!(!own.contains("NaN"), "{}", format.name);
             }
         }

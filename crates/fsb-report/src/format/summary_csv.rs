@@ -44,10 +44,10 @@ mod tests {
     use fsb_model::Warning;
 
     use super::*;
-    use crate::run::Summary;
-    use crate::run::headline::samples;
     use crate::sample;
     use crate::sample_sets::{compared, iozone};
+    use crate::summary::Summary;
+    use crate::summary::headline::samples;
 
     /// Returns the fields of each line by the names of their columns.
     fn read(report: &Report<'_>) -> Vec<std::collections::HashMap<String, String>> {

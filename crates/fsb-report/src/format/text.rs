@@ -7,10 +7,11 @@ use super::member::Format;
 use crate::compare;
 use crate::mark::NOT_STATIONARY;
 use crate::report::Report;
-use crate::run::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
-use crate::run::{Secondary, Workload};
-use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
+use crate::screen::{CellPart, Names, ScreenColumn, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{TOO_WIDE, counted, percent};
+use crate::summary::{
+    Published, PublishedClaim, PublishedLayout, PublishedRow, Secondary, Workload,
+};
 use crate::view::{CellView, Detail, TrustView, View, brief_legend};
 
 pub(super) const FORMAT: Format = Format {
@@ -116,13 +117,7 @@ fn conclusion(
         screen.line(&warning, &more);
     }
     let mut facts = view.facts.clone();
-    if is_single
-        && view
-            .rows
-            .iter()
-            .flat_map(|row| &row.cells)
-            .any(|cell| cell.verdict().is_some())
-    {
+    if is_single && view.cells().any(|cell| cell.verdict().is_some()) {
         let is_less_better = view.rows.iter().any(|row| row.better == Better::Lower);
         let less = is_less_better.then(|| "less is better".to_owned());
         let level = if view.names.len() > 2 {
@@ -305,17 +300,18 @@ impl Lines {
         title: impl Fn(usize) -> &'t str,
     ) {
         let width = rows.first().map_or(0, |cells| cells.len());
-        let column = |place: usize| {
-            Column::new(
-                title(place),
-                rows.iter().map(|cells| set(&cells[place])).collect(),
-            )
-        };
-        let columns: Vec<Column> = (0..width).map(column).collect();
+        let columns: Vec<ScreenColumn> = (0..width)
+            .map(|place| {
+                ScreenColumn::new(
+                    title(place),
+                    rows.iter().map(|cells| set(&cells[place])).collect(),
+                )
+            })
+            .collect();
         self.columns(labels, &columns);
     }
 
-    pub(super) fn columns(&mut self, labels: &[&str], columns: &[Column]) {
+    pub(super) fn columns(&mut self, labels: &[&str], columns: &[ScreenColumn]) {
         let lines = tables(labels, columns, self.width, self.color);
         self.lines.extend(
             lines
@@ -404,7 +400,7 @@ fn claims_of(screen: &mut Lines, view: &View<'_>) {
         screen.say(&format!("{group}:"), "", "");
         let labels: Vec<&str> = rows.iter().map(|claim| claim.test.as_str()).collect();
         let column = |title: &str, text: &dyn Fn(&PublishedClaim) -> String| {
-            Column::new(
+            ScreenColumn::new(
                 title,
                 rows.iter()
                     .map(|claim| (CellPart::Value(text(claim), String::new()), None))
@@ -429,17 +425,17 @@ fn published_tests(
 ) {
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
-        Column::new(
+        ScreenColumn::new(
             title,
             rows.iter()
                 .map(|row| (CellPart::Value(text(row), String::new()), None))
                 .collect(),
         )
     };
-    let ours: Vec<Column> = (0..view.names.len())
+    let ours: Vec<ScreenColumn> = (0..view.names.len())
         .map(|target| column(names.shown(target), &|row| row.show(row.ours[target])))
         .collect();
-    let theirs: Vec<Column> = published
+    let theirs: Vec<ScreenColumn> = published
         .file_systems
         .iter()
         .enumerate()
@@ -485,19 +481,18 @@ fn published_configurations(screen: &mut Lines, view: &View<'_>, published: &Pub
             .iter()
             .map(|configuration| configuration.name)
             .collect();
-        let column = |at: usize, row: &PublishedRow| {
-            Column::new(
-                &row.workload,
-                part.iter()
-                    .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))
-                    .collect(),
-            )
-        };
-        let columns: Vec<Column> = published
+        let columns: Vec<ScreenColumn> = published
             .rows
             .iter()
             .enumerate()
-            .map(|(at, row)| column(at, row))
+            .map(|(at, row)| {
+                ScreenColumn::new(
+                    &row.workload,
+                    part.iter()
+                        .map(|one| (CellPart::Value(one.values[at].clone(), String::new()), None))
+                        .collect(),
+                )
+            })
             .collect();
         screen.columns(&labels, &columns);
     }
@@ -542,17 +537,20 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
             names,
             COLUMNS.map(|(_, title)| title.to_owned()),
         ));
-        for (target, cell) in summary.targets.iter().zip(&row.cells) {
+        for (target, cell) in summary.cells_of(row) {
             if cell.estimate.is_some() {
-                let text = |found: &Secondary| {
-                    if found.metric == LONGEST {
-                        longest_text(found)
-                    } else {
-                        quantile_text(found)
-                    }
-                };
-                let texts = COLUMNS
-                    .map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), text));
+                let texts = COLUMNS.map(|(metric, _)| {
+                    cell.beside(metric).map_or_else(
+                        || "–".to_owned(),
+                        |found| {
+                            if found.metric == LONGEST {
+                                longest_text(found)
+                            } else {
+                                quantile_text(found)
+                            }
+                        },
+                    )
+                });
                 lines.push(tail_line(&target.name, names, texts));
             }
         }
@@ -602,8 +600,8 @@ mod tests {
 
     use super::tails;
     use crate::report::Report;
-    use crate::run::Summary;
     use crate::sample;
+    use crate::summary::Summary;
 
     #[test]
     fn tails_have_intervals_and_say_what_they_do_not_hold() {
@@ -811,10 +809,10 @@ mod tests {
 
         use crate::format::FORMATS;
         use crate::report::Report;
-        use crate::run::Summary;
-        use crate::run::headline::samples;
         use crate::sample;
         use crate::screen::WIDTH;
+        use crate::summary::Summary;
+        use crate::summary::headline::samples;
 
         fn shown((record, trials): &(RunRecord, Vec<Trial>), color: bool) -> String {
             crate::text::screen(

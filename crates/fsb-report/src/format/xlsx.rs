@@ -18,7 +18,7 @@ use super::member::Format;
 use crate::compare::Selection;
 use crate::compare::between::condition_text;
 use crate::report::Report;
-use crate::run::{ReportTrial, Summary};
+use crate::summary::{ReportTrial, Summary};
 use crate::summary_line::{self, COLUMNS, Value};
 use crate::view::View;
 use crate::visible;

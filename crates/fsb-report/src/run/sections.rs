@@ -6,15 +6,18 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
-use super::environment::EnvironmentTable;
-use super::latency::{self, quantile_name};
-use super::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
-use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
-use super::timeline::{FEWEST, interval_text};
-use super::{neighbours, roles, samples, traced_tables};
+use super::{neighbours, traced_tables};
 use crate::judged::Judged;
-use crate::page::{Block, ColumnItem, Opening, Section, Table, TableCell, TableRow};
+use crate::page::{Block, ColumnItem, Opening, Section};
 use crate::show::{counted, grouped, percent};
+use crate::summary::environment::EnvironmentTable;
+use crate::summary::latency::{self, quantile_name};
+use crate::summary::timeline::{FEWEST, interval_text};
+use crate::summary::{
+    BlockGroup, MeasuredCell, Published, PublishedClaim, PublishedLayout, PublishedRow, Summary,
+    Workload, roles, samples,
+};
+use crate::table::{Table, TableCell, TableRow};
 use crate::view::{CellView, Row, View};
 use crate::{chart, compare, mark};
 
@@ -53,19 +56,25 @@ pub(crate) fn list<'a>(
 
 /// Returns the targets as the overview names them.
 fn columns(summary: &Summary) -> Block {
-    let item = |(place, target): (usize, &TargetSummary)| {
-        let what = (target.what != target.name).then(|| target.what.clone());
-        let is_baseline = place == summary.baseline && summary.compares();
-        let risk =
-            (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
-        let baseline = is_baseline.then(|| "baseline".to_owned());
-        ColumnItem {
-            name: target.label(),
-            remarks: what.into_iter().chain(baseline).chain(risk).collect(),
-            failed: target.failed.clone(),
-        }
-    };
-    Block::Columns(summary.targets.iter().enumerate().map(item).collect())
+    Block::Columns(
+        summary
+            .targets
+            .iter()
+            .enumerate()
+            .map(|(place, target)| {
+                let what = (target.what != target.name).then(|| target.what.clone());
+                let is_baseline = place == summary.baseline && summary.compares();
+                let risk = (!target.risks.is_empty())
+                    .then(|| format!("unsafe: {}", mark::reason(&target.risks)));
+                let baseline = is_baseline.then(|| "baseline".to_owned());
+                ColumnItem {
+                    name: target.label(),
+                    remarks: what.into_iter().chain(baseline).chain(risk).collect(),
+                    failed: target.failed.clone(),
+                }
+            })
+            .collect(),
+    )
 }
 
 /// Returns the opening of the overview.
@@ -124,7 +133,7 @@ fn claims(summary: &Summary) -> Option<Section> {
             .iter()
             .map(|claim| TableRow::new(&claim.test, cells(claim)))
             .collect();
-        let head = ["Test", "published", "here"].map(str::to_owned).to_vec();
+        let head = ["Test", "published", "here"];
         Block::table("published", Table::new(group, head, rows))
     };
     let blocks = std::iter::once(Block::text("", &claims.title)).chain(claims.groups().map(table));
@@ -217,7 +226,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
 /// that are not stationary.
 fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     let baseline = summary.baseline_name();
-    let cells = summary.targets.iter().zip(&workload.cells);
+    let cells = summary.cells_of(workload);
     let scatter = cells.clone().filter_map(|(target, cell)| {
         let found = cell.scatter?;
         let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
@@ -255,7 +264,7 @@ fn brief(share: f64) -> String {
 /// same reason are counted.
 fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> {
     let mut lines = Vec::new();
-    for (target, cell) in summary.targets.iter().zip(&workload.cells) {
+    for (target, cell) in summary.cells_of(workload) {
         match (cell.absence(), cell.reason()) {
             (Some(kind), Some(reason)) => lines.push(format!("{}: {kind}: {reason}", target.name)),
             _ if group_size > 1 => {
@@ -263,14 +272,13 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
                 cell.lost
                     .iter()
                     .for_each(|lost| reasons.entry(&lost.reason).or_default().push(lost.block));
-                let line = |(reason, blocks): (&str, Vec<u32>)| {
+                lines.extend(reasons.into_iter().map(|(reason, blocks)| {
                     let count = counted(blocks.len(), "block");
                     format!(
                         "{}, {count}, the first is {}: {reason}",
                         target.name, blocks[0]
                     )
-                };
-                lines.extend(reasons.into_iter().map(line));
+                }));
             }
             _ => lines.extend(
                 cell.lost
@@ -281,8 +289,6 @@ fn lost(summary: &Summary, workload: &Workload, group_size: u32) -> Vec<String> 
     }
     lines
 }
-
-// Tables.
 
 /// Returns the caption of the answer's table.
 fn caption(summary: &Summary) -> String {
@@ -335,7 +341,7 @@ fn total(summary: &Summary) -> Option<TableRow> {
 }
 
 fn names(summary: &Summary) -> Vec<String> {
-    summary.targets.iter().map(TargetSummary::label).collect()
+    summary.labels()
 }
 
 /// Returns the table of every statistic of one workload, with one row per target.
@@ -362,7 +368,7 @@ fn numbers_table(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table
 fn statistics(
     summary: &Summary,
     workload: &Workload,
-    measured: &Measured,
+    measured: &MeasuredCell,
     cell: &CellView,
     best: bool,
 ) -> Vec<TableCell> {
@@ -385,10 +391,7 @@ fn statistics(
             ""
         };
         let small = format!("p {}", p_value(trend.p_value));
-        TableCell {
-            small,
-            ..TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0))
-        }
+        TableCell::new(format!("{mark}{:+.1} %", (trend.change - 1.0) * 100.0)).with_small(small)
     });
     let show = |value| workload.unit.show(value);
     let range = format!("{} – {}", show(estimate.min), show(estimate.max));
@@ -398,14 +401,8 @@ fn statistics(
     };
     cells.extend([
         TableCell::new(estimate.n.to_string()),
-        TableCell {
-            small: range,
-            ..TableCell::new(show(estimate.median))
-        },
-        TableCell {
-            small: outliers,
-            ..TableCell::new(percent((estimate.cv * 1e3).round() / 1e3))
-        },
+        TableCell::new(show(estimate.median)).with_small(range),
+        TableCell::new(percent((estimate.cv * 1e3).round() / 1e3)).with_small(outliers),
         trend,
     ]);
     cells
@@ -461,11 +458,11 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
             TableCell::new(grouped(latency.n as f64)),
             TableCell::new(show(latency.mean)),
         ];
-        cells.extend(quantiles.iter().map(|q| {
-            latency
-                .at(*q)
-                .map_or_else(|| TableCell::new("–"), |s| TableCell::new(show(s)))
-        }));
+        cells.extend(
+            quantiles
+                .iter()
+                .map(|q| latency.at(*q).map(|s| show(s)).into()),
+        );
         rows.push(TableRow::of_column(
             target,
             &summary.targets[target].label(),
@@ -479,8 +476,7 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
     ];
     let head = head
         .into_iter()
-        .chain(quantiles.iter().map(|q| quantile_name(*q)))
-        .collect();
+        .chain(quantiles.iter().map(|q| quantile_name(*q)));
     let caption = format!(
         "Latency of {operation}, all trials together; – where fewer than 100 operations lie beyond"
     );
@@ -498,18 +494,20 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     // Costs come before latencies, which have tables of their own.
     metrics
         .sort_by_key(|name| metric::find(name).is_none_or(|kind| kind.role != metric::Role::Cost));
-    let row = |name: &&str| {
-        TableRow::new(
-            spoken(name),
-            workload.cells.iter().map(|cell| cost(cell, name)).collect(),
-        )
-    };
-    let rows: Vec<TableRow> = metrics.iter().map(row).collect();
+    let rows: Vec<TableRow> = metrics
+        .iter()
+        .map(|name| {
+            TableRow::new(
+                spoken(name),
+                workload.cells.iter().map(|cell| cost(cell, name)).collect(),
+            )
+        })
+        .collect();
     let caption = "Costs and latencies per trial: mean and 95 % interval";
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Quantity", &names(summary), rows))
 }
 
-fn cost(cell: &Measured, name: &str) -> TableCell {
+fn cost(cell: &MeasuredCell, name: &str) -> TableCell {
     let Some(found) = cell.beside(name) else {
         return TableCell::new("–");
     };
@@ -523,10 +521,7 @@ fn cost(cell: &Measured, name: &str) -> TableCell {
     let small = found
         .interval
         .map(|i| format!("[{}, {}]", show(i.lo.max(0.0)), show(i.hi)));
-    TableCell {
-        small: small.unwrap_or_default(),
-        ..TableCell::new(show(found.description.mean))
-    }
+    TableCell::new(show(found.description.mean)).with_small(small.unwrap_or_default())
 }
 
 /// Returns the readable name of a metric, such as `cpu_per_operation`.
@@ -575,14 +570,7 @@ fn trials_table(summary: &Summary, workload: &Workload) -> Table {
         for point in &cell.trials {
             let small = if point.outlier { "outlier" } else { "" };
             let shown = TableCell::new(workload.unit.show(point.value));
-            put(
-                point.block,
-                column,
-                TableCell {
-                    small: small.to_owned(),
-                    ..shown
-                },
-            );
+            put(point.block, column, shown.with_small(small.to_owned()));
         }
     }
     let rows = rows
@@ -612,14 +600,11 @@ fn block_groups_table(summary: &Summary, workload: &Workload, size: u32) -> Tabl
                 min,
                 max,
                 ..
-            }) => TableCell {
-                small: format!(
-                    "{n}: {} to {}",
-                    workload.unit.show(*min),
-                    workload.unit.show(*max)
-                ),
-                ..TableCell::new(workload.unit.show(*median))
-            },
+            }) => TableCell::new(workload.unit.show(*median)).with_small(format!(
+                "{n}: {} to {}",
+                workload.unit.show(*min),
+                workload.unit.show(*max)
+            )),
             None => TableCell::new("–"),
         };
         let first = number * size + 1;
@@ -660,11 +645,7 @@ fn environment_table(table: &EnvironmentTable) -> Table {
     } else {
         &["What", "Observed"]
     };
-    Table::new(
-        &table.title,
-        head.iter().map(|text| (*text).to_owned()).collect(),
-        rows.collect(),
-    )
+    Table::new(&table.title, head.iter().copied(), rows.collect())
 }
 
 /// Returns the table of measured and published values.
@@ -733,9 +714,7 @@ fn configurations(summary: &Summary, published: &Published) -> Table {
         TableRow::new(format!("{}, {whose}", one.name), cells.collect())
     });
     let tests = published.rows.iter().map(|row| row.workload.clone());
-    let head = std::iter::once("File system".to_owned())
-        .chain(tests)
-        .collect();
+    let head = std::iter::once("File system".to_owned()).chain(tests);
     Table::new(
         "minutes and seconds, arithmetic means",
         head,
@@ -763,10 +742,7 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
             };
             let worst = longest.map_or_else(
                 || TableCell::new("–"),
-                |stall| TableCell {
-                    small: stall.meanwhile(),
-                    ..TableCell::new(show_seconds(stall.lasted))
-                },
+                |stall| TableCell::new(show_seconds(stall.lasted)).with_small(stall.meanwhile()),
             );
             let typical = format!("{}/s", show_count(timeline.typical()));
             let cells = vec![

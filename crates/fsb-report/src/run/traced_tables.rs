@@ -2,10 +2,11 @@
 
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 
-use super::traced::{TracedCause, TracedExplanation};
-use super::traced_work::{KernelThreadTime, PerOperation};
-use crate::page::{Block, Table, TableCell, TableRow};
+use crate::page::Block;
 use crate::show::counted;
+use crate::summary::traced::TracedExplanation;
+use crate::summary::traced_work::PerOperation;
+use crate::table::{Table, TableCell, TableRow};
 
 /// Returns the tables of an explanation. Returns nothing if nothing was traced.
 pub(super) fn blocks(found: &TracedExplanation) -> Vec<Block> {
@@ -43,7 +44,6 @@ fn table(
         .iter()
         .copied()
         .chain([&*found.baseline, &*found.candidate, "Difference"]);
-    let head = head.map(str::to_owned).collect();
     (!rows.is_empty()).then(|| Table::new(caption, head, rows))
 }
 
@@ -64,35 +64,37 @@ fn cells(value: PerOperation, show: fn(f64) -> String) -> [TableCell; 3] {
 }
 
 fn classes(found: &TracedExplanation) -> Table {
-    let row = |cause: &TracedCause| {
-        let both = PerOperation {
-            candidate: cause.candidate_seconds,
-            baseline: cause.baseline_seconds,
-        };
-        let [baseline, candidate, difference] = cells(both, show_seconds);
-        let show = |seconds: f64| signed(seconds, show_seconds);
-        let interval = cause
-            .interval
-            .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
-        let difference = TableCell {
-            small: interval.unwrap_or_default(),
-            ..difference
-        };
-        TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
-    };
     let head = [
         "Class of time",
         &found.baseline,
         &found.candidate,
         "Difference",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    ];
     let caption = format!(
         "Time per operation by class, in {} of traced samples, with intervals that hold together",
         counted(found.blocks as usize, "block")
     );
-    Table::new(caption, head, found.causes.iter().map(row).collect())
+    Table::new(
+        caption,
+        head,
+        found
+            .causes
+            .iter()
+            .map(|cause| {
+                let both = PerOperation {
+                    candidate: cause.candidate_seconds,
+                    baseline: cause.baseline_seconds,
+                };
+                let [baseline, candidate, difference] = cells(both, show_seconds);
+                let show = |seconds: f64| signed(seconds, show_seconds);
+                let interval = cause
+                    .interval
+                    .map(|interval| format!("{} – {}", show(interval.lo), show(interval.hi)));
+                let difference = difference.with_small(interval.unwrap_or_default());
+                TableRow::new(cause.class.name(), vec![baseline, candidate, difference])
+            })
+            .collect(),
+    )
 }
 
 /// Returns the table of requests and commits.
@@ -107,14 +109,8 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
             size.into_iter().chain(time).collect::<Vec<_>>().join(", ")
         };
         let [baseline, candidate, difference] = cells(rate.count, show_count);
-        let baseline = TableCell {
-            small: each(|both| both.baseline),
-            ..baseline
-        };
-        let candidate = TableCell {
-            small: each(|both| both.candidate),
-            ..candidate
-        };
+        let baseline = baseline.with_small(each(|both| both.baseline));
+        let candidate = candidate.with_small(each(|both| both.candidate));
         TableRow::new(rate.kind.name(), vec![baseline, candidate, difference])
     });
     let commits = work
@@ -128,19 +124,18 @@ fn requests(found: &TracedExplanation) -> Option<Table> {
 }
 
 fn kernel_threads(found: &TracedExplanation) -> Option<Table> {
-    let row = |time: &KernelThreadTime| {
-        let class = time.class.map_or("runs", |class| class.name());
-        TableRow::new(
-            format!("{}, {class}", time.kind.name()),
-            cells(time.seconds, show_seconds).into(),
-        )
-    };
     let rows = found
         .work
         .as_ref()?
         .kernel_threads
         .iter()
-        .map(row)
+        .map(|time| {
+            let class = time.class.map_or("runs", |class| class.name());
+            TableRow::new(
+                format!("{}, {class}", time.kind.name()),
+                cells(time.seconds, show_seconds).into(),
+            )
+        })
         .collect();
     let caption = "Time of the kernel's threads per operation, while they work";
     table(found, caption, &["Threads"], rows)
@@ -150,14 +145,8 @@ fn locks(found: &TracedExplanation) -> Option<Table> {
     let rows = found.work.as_ref()?.locks.iter().flatten().map(|lock| {
         let [baseline, candidate, difference] = cells(lock.seconds, show_seconds);
         let counted = |count: f64| format!("{} contended", show_count(count));
-        let baseline = TableCell {
-            small: counted(lock.count.baseline),
-            ..baseline
-        };
-        let candidate = TableCell {
-            small: counted(lock.count.candidate),
-            ..candidate
-        };
+        let baseline = baseline.with_small(counted(lock.count.baseline));
+        let candidate = candidate.with_small(counted(lock.count.candidate));
         let function = if lock.function.is_empty() {
             "–"
         } else {

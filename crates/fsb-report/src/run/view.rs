@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use fsb_model::Better;
 use fsb_stats::Verdict;
 
-use super::causes::Explanation;
-use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
-use super::traced::TracedExplanation;
-use super::{costs, headline, neighbours, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
 use crate::screen::Names;
 use crate::show::{capital, counted};
+use crate::summary::causes::Explanation;
+use crate::summary::traced::TracedExplanation;
+use crate::summary::{
+    MeasuredCell, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, samples,
+    scaling,
+};
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 /// The maximum number of rows of a run with a matrix that have sections of their own. The charts
@@ -40,13 +42,12 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         title: summary.name.clone(),
         answer: summary.answer.clone(),
         overall: summary.overall_answer.clone(),
-        names: summary.targets.iter().map(TargetSummary::label).collect(),
+        names: summary.labels(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
         legend: legend(summary, &rows),
         explanation: explanation(summary, &rows),
         rows,
-        in_detail: false,
         findings: summary
             .findings
             .as_ref()
@@ -67,10 +68,10 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         }),
         warnings: &summary.warnings,
         urgent: summary.urgent,
-        conditions: Vec::new(),
         method: summary.method.clone(),
         group_size: group_size(&summary.cases),
         has_row_sections: summary.matrix.is_none() || summary.cases.len() <= MOST_SECTIONS,
+        ..View::default()
     }
 }
 
@@ -80,18 +81,19 @@ fn explained(summary: &Summary) -> Vec<String> {
     let Some(blocks) = summary.traced_blocks else {
         return Vec::new();
     };
-    let measured = |found: &TracedExplanation| {
-        summary
-            .explanations
-            .iter()
-            .find(|other| found.is_difference(other))
-            .map(|explanation| explanation.seconds)
-    };
     if !summary.traced_explanations.is_empty() {
         return summary
             .traced_explanations
             .iter()
-            .map(|found| found.line(measured(found)))
+            .map(|found| {
+                found.line(
+                    summary
+                        .explanations
+                        .iter()
+                        .find(|other| found.is_difference(other))
+                        .map(|explanation| explanation.seconds),
+                )
+            })
             .collect();
     }
     let traced = counted(blocks as usize, "block");
@@ -108,21 +110,23 @@ fn explained(summary: &Summary) -> Vec<String> {
 
 /// Returns the explanations by traced samples with the places of their targets.
 fn with_places(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
-    let place = |found: &TracedExplanation| {
-        summary
-            .targets
-            .iter()
-            .position(|target| target.name == found.candidate)
-    };
     summary
         .traced_explanations
         .iter()
-        .filter_map(|found| Some((place(found)?, found)))
+        .filter_map(|found| {
+            Some((
+                summary
+                    .targets
+                    .iter()
+                    .position(|target| target.name == found.candidate)?,
+                found,
+            ))
+        })
         .collect()
 }
 
 fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
-    let cells = summary.targets.iter().zip(&workload.cells);
+    let cells = summary.cells_of(workload);
     let cells = cells.map(|(target, measured)| CellView {
         unranked: target.unjudged.is_some(),
         ..cell(summary, workload, measured)
@@ -138,7 +142,7 @@ fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
     }
 }
 
-fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView {
+fn cell(summary: &Summary, workload: &Workload, measured: &MeasuredCell) -> CellView {
     let absence = measured.absence().unwrap_or_default();
     let Some(estimate) = &measured.estimate else {
         return CellView {
@@ -166,7 +170,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 
 /// Returns letters and signs if there are three targets or more, and else one sign; `~` marks
 /// samples that differ among themselves.
-pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
+pub(crate) fn mark(summary: &Summary, measured: &MeasuredCell) -> String {
     let against = measured.against.as_ref();
     let mut signs = match summary.targets.len() {
         2 => against
@@ -182,22 +186,18 @@ pub(crate) fn mark(summary: &Summary, measured: &Measured) -> String {
 
 /// Explains the table for a screen: shortened names, the baseline, marks.
 fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
-    let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let labels: Vec<String> = summary.labels();
     let names = Names::new(labels.iter().map(String::as_str));
     let mut legend = names.legend();
     let marks = brief_legend(rows, summary.theta);
     if let Some(text) = baseline(summary, rows, names.shown(summary.baseline), marks) {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
-        let estimates = || {
-            summary
-                .cases
-                .iter()
-                .flat_map(|row| &row.cells)
-                .filter_map(|cell| cell.estimate.as_ref())
-        };
         // One or two blocks give no interval.
-        if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
+        if summary
+            .estimates()
+            .any(|estimate| estimate.interval.is_some() && estimate.is_judged())
+        {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
     }
@@ -222,13 +222,7 @@ fn baseline(
     name: &str,
     marks: Option<String>,
 ) -> Option<String> {
-    let compared = || {
-        summary
-            .cases
-            .iter()
-            .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.against.as_ref())
-    };
+    let compared = || summary.cells().filter_map(|cell| cell.against.as_ref());
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
     let interval = match (is_judged, rows.len(), summary.targets.len()) {
@@ -265,17 +259,16 @@ fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     // Traced samples divide the same difference into more causes.
-    let is_traced = |found: &&Explanation| {
-        summary
-            .traced_explanations
-            .iter()
-            .any(|traced| traced.is_difference(found))
-    };
     notes.extend(
         summary
             .explanations
             .iter()
-            .filter(|found| !is_traced(found))
+            .filter(|found| {
+                !summary
+                    .traced_explanations
+                    .iter()
+                    .any(|traced| traced.is_difference(found))
+            })
             .map(Explanation::line),
     );
     notes.extend(explained.iter().cloned());
@@ -291,47 +284,37 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     if releases.is_empty() {
         return (Cow::Borrowed(summary), releases);
     }
-    let shorten = |text: &mut String| *text = releases.shorten(text);
     let mut summary = summary.clone();
-    shorten(&mut summary.name);
-    shorten(&mut summary.headline);
-    shorten(&mut summary.answer);
-    summary.overall_answer.iter_mut().for_each(shorten);
-    for target in &mut summary.targets {
-        shorten(&mut target.name);
-    }
-    summary
-        .cases
+    let Summary {
+        numbers,
+        headline,
+        answer,
+        overall_answer,
+        advice,
+        stopped,
+        trust,
+        warnings,
+        problems,
+        published,
+        method,
+        findings,
+        ..
+    } = &mut summary;
+    let trust = trust
         .iter_mut()
-        .for_each(|row| shorten(&mut row.finding));
-    summary
-        .findings
+        .flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help));
+    let published = published
         .iter_mut()
-        .flatten()
-        .for_each(|found| shorten(&mut found.text));
-    summary
-        .advice
-        .iter_mut()
-        .chain(&mut summary.stopped)
-        .for_each(shorten);
-    summary
-        .trust
-        .iter_mut()
-        .flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help))
-        .for_each(shorten);
-    summary
-        .warnings
-        .iter_mut()
-        .chain(&mut summary.problems)
-        .for_each(shorten);
-    summary
-        .published
-        .iter_mut()
-        .flat_map(|published| &mut published.unavailable)
-        .for_each(shorten);
-    summary
-        .method
-        .iter_mut()
-        .for_each(|paragraph| shorten(&mut paragraph.text));
+        .flat_map(|found| &mut found.unavailable);
+    let findings = findings.iter_mut().flatten().map(|found| &mut found.text);
+    [&mut numbers.name, headline, answer]
+        .into_iter()
+        .chain(overall_answer.iter_mut().chain(advice).chain(stopped))
+        .chain(numbers.targets.iter_mut().map(|target| &mut target.name))
+        .chain(numbers.cases.iter_mut().map(|case| &mut case.finding))
+        .chain(warnings.iter_mut().chain(problems))
+        .chain(method.iter_mut().map(|paragraph| &mut paragraph.text))
+        .chain(trust.chain(published).chain(findings))
+        .for_each(|text| *text = releases.shorten(text));
     (Cow::Owned(summary), releases)
 }

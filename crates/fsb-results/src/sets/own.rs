@@ -6,7 +6,7 @@ use fsb_model::Outcome;
 use fsb_model::run::Risk;
 use fsb_model::set::{Histogram, Run};
 use fsb_model::trial::Phase;
-use fsb_report::run::{in_rounds, withheld_by_record};
+use fsb_report::summary::{in_rounds, withheld_by_record};
 use fsb_report::{incomplete_text, warning_text};
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;

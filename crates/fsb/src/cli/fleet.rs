@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use fsb_model::{Plan, code, failure, notice};
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use fsb_report::{WIDTH, fleet_figures};
 use fsb_results::directory::SET_FILE;
 use fsb_results::{StoredRun, sets};

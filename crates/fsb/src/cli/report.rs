@@ -52,12 +52,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
-    let summary = summary::of_trials(&run.record, &run.trials);
     // The runs beside a published page are not those of its machine.
-    let summary = match fsb_store::is_page(&directory) {
-        true => summary,
-        false => summary::with_last_run(summary, &run.record, &directory),
+    let earlier = match fsb_store::is_page(&directory) {
+        true => None,
+        false => summary::last_run(&run.record, &directory),
     };
+    let summary = summary::of_trials(&run.record, &run.trials, earlier.as_ref());
     let report = Report::of_shown(&summary, &run.trials);
     arguments.output.emit(&report)?;
     Ok(exit::DONE)
@@ -96,7 +96,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
 fn print_commands(run: &StoredRun, only: Option<&str>) -> anyhow::Result<()> {
     let mut targets = match Choice::from_run(&run.record, &run.trials) {
         Some(choice) => choice.ranked(),
-        None => commands::by_wins(&summary::of_trials(&run.record, &run.trials)),
+        None => commands::by_wins(&summary::of_trials(&run.record, &run.trials, None)),
     };
     if let Some(name) = only {
         let names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();

@@ -4,7 +4,7 @@ use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
-use fsb_report::run::ReportTrial;
+use fsb_report::summary::ReportTrial;
 use fsb_results::summary;
 use fsb_runner::schedule::{Ending, Judge, Judgment};
 

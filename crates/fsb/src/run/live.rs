@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use fsb_model::{RunRecord, Trial};
 use fsb_report::choice::{self, Choice};
 use fsb_report::live::{LiveRun, RunState};
-use fsb_report::run::ReportTrial;
+use fsb_report::summary::ReportTrial;
 use fsb_report::{Report, text};
 use fsb_store::{Contents, RUN_FILE, StoreError, TRIALS_FILE, owner};
 use jiff::Timestamp;

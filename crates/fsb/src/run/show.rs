@@ -3,7 +3,7 @@
 use fsb_model::{Failure, RunRecord, Trial, Warning};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::ReportTrial;
+use fsb_report::summary::ReportTrial;
 use fsb_results::summary;
 use fsb_runner::schedule::RunError;
 use fsb_store::RunDirectory;
@@ -24,10 +24,10 @@ pub fn show(
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
-    let summary = summary::with_last_run(
-        summary::of_run_in_memory(record, trials),
+    let summary = summary::of_trials(
         record,
-        directory.path(),
+        &ReportTrial::all(trials),
+        summary::last_run(record, directory.path()).as_ref(),
     );
     let shown = Report::of_run(&summary, trials);
     // Print the results even if the report cannot be written.

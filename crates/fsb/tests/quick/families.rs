@@ -90,7 +90,7 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
 /// The report names suites by their machines; the runner defines the suites.
 #[test]
 fn each_role_of_the_report_has_a_suite() {
-    for role in fsb_report::run::ROLES {
+    for role in fsb_report::summary::ROLES {
         let suite = fsb_runner::suite::REGISTRY
             .iter()
             .find(|suite| suite.name == role.suite);

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 use super::member::Format;
 use crate::figure::scene::Scene;
-use crate::figure::{all, of_fleet, scene};
-use crate::fleet::Fleet;
+use crate::figure::{all, overview};
+use crate::fleet::{self, Fleet};
 use crate::report::Report;
 
 pub(super) const SVG: Format = Format {
@@ -37,15 +37,15 @@ pub(super) const PDF: Format = Format {
 };
 
 fn write_svg(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
-    output.write_all(svg::render(&scene(report)).as_bytes())
+    output.write_all(svg::render(&overview(report)).as_bytes())
 }
 
 fn write_png(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
-    png::write(&scene(report), output)
+    png::write(&overview(report), output)
 }
 
 fn write_pdf(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
-    output.write_all(&pdf::render(&scene(report)))
+    output.write_all(&pdf::render(&overview(report)))
 }
 
 /// A figure of a report.
@@ -76,7 +76,7 @@ impl Figure {
 
 /// Returns all figures of a fleet, the overview first.
 pub fn fleet_figures(fleet: &Fleet) -> Vec<Figure> {
-    of_fleet(fleet)
+    fleet::figure::all(fleet)
         .into_iter()
         .map(|(name, scene)| Figure { name, scene })
         .collect()
@@ -93,8 +93,8 @@ pub fn figures(report: &Report<'_>) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Summary;
     use crate::sample;
+    use crate::summary::Summary;
 
     fn figure(format: &Format) -> Vec<u8> {
         let (record, trials) = sample::run(&["ext4", "xfs"], 6);

@@ -692,7 +692,7 @@ fn set_table(directory: &Path) -> anyhow::Result<String> {
         .filter(|path| is_finished(path))
     {
         let run = StoredRun::read(path)?;
-        summaries.push(summary::of_trials(&run.record, &run.trials));
+        summaries.push(summary::of_trials(&run.record, &run.trials, None));
     }
     let shown = directory.display();
     let table = series::screen(&summaries, 0);
