@@ -98,7 +98,7 @@ impl Comparison {
             return Ok(answer);
         }
         if !self.document.withheld
-            && let Some(answer) = gate::refused(&self.read.runs)
+            && let Some(answer) = gate::refused(&self.read.of_low_trust)
         {
             return Ok(answer);
         }

@@ -11,14 +11,12 @@ use fsb_model::notice::{self, Notice};
 use fsb_model::set::GapReason;
 use fsb_model::{Better, Unit, code};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
-use fsb_report::summary::{Summary, TrustLevel};
 use fsb_report::{case_label, power_of, unjudged_of};
 use fsb_stats::compare::{Document, Finding, OURS, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Unjudged, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::run::StoredRun;
 use crate::sets;
 
 /// A message names at most this number of cases.
@@ -371,28 +369,20 @@ pub fn refused_changes(changed: &[PathBuf]) -> Option<Answer> {
     (!changed.is_empty()).then(|| Answer::undecided(fields, &text))
 }
 
-/// Returns which of these runs are not trusted enough to decide a gate, and the reason; `None` if
-/// all are. A run of which a part of the journal is left out is not.
-pub fn refused(runs: &[StoredRun]) -> Option<Answer> {
-    let (mut reasons, mut refused) = (Vec::new(), Vec::new());
-    for run in runs {
-        let path = run.path.display();
-        let trust = Summary::of_shown(&run.record, &run.trials).trust;
-        let low = trust.filter(|trust| trust.level == TrustLevel::Low);
-        let why = match low {
-            _ if run.is_damaged => run.warnings.join("; "),
-            Some(trust) => trust.because.join("; "),
-            None => continue,
-        };
-        reasons.push(format!("{path}: {why}"));
-        refused.push(run.path.to_string_lossy());
+/// Refuses runs that are not trusted enough to decide a gate, each with the reason. Returns `None`
+/// if there are none.
+pub fn refused(of_low_trust: &[(PathBuf, String)]) -> Option<Answer> {
+    let (mut reasons, mut runs) = (Vec::new(), Vec::new());
+    for (path, why) in of_low_trust {
+        reasons.push(format!("{}: {why}", path.display()));
+        runs.push(path.to_string_lossy());
     }
-    (!reasons.is_empty()).then(|| {
-        Answer::undecided(
-            [("reason", "low_trust".into()), ("runs", refused.into())],
-            &format!("a run of low trust cannot decide: {}", reasons.join("; ")),
-        )
-    })
+    let text = format!(
+        "a run of low trust cannot decide: {}",
+        reasons.join("; ")
+    );
+    let fields = [("reason", "low_trust".into()), ("runs", runs.into())];
+    (!reasons.is_empty()).then(|| Answer::undecided(fields, &text))
 }
 
 /// Returns the operations in the metric that each is judged by.

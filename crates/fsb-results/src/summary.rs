@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fsb_model::{RunRecord, Trial, WidestInterval};
-use fsb_report::summary::{CaseNow, Summary, SummaryInputs, case_states};
+use fsb_report::summary::{CaseNow, Summary, SummaryInputs, TrustLevel, case_states};
 use fsb_store::journal::CompactTrial;
 
 use crate::directory::{earlier_runs, results_directory};
@@ -32,6 +32,16 @@ pub fn of_trials(
         claims: published::claims_beside(record, trials).as_ref(),
         earlier: earlier.map(|run| (&run.record, &run.trials[..])),
     })
+}
+
+/// Returns why a run is not trusted enough to decide a gate; `None` if it is. A run of which a part
+/// of the journal is left out is not.
+pub fn low_trust(run: &StoredRun) -> Option<String> {
+    if run.is_damaged {
+        return Some(run.warnings.join("; "));
+    }
+    let trust = Summary::new(&SummaryInputs::new(&run.record, &run.trials)).trust?;
+    (trust.level == TrustLevel::Low).then(|| trust.because.join("; "))
 }
 
 /// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval,

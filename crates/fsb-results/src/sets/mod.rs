@@ -24,6 +24,7 @@ use fsb_model::{code, failure};
 
 use crate::matrices::Workloads;
 use crate::run::{Results, StoredRun};
+use crate::summary::low_trust;
 use argument::Argument;
 use conditions::SidedRun;
 use own::OwnRun;
@@ -50,15 +51,26 @@ pub struct Sets {
     pub withheld: BTreeMap<(String, &'static str), Vec<String>>,
     /// Files that were written to while they were read.
     pub changed: Vec<PathBuf>,
+    /// Runs that are not trusted enough to decide a gate, each with the reason, if it was asked for.
+    pub of_low_trust: Vec<(PathBuf, String)>,
     /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
-    /// The runs of fsb, in the order of the arguments.
+    /// The runs of fsb, in the order of the arguments, without their trials.
     pub runs: Vec<StoredRun>,
     /// The files with values, each with the number of its argument: those of other tools, journals
     /// and published pages.
     pub inputs: Vec<(usize, PathBuf)>,
     /// The hosts of `--on` that made runs of several targets.
     pub hosts: BTreeSet<String>,
+}
+
+/// Whether the trust in runs is judged, which takes a summary of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// For a gate.
+    Judged,
+    /// For numbers alone.
+    Unknown,
 }
 
 /// The origin of a set.
@@ -72,12 +84,12 @@ pub struct Origin {
 
 /// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the
 /// request.
-pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
+pub fn read(arguments: &[OsString], trust: Trust) -> anyhow::Result<Sets> {
     let arguments = arguments
         .iter()
         .map(|text| Argument::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    read_arguments(arguments)
+    read_arguments(arguments, trust)
 }
 
 /// The state of a file that a writer changes.
@@ -123,10 +135,10 @@ pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
         name: Some((*name).to_owned()),
         paths: paths.to_vec(),
     };
-    read_arguments(sets.iter().map(argument).collect())
+    read_arguments(sets.iter().map(argument).collect(), Trust::Unknown)
 }
 
-fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
+fn read_arguments(arguments: Vec<Argument>, trust: Trust) -> anyhow::Result<Sets> {
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     let mut stamps = Stamps::default();
@@ -195,6 +207,13 @@ fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
             .map(move |path| (argument, path.to_owned()))
     });
     let inputs = inputs.collect();
+    let mut of_low_trust = Vec::new();
+    if trust == Trust::Judged {
+        for run in sources.iter().flat_map(|source| &source.runs) {
+            let why = low_trust(&run.stored);
+            of_low_trust.extend(why.map(|why| (run.stored.path.clone(), why)));
+        }
+    }
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
     let changed = stamps.changed();
     if !changed.is_empty() {
@@ -216,6 +235,7 @@ fn read_arguments(arguments: Vec<Argument>) -> anyhow::Result<Sets> {
         apart: regimes.apart,
         withheld,
         changed,
+        of_low_trust,
         conditions,
         runs,
         inputs,

@@ -40,7 +40,7 @@ fn directory_of_set(runs: &[OwnRun]) -> Option<PathBuf> {
 /// of one set for each target. Blocks are numbered consecutively over the directories, so that
 /// blocks of different runs are not paired.
 pub(super) fn own_sets(
-    source: &Source,
+    source: &mut Source,
     workloads: &Workloads,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Vec<(Wish, Collected)>> {
@@ -59,7 +59,7 @@ pub(super) fn own_sets(
     };
     let set_directory = directory_of_set(&source.runs);
     let (mut first_block, mut first_slice) = (0u32, 0u32);
-    for run in &source.runs {
+    for run in &mut source.runs {
         let (targets, said) = run.targets();
         warnings.extend(said);
         for target in targets {
@@ -107,6 +107,8 @@ pub(super) fn own_sets(
                 set.push_latencies(&histogram);
             }
         });
+        // The values are in the sets now.
+        run.stored.trials = Vec::new();
     }
     Ok(sets)
 }
@@ -149,13 +151,13 @@ pub fn earlier_runs(compared: &[StoredRun]) -> Option<Variation> {
         name: None,
         paths,
     };
-    let source = Source {
+    let mut source = Source {
         argument,
         files: Vec::new(),
         runs,
     };
     let workloads = Workloads::from_cells(source.runs.iter().flat_map(|run| &run.cells.list));
-    let sets = own_sets(&source, &workloads, &mut Vec::new()).ok()?;
+    let sets = own_sets(&mut source, &workloads, &mut Vec::new()).ok()?;
     variation(sets.into_iter().map(|(_, set)| set).collect()).ok()
 }
 

@@ -14,7 +14,7 @@ use fsb_report::csv::values;
 use fsb_report::show::entry;
 use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
 use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
-use fsb_results::sets::{self, Sets};
+use fsb_results::sets::{self, Sets, Trust};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_store::owner;
 use serde_json::json;
@@ -95,7 +95,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
         .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
-    let read = sets::read(&arguments.sets)?;
+    let trust = match arguments.fail_if {
+        Some(FailIf::Slower) => Trust::Judged,
+        None => Trust::Unknown,
+    };
+    let read = sets::read(&arguments.sets, trust)?;
     for destination in &destinations {
         if let Destination::File(path, _) = destination {
             spare_inputs(path, &read.files)?;
